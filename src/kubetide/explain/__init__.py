@@ -1,0 +1,1 @@
+"""The vocabulary of reasons, the decision records, and their rendering for people."""

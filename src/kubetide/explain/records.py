@@ -1,0 +1,79 @@
+"""The decision record: one JSON line a tick and loop, from which the tick can be decided again.
+
+A line holds what the tick was given (the whole state every N ticks, else only what changed), what
+it decided, what came of the commands, and the reasons. ``Core`` is what a loop offers so that
+production, simulation and replay run the same code over it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from kubetide.explain.reasons import Reason
+from kubetide.units.time import Instant
+
+SCHEMA = "kubetide-record/1"
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tick of one loop.
+
+    Attributes:
+        loop: ``horizontal``, ``nodes`` ...
+        tick: Count from 1 since the process started.
+        phase: Count from 0 within the tick, for loops that decide several times a tick.
+        now: What the loop was given as the time, ns.
+        full: Whether ``state`` is everything (a replay may start here) or only what changed.
+        state: The loop's own delta, as JSON.
+        commands: What ``decide`` answered, as JSON.
+        outcomes: What came of the commands, as JSON.
+        result: What ``absorb`` answered (statuses, events), as JSON.
+        reasons: Why; a verdict that has not changed since the last tick is left out here.
+        repeated: How many unchanged verdicts were left out.
+    """
+
+    loop: str
+    tick: int
+    now: Instant
+    phase: int = 0
+    full: bool = False
+    state: msgspec.Raw = msgspec.Raw(b"{}")
+    commands: msgspec.Raw = msgspec.Raw(b"{}")
+    outcomes: msgspec.Raw = msgspec.Raw(b"{}")
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+    reasons: tuple[Reason, ...] = ()
+    repeated: int = 0
+
+
+class Recorder(Protocol):
+    """Takes records; the runtime's writes them to a folder, a test's keeps them."""
+
+    def wants_full(self, loop: str) -> bool:
+        """Whether the next record of the loop must hold the whole state."""
+        ...
+
+    def write(self, record: Record) -> None:
+        """Keeps one record. Never raises: a recorder that fails says so by itself and drops."""
+        ...
+
+
+class Core(Protocol):
+    """A loop's pure core, driven the same way by its controller and by ``replay``.
+
+    The only way into the core is ``apply``; so a record that holds the deltas holds everything.
+    All bytes are JSON, made with a fixed field order.
+    """
+
+    def apply(self, delta: bytes, *, full: bool) -> None:
+        """Takes over gathered state: everything (``full``, memory included) or what changed."""
+        ...
+
+    def decide(self, now: Instant) -> bytes:
+        """Gives the commands of this phase."""
+        ...
+
+    def absorb(self, outcomes: bytes, now: Instant) -> bytes:
+        """Takes in what came of the last commands; gives statuses, events and such."""
+        ...

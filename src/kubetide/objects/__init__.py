@@ -1,0 +1,1 @@
+"""What Kubernetes says: API types, the registry of kinds, defaults and validation."""

@@ -1,0 +1,121 @@
+"""The registry of kinds: one line a kind, and where each is served.
+
+A new API type is a struct in this folder and one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from kubetide.objects.base import Json
+from kubetide.objects.cluster import ConfigMap, Event, Lease
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.metrics import NodeMetrics, PodMetrics
+from kubetide.objects.node import Namespace, Node
+from kubetide.objects.pod import Pod
+from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """What identifies a kind, where it is served, and the type its objects are read as."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    model: type[T]
+    namespaced: bool = True
+    subresources: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """``v1`` or ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """``pods`` or ``deployments.apps``: the name that error messages use."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def untyped(self) -> Kind[Json]:
+        """The same kind, its objects read as plain JSON with every field kept."""
+        return Kind(
+            group=self.group,
+            version=self.version,
+            kind=self.kind,
+            plural=self.plural,
+            model=dict,
+            namespaced=self.namespaced,
+            subresources=self.subresources,
+            short_names=self.short_names,
+        )
+
+
+PODS = Kind("", "v1", "Pod", "pods", Pod, subresources=("status", "binding", "eviction"), short_names=("po",))
+NODES = Kind("", "v1", "Node", "nodes", Node, namespaced=False, subresources=("status",), short_names=("no",))
+NAMESPACES = Kind(
+    "", "v1", "Namespace", "namespaces", Namespace, namespaced=False, subresources=("status",), short_names=("ns",)
+)
+EVENTS = Kind("", "v1", "Event", "events", Event, short_names=("ev",))
+CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps", ConfigMap, short_names=("cm",))
+DEPLOYMENTS = Kind(
+    "apps", "v1", "Deployment", "deployments", Deployment, subresources=("status", "scale"), short_names=("deploy",)
+)
+REPLICA_SETS = Kind(
+    "apps", "v1", "ReplicaSet", "replicasets", ReplicaSet, subresources=("status", "scale"), short_names=("rs",)
+)
+DAEMON_SETS = Kind(
+    "apps", "v1", "DaemonSet", "daemonsets", DaemonSet, subresources=("status",), short_names=("ds",)
+)
+HPAS = Kind(
+    "autoscaling",
+    "v2",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    HorizontalPodAutoscaler,
+    subresources=("status",),
+    short_names=("hpa",),
+)
+PDBS = Kind(
+    "policy",
+    "v1",
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    PodDisruptionBudget,
+    subresources=("status",),
+    short_names=("pdb",),
+)
+LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases", Lease)
+PRIORITY_CLASSES = Kind(
+    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", PriorityClass, namespaced=False, short_names=("pc",)
+)
+POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
+NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
+
+STORED_KINDS: tuple[Kind[Any], ...] = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    EVENTS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    DAEMON_SETS,
+    HPAS,
+    PDBS,
+    LEASES,
+    PRIORITY_CLASSES,
+)
+"""Kinds that a cluster stores; metrics are computed on reading."""
+
+KINDS: dict[tuple[str, str], Kind[Any]] = {
+    (kind.api_version, kind.kind): kind for kind in (*STORED_KINDS, POD_METRICS, NODE_METRICS)
+}
+"""By (apiVersion, kind), as they stand in a manifest."""

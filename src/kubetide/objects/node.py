@@ -1,0 +1,49 @@
+"""core/v1 Node and Namespace."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from kubetide.objects.base import ApiStruct, Quantities
+from kubetide.objects.meta import ApiObject, Condition
+
+
+class Taint(ApiStruct):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(ApiStruct):
+    provider_id: str = ""
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatus(ApiStruct):
+    capacity: Quantities | None = None
+    allocatable: Quantities | None = None
+    conditions: tuple[Condition, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
+
+
+class Node(ApiObject):
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class NamespaceStatus(ApiStruct):
+    phase: str = ""
+
+
+class Namespace(ApiObject):
+    status: NamespaceStatus = field(default_factory=NamespaceStatus)
+
+
+def node_condition(node: Node, kind: str) -> Condition | None:
+    """Gives the node's condition of that type, or None."""
+    for condition in node.status.conditions or ():
+        if condition.type == kind:
+            return condition
+    return None

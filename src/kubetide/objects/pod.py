@@ -1,0 +1,178 @@
+"""core/v1 Pod: the fields that scheduling, scaling and draining read."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from kubetide.objects.base import ApiStruct, Json, Quantities
+from kubetide.objects.meta import ApiObject, Condition, LabelSelector, ObjectMeta
+
+
+class ResourceRequirements(ApiStruct):
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class ContainerPort(ApiStruct):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = ""
+    protocol: str = ""
+    name: str = ""
+
+
+class VolumeMount(ApiStruct):
+    name: str = ""
+
+
+class Container(ApiStruct):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
+
+
+class Toleration(ApiStruct):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeSelectorRequirement(ApiStruct):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class NodeSelectorTerm(ApiStruct):
+    match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
+    match_fields: tuple[NodeSelectorRequirement, ...] | None = None
+
+
+class NodeSelector(ApiStruct):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+
+
+class NodeAffinity(ApiStruct):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class PodAffinityTerm(ApiStruct):
+    label_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    topology_key: str = ""
+
+
+class PodAffinity(ApiStruct):
+    """Also the form of ``podAntiAffinity``."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = None
+
+
+class Affinity(ApiStruct):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(ApiStruct):
+    topology_key: str = ""
+    max_skew: int = 1
+    min_domains: int | None = None
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+
+
+class EmptyDirVolume(ApiStruct):
+    medium: str = ""
+
+
+class PersistentVolumeClaimVolume(ApiStruct):
+    claim_name: str = ""
+
+
+class Volume(ApiStruct):
+    """A volume; of the sources only those that a rule looks into are read."""
+
+    name: str = ""
+    host_path: Json | None = None
+    empty_dir: EmptyDirVolume | None = None
+    projected: Json | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolume | None = None
+
+
+class SchedulingGate(ApiStruct):
+    name: str = ""
+
+
+class PodSpec(ApiStruct):
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: Quantities | None = None
+    node_name: str = ""
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+    scheduler_name: str = ""
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    host_network: bool = False
+    restart_policy: str = ""
+    termination_grace_period_seconds: int | None = None
+
+
+class ContainerStatus(ApiStruct):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
+
+
+class PodStatus(ApiStruct):
+    phase: str = ""
+    conditions: tuple[Condition, ...] | None = None
+    start_time: str | None = None
+    nominated_node_name: str = ""
+    reason: str = ""
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
+
+
+class Pod(ApiObject):
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+class PodTemplate(ApiStruct):
+    """The pod template inside a workload."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+
+
+def pod_condition(pod: Pod, kind: str) -> Condition | None:
+    """Gives the pod's condition of that type, or None."""
+    for condition in pod.status.conditions or ():
+        if condition.type == kind:
+            return condition
+    return None
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether the pod has ended, well or badly."""
+    return pod.status.phase in {"Succeeded", "Failed"}

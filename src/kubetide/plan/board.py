@@ -1,0 +1,75 @@
+"""The board: what the loops say to each other.
+
+The horizontal loop writes what it wants (intent per workload with a due time); the node loop reads
+it as demand and writes back what can be provided, and when. Made by the wiring and handed to the
+controllers; strict drop-in modes leave it off, as upstream's defaults do.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.units.time import Instant
+
+
+class Workload(msgspec.Struct, frozen=True, order=True):
+    """A scalable object: the key of an intent."""
+
+    namespace: str
+    kind: str
+    name: str
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """So many replicas are wanted of a workload from ``due`` on; ``source`` names who says so."""
+
+    workload: Workload
+    replicas: int
+    due: Instant
+    source: str
+
+
+class Capacity(msgspec.Struct, frozen=True):
+    """The answer: of the replicas wanted, how many have no place yet and when nodes for them are expected."""
+
+    workload: Workload
+    missing: int
+    expected: Instant | None
+    detail: str = ""
+
+
+class Board:
+    """Intents by (workload, source) and answers by workload; the newest of each holds."""
+
+    def __init__(self) -> None:
+        self._intents: dict[tuple[Workload, str], Intent] = {}
+        self._capacity: dict[Workload, Capacity] = {}
+
+    def announce(self, intent: Intent) -> None:
+        """Puts up an intent in the place of the same source's earlier one."""
+        self._intents[intent.workload, intent.source] = intent
+
+    def withdraw(self, workload: Workload, source: str) -> None:
+        """Takes an intent down, if it is there."""
+        self._intents.pop((workload, source), None)
+
+    def intents(self) -> tuple[Intent, ...]:
+        """All intents, ordered by workload and source."""
+        return tuple(self._intents[key] for key in sorted(self._intents))
+
+    def answer(self, capacity: Capacity) -> None:
+        """Puts up what can be provided for a workload."""
+        self._capacity[capacity.workload] = capacity
+
+    def clear_answer(self, workload: Workload) -> None:
+        """Takes an answer down: everything wanted has its place."""
+        self._capacity.pop(workload, None)
+
+    def answers(self) -> tuple[Capacity, ...]:
+        """All answers, ordered by workload."""
+        return tuple(self._capacity[key] for key in sorted(self._capacity))
+
+
+def missing_replicas(wanted: int, existing: int) -> int:
+    """Gives the replicas that do not exist yet; pods that are Pending do exist."""
+    return max(0, wanted - existing)

@@ -1,0 +1,132 @@
+"""The Cluster port: read, watch and write Kubernetes objects.
+
+Implementations: the embedded cluster in process, and the real API server. All must pass the
+battery in ``kubetide.testing.cluster_battery``. Semantics are those of the Kubernetes API
+(API concepts page): opaque resource versions, optimistic concurrency, watch from a version.
+
+Objects come back as the type of the ``Kind`` they were asked by: ``PODS`` gives ``Pod`` structs,
+``PODS.untyped`` plain JSON with every field. Both are shared and must not be changed.
+Bodies and patches go in as plain JSON and are not kept or changed by the callee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import Kind
+from kubetide.objects.workload import Scale
+
+T = TypeVar("T")
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+PatchType = Literal["merge", "json"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+class Listing(NamedTuple, Generic[T]):
+    """The objects of a kind at one version of the cluster, ordered by namespace and name."""
+
+    items: Sequence[T]
+    resource_version: str
+
+
+class WatchEvent(NamedTuple, Generic[T]):
+    """One change. ``DELETED`` carries the last state; ``BOOKMARK`` only a version, object None."""
+
+    type: EventType
+    object: T | None
+    resource_version: str
+    namespace: str
+    name: str
+
+
+class Cluster(Protocol):
+    """A Kubernetes cluster. Every method may raise the errors of ``ports.errors``."""
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        """Gives one object. Raises NotFound."""
+        ...
+
+    async def list(self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = "") -> Listing[T]:
+        """Gives all objects of the kind, of one namespace or (empty) of all, that match both selectors."""
+        ...
+
+    def watch(
+        self,
+        kind: Kind[T],
+        *,
+        resource_version: str,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        """Streams the changes after ``resource_version``, in order, in batches as they arrive.
+
+        With selectors, an object that starts to match comes as ADDED, one that ceases as DELETED.
+        Raises Expired (from the iteration) when the version is too old. The stream may end at any
+        time: watch again from the last version seen. Close it with ``aclose()``.
+        """
+        ...
+
+    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
+        """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace)."""
+        ...
+
+    async def replace(
+        self, kind: Kind[T], body: Json, *, namespace: str = "", subresource: Literal["", "status"] = ""
+    ) -> T:
+        """Replaces an object (PUT); with ``metadata.resourceVersion`` in the body, only that version.
+
+        Raises NotFound, Conflict, Invalid.
+        """
+        ...
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        name: str,
+        patch: Json | Sequence[Json],
+        *,
+        namespace: str = "",
+        patch_type: PatchType = "merge",
+        subresource: Literal["", "status"] = "",
+    ) -> T:
+        """Patches an object; a ``metadata.resourceVersion`` in a merge patch is a precondition.
+
+        Raises NotFound, Conflict, Invalid, BadRequest (a JSON patch that does not apply).
+        """
+        ...
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_period_s: int | None = None,
+        propagation: Propagation = "Background",
+    ) -> None:
+        """Asks for deletion; graceful for pods, and waiting for finalizers. Raises NotFound, Conflict (preconditions)."""
+        ...
+
+    async def get_scale(self, kind: Kind[Any], name: str, *, namespace: str) -> Scale:
+        """Reads the ``scale`` subresource. Raises NotFound (also for a kind that has none)."""
+        ...
+
+    async def replace_scale(
+        self, kind: Kind[Any], name: str, replicas: int, *, namespace: str, resource_version: str = ""
+    ) -> Scale:
+        """Writes ``spec.replicas`` through ``scale``, with a precondition where a version is given. Raises NotFound, Conflict, Invalid."""
+        ...
+
+    async def bind(self, *, namespace: str, pod: str, node: str, uid: str = "") -> None:
+        """Binds a pending pod to a node (``binding`` subresource). Raises NotFound, Conflict (already bound or deleted)."""
+        ...
+
+    async def evict(self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None) -> None:
+        """Evicts a pod (policy/v1). Raises TooManyRequests when a disruption budget forbids it, NotFound, Conflict (uid)."""
+        ...

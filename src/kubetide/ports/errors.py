@@ -1,0 +1,155 @@
+"""What a port may raise, so that callers can tell what to do next.
+
+``ApiError`` is what the API server answered, as a ``metav1.Status`` says it: each subclass is one
+``reason``. ``CloudError`` is what a cloud refused. Anything else that leaves a port is a bug.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubetide.objects.base import Json
+
+
+class KubetideError(Exception):
+    """Base of every error that kubetide raises on purpose."""
+
+
+class ApiError(KubetideError):
+    """The API server refused or failed a request; ``str()`` is the message of its Status."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        causes: tuple[Json, ...] = (),
+        details: Json | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.causes = causes
+        self.details = details
+        self.retry_after_s = retry_after_s
+
+    def status(self) -> Json:
+        """Gives the ``metav1.Status`` object of this error."""
+        details: Json = dict(self.details or {})
+        if self.causes:
+            details["causes"] = list(self.causes)
+        if self.retry_after_s is not None:
+            details["retryAfterSeconds"] = self.retry_after_s
+        status: Json = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        if details:
+            status["details"] = details
+        return status
+
+
+class BadRequest(ApiError):
+    """The request cannot be understood."""
+
+    code = 400
+    reason = "BadRequest"
+
+
+class Unauthorized(ApiError):
+    """No identity, or one that has run out."""
+
+    code = 401
+    reason = "Unauthorized"
+
+
+class Forbidden(ApiError):
+    """The identity may not do this."""
+
+    code = 403
+    reason = "Forbidden"
+
+
+class NotFound(ApiError):
+    """No such object, or no such resource."""
+
+    code = 404
+    reason = "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    """The resource has no such verb."""
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+
+class AlreadyExists(ApiError):
+    """An object of that name exists."""
+
+    code = 409
+    reason = "AlreadyExists"
+
+
+class Conflict(ApiError):
+    """The object has changed since it was read: read again, decide again."""
+
+    code = 409
+    reason = "Conflict"
+
+
+class Expired(ApiError):
+    """The resourceVersion is too old to be watched from: list again."""
+
+    code = 410
+    reason = "Expired"
+
+
+class Invalid(ApiError):
+    """The object breaks a rule; ``causes`` name the fields."""
+
+    code = 422
+    reason = "Invalid"
+
+
+class TooManyRequests(ApiError):
+    """Try later; also how an eviction says that a disruption budget forbids it."""
+
+    code = 429
+    reason = "TooManyRequests"
+
+
+class InternalError(ApiError):
+    """The server failed."""
+
+
+class Unavailable(ApiError):
+    """The server cannot be reached or is not ready."""
+
+    code = 503
+    reason = "ServiceUnavailable"
+
+
+class MetricsError(KubetideError):
+    """A metrics API did not answer with samples; ``str()`` is the text that conditions quote."""
+
+
+class CloudError(KubetideError):
+    """A cloud refused a call.
+
+    Attributes:
+        error_class: ``OutOfResource`` when other groups may help (stock-out, quota), else ``Other``.
+        error_code: The cloud's own short code.
+    """
+
+    def __init__(self, message: str, *, error_class: str = "Other", error_code: str = "cloudProviderError") -> None:
+        super().__init__(message)
+        self.error_class = error_class
+        self.error_code = error_code

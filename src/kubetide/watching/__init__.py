@@ -1,0 +1,5 @@
+"""Caches of what the cluster holds, kept by list and watch over the Cluster port."""
+
+from kubetide.watching.informer import Feed, Informer, Key, Relist
+
+__all__ = ["Feed", "Informer", "Key", "Relist"]

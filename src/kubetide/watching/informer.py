@@ -1,0 +1,219 @@
+"""A typed cache of one kind, kept by list and watch over the Cluster port.
+
+What it promises: after ``synced``, ``objects`` is the state of the cluster at some version, and it
+moves forward only; every change of an object reaches each feed, though changes that come close
+together may arrive as one. What it does not promise: any order between objects.
+
+How it keeps going: a watch that ends is taken up from the last version seen; one whose version has
+expired leads to a new list; a server that fails is asked again after a pause that doubles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar, cast
+
+from kubetide.objects.kinds import Kind
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster, WatchEvent
+from kubetide.ports.errors import ApiError, Expired
+from kubetide.units.time import Duration, Instant, seconds
+
+T = TypeVar("T")
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+_FIRST_PAUSE = seconds(1)
+_LONGEST_PAUSE = seconds(30)
+
+
+class Relist(NamedTuple):
+    """What a second or later list found: how many objects there were before it, and how many of them it lost."""
+
+    at: Instant
+    before: int
+    lost: int
+
+
+class Feed(Generic[T]):
+    """What has changed since this feed was last drained; every reader has one of its own."""
+
+    def __init__(self) -> None:
+        self._changed: dict[Key, T | None] = {}
+        self._wake = asyncio.Event()
+
+    def drain(self) -> dict[Key, T | None]:
+        """Gives the newest state of each changed object, None for a deleted one, and starts anew."""
+        changed, self._changed = self._changed, {}
+        self._wake.clear()
+        return changed
+
+    async def wait(self) -> None:
+        """Returns when something is there to be drained."""
+        await self._wake.wait()
+
+    def put(self, key: Key, value: T | None) -> None:
+        """Notes a change."""
+        # Taken out first, so that the order is that of the newest changes.
+        self._changed.pop(key, None)
+        self._changed[key] = value
+        self._wake.set()
+
+
+class Informer(Generic[T]):
+    """Keeps ``objects`` equal to what the cluster has of one kind."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: Kind[T],
+        clock: Clock,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+    ) -> None:
+        self.kind = kind
+        self._cluster = cluster
+        self._clock = clock
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._objects: dict[Key, T] = {}
+        self._feeds: list[Feed[T]] = []
+        self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
+        self._synced = asyncio.Event()
+        self._version = ""
+        self.last_heard: Instant | None = None
+        """When the server last said anything of this kind; None before the first list."""
+        self.last_relist: Relist | None = None
+        self.failures = 0
+        """Failed lists and watches in a row."""
+        self.last_error = ""
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """The objects by (namespace, name): a live, read-only view."""
+        return MappingProxyType(self._objects)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether a list has been taken in."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        """Returns once the first list has been taken in."""
+        await self._synced.wait()
+
+    def feed(self) -> Feed[T]:
+        """Opens a feed; what is here already is its first content."""
+        feed: Feed[T] = Feed()
+        for key, value in self._objects.items():
+            feed.put(key, value)
+        self._feeds.append(feed)
+        return feed
+
+    def close_feed(self, feed: Feed[T]) -> None:
+        """Ends a feed."""
+        self._feeds.remove(feed)
+
+    def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
+        """Calls ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
+        self._handlers.append(handler)
+
+    async def run(self) -> None:
+        """Lists and watches until cancelled."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                with self._heard_anything() as heard:
+                    await self._watch()
+            except Expired:
+                self._version = ""
+            except ApiError as error:
+                self.failures += 1
+                self.last_error = str(error)
+                await self._clock.sleep(pause)
+                pause = Duration(min(2 * pause, _LONGEST_PAUSE))
+                continue
+            else:
+                if not heard():
+                    # A server that hangs up at once must not be asked in a tight loop.
+                    await self._clock.sleep(_FIRST_PAUSE)
+            pause = _FIRST_PAUSE
+
+    @contextmanager
+    def _heard_anything(self) -> Iterator[Callable[[], bool]]:
+        before = self._version, self.last_heard
+        yield lambda: (self._version, self.last_heard) != before
+
+    async def _list(self) -> None:
+        listing = await self._cluster.list(
+            self.kind, namespace=self._namespace, labels=self._labels, fields=self._fields
+        )
+        found: dict[Key, T] = {_key_of(item): item for item in listing.items}
+        now = self._clock.now()
+        gone = [key for key in self._objects if key not in found]
+        if self._synced.is_set():
+            self.last_relist = Relist(at=now, before=len(self._objects), lost=len(gone))
+        for key in gone:
+            self._put(key, None)
+        for key, value in found.items():
+            if self._objects.get(key) != value:
+                self._put(key, value)
+        self._version = listing.resource_version
+        self._heard(now)
+        self._synced.set()
+
+    async def _watch(self) -> None:
+        stream = self._cluster.watch(
+            self.kind,
+            resource_version=self._version,
+            namespace=self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+        )
+
+        async with aclosing(stream) as events:
+            async for batch in events:
+                self._take(batch)
+
+    def _take(self, batch: Sequence[WatchEvent[T]]) -> None:
+        for event in batch:
+            if event.type != "BOOKMARK":
+                new = None if event.type == "DELETED" else event.object
+                self._put((event.namespace, event.name), new)
+            self._version = event.resource_version
+        self._heard(self._clock.now())
+
+    def _heard(self, now: Instant) -> None:
+        self.last_heard = now
+        self.failures = 0
+        self.last_error = ""
+
+    def _put(self, key: Key, new: T | None) -> None:
+        old = self._objects.get(key)
+        if new is None:
+            if old is None:
+                return
+            del self._objects[key]
+        else:
+            self._objects[key] = new
+        for handler in self._handlers:
+            handler(key, old, new)
+        for feed in self._feeds:
+            feed.put(key, new)
+
+
+def _key_of(item: object) -> Key:
+    if isinstance(item, dict):
+        metadata = cast("dict[str, str]", item.get("metadata") or {})
+        return metadata.get("namespace", ""), metadata.get("name", "")
+    meta = item.metadata  # type: ignore[attr-defined]
+    return meta.namespace, meta.name
