@@ -1,0 +1,46 @@
+# Two commands do everything: `make run` shows the loops at work, `make test` passes the tests.
+# Each makes its own environment from the lock (requirements/*.txt); Python >= 3.11, pip and make suffice.
+
+PYTHON ?= python3
+RUN_ENV := .venv/run
+DEV_ENV := .venv/dev
+DEV := $(DEV_ENV)/bin
+# Workers for the tests; 0 runs them in this process.
+TEST_WORKERS ?= 2
+
+.PHONY: run test check format bench lock clean
+
+run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example
+	$(RUN_ENV)/bin/kubetide up $(ARGS)
+
+test: check  ## Everything that must pass: format, lint, types, import contracts, tests
+	$(DEV)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
+
+check: $(DEV_ENV)/.ready  ## Format, lint, types and import contracts only
+	$(DEV)/ruff format --check .
+	$(DEV)/ruff check .
+	$(DEV)/mypy
+	$(DEV)/lint-imports --no-cache
+
+format: $(DEV_ENV)/.ready  ## Mend format and what lint can mend by itself
+	$(DEV)/ruff check --fix .
+	$(DEV)/ruff format .
+
+bench: $(DEV_ENV)/.ready  ## Print the speed figures, one JSON line each (CPU time, ratio to a floor measured beside)
+	@$(DEV)/python -m bench $(ARGS)
+
+lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--extra live --group build pyproject.toml -o requirements/run.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--extra live --group dev pyproject.toml -o requirements/dev.txt
+
+clean:  ## Remove what the commands above made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis kubetide-out
+
+# The outer pip installs into the new environment, so that a Python without ensurepip will do.
+.venv/%/.ready: requirements/%.txt pyproject.toml
+	$(PYTHON) -m venv --without-pip --clear .venv/$*
+	$(PYTHON) -m pip --python .venv/$*/bin/python install --quiet --require-hashes -r requirements/$*.txt
+	$(PYTHON) -m pip --python .venv/$*/bin/python install --quiet --no-deps --no-build-isolation -e .
+	touch $@
