@@ -6,7 +6,7 @@ renamed silently. Fields are numbers and names; the sentence is made here, from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -22,15 +22,28 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Vocabulary:
-    """The codes of one loop and the sentence of each: ``{name}`` stands for a field or ``subject``."""
+    """The codes of one loop and the sentence of each: ``{name}`` stands for a field or ``subject``.
 
-    def __init__(self, sentences: Mapping[str, str]) -> None:
+    Args:
+        sentences: By code.
+        actions: The codes that stand for something done (a rescale, a node bought) rather than for
+            why; a report shows these as marks and the other reasons of the same subject as the why.
+    """
+
+    def __init__(self, sentences: Mapping[str, str], *, actions: Collection[str] = ()) -> None:
         self._sentences = dict(sentences)
+        self._actions = frozenset(actions)
+        if unknown := self._actions - self._sentences.keys():
+            raise ValueError(f"actions without a sentence: {sorted(unknown)}")
 
     @property
     def codes(self) -> tuple[str, ...]:
         """All codes, in the order of the table."""
         return tuple(self._sentences)
+
+    def is_action(self, reason: Reason) -> bool:
+        """Whether the reason stands for something done."""
+        return reason.code in self._actions
 
     def reason(self, code: str, subject: str = "", **fields: Field) -> Reason:
         """Makes a reason. Raises KeyError for a code that the table lacks."""

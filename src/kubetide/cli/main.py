@@ -1,0 +1,60 @@
+"""The ``kubetide`` command: one file a sub-command, imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from kubetide import __version__
+from kubetide.ports.errors import KubetideError
+
+_COMMANDS = {
+    "up": "Run the embedded cluster in real or sped-up time and watch the loops at work.",
+    "simulate": "Run a scenario in virtual time and write its records and report.",
+    "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
+    "replay": "Decide every recorded tick again and compare the bytes.",
+}
+
+
+class _Lazy(click.Group):
+    """Lists the commands without importing what they run on."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"kubetide.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kubetide")
+def cli() -> None:
+    """The whole Kubernetes autoscaling stack as one Python program.
+
+    Start with `kubetide up`: an embedded cluster, a shop under load, pods that follow the load,
+    nodes that follow the pods, and the reason for every step. No cluster is needed and no
+    kubeconfig is read.
+    """
+
+
+def main() -> None:
+    """Runs the command line; an expected error is one line on standard error and exit status 1."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KubetideError as error:
+        click.echo(f"kubetide: {error}", err=True)
+        sys.exit(1)

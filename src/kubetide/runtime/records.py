@@ -1,0 +1,220 @@
+"""Decision records on disk: JSON Lines, one file a loop and segment, mode 0600, capped in size.
+
+``records/nodes-0001.jsonl`` and so on. Each segment starts with a record that holds the whole
+state, so that any segment can be replayed by itself; the oldest go when the cap is passed. A disk
+that fails never stops a loop: the writer says so once, drops, and begins a new segment when
+writing works again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from kubetide.explain.records import SCHEMA, Record
+from kubetide.ports.errors import KubetideError
+
+FULL_EVERY = 360
+"""Ticks between two records of the whole state: an hour of node ticks, an hour and a half of HPA ticks."""
+
+_SEGMENTS_KEPT = 8
+
+
+class RecordError(KubetideError):
+    """A record folder or a line in it cannot be read."""
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line of each segment."""
+
+    schema: str
+    loop: str
+    segment: int
+
+
+class RecordWriter:
+    """Writes records under ``folder/records``; implements ``explain.records.Recorder``.
+
+    Args:
+        folder: Where a run puts what it makes.
+        warn: Called with one sentence when writing fails and when it works again.
+        max_bytes: Cap on the size of all segments of one loop together.
+        full_every: Ticks between two records of the whole state.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        warn: Callable[[str], None],
+        max_bytes: int = 4 << 30,
+        full_every: int = FULL_EVERY,
+    ) -> None:
+        self._folder = folder / "records"
+        self._warn = warn
+        self._segment_bytes = max(1, max_bytes // _SEGMENTS_KEPT)
+        self._full_every = full_every
+        self._loops: dict[str, _Segment] = {}
+        self._broken = False
+        self.dropped = 0
+        """Records that could not be written."""
+
+    def start(self) -> None:
+        """Makes the folder and clears the records of an earlier run. Raises RecordError if it cannot."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for old in sorted(self._folder.glob("*.jsonl")):
+                old.unlink()
+        except OSError as error:
+            raise RecordError(
+                f"cannot write records under {self._folder}: {error.strerror}; choose another folder with --out"
+            ) from error
+
+    def wants_full(self, loop: str) -> bool:
+        """Whether the next record of the loop must hold the whole state."""
+        segment = self._loops.get(loop)
+        return (
+            segment is None
+            or segment.file < 0
+            or segment.since_full >= self._full_every
+            or segment.bytes >= self._segment_bytes
+        )
+
+    def write(self, record: Record) -> None:
+        """Appends one record; never raises."""
+        try:
+            self._append(record)
+        except OSError as error:
+            self.dropped += 1
+            # What follows makes no sense without this record: wait for the next whole state.
+            segment = self._loops.get(record.loop)
+            if segment is not None:
+                segment.close()
+            if not self._broken:
+                self._broken = True
+                self._warn(
+                    f"decision records are not being kept: {self._folder}: {error.strerror}; "
+                    "free space there or choose another folder with --out"
+                )
+        else:
+            if self._broken and record.full:
+                self._broken = False
+                self._warn(f"decision records are kept again ({self.dropped} lost)")
+
+    def close(self) -> None:
+        """Closes the files."""
+        for segment in self._loops.values():
+            segment.close()
+
+    def _append(self, record: Record) -> None:
+        segment = self._loops.setdefault(record.loop, _Segment(self._folder, record.loop))
+        if segment.file < 0 or (record.full and segment.bytes >= self._segment_bytes):
+            if not record.full:
+                self.dropped += 1
+                return
+            segment.open_next()
+        segment.write(msgspec.json.encode(record) + b"\n")
+        segment.since_full = 1 if record.full else segment.since_full + 1
+
+
+class _Segment:
+    """The file that a loop writes at present."""
+
+    def __init__(self, folder: Path, loop: str) -> None:
+        self._folder = folder
+        self._loop = loop
+        self._number = 0
+        self.file = -1
+        self.bytes = 0
+        self.since_full = 0
+
+    def open_next(self) -> None:
+        self.close()
+        self._number += 1
+        self._path(self._number - _SEGMENTS_KEPT).unlink(missing_ok=True)
+        path = self._path(self._number)
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        self.bytes = 0
+        header = Header(schema=SCHEMA, loop=self._loop, segment=self._number)
+        self.write(msgspec.json.encode(header) + b"\n")
+
+    def write(self, line: bytes) -> None:
+        start = self.bytes
+        rest = memoryview(line)
+        try:
+            while rest:
+                written = os.write(self.file, rest)
+                rest = rest[written:]
+                self.bytes += written
+        except OSError:
+            # A torn line would make the segment unreadable.
+            os.ftruncate(self.file, start)
+            self.bytes = start
+            raise
+
+    def close(self) -> None:
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{self._loop}-{number:04d}.jsonl"
+
+
+def read_records(folder: Path, loop: str) -> Iterator[Record]:
+    """Gives the records of one loop in order; a last line still being written is left out.
+
+    Raises RecordError naming the file and line.
+    """
+    decoder = msgspec.json.Decoder(Record)
+    for path in segments(folder, loop):
+        with path.open("rb") as lines:
+            _check_header(path, lines.readline())
+            for number, line in enumerate(lines, start=2):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    yield decoder.decode(line)
+                except msgspec.DecodeError as error:
+                    raise RecordError(f"{path.name} line {number}: not a decision record: {error}") from error
+
+
+def segments(folder: Path, loop: str) -> list[Path]:
+    """Gives the segment files of a loop, oldest first. Raises RecordError if there is none."""
+    found = sorted((folder / "records").glob(f"{loop}-[0-9]*.jsonl"))
+    if not found:
+        raise RecordError(
+            f"no records of the {loop} loop under {folder}; name the folder that a run wrote with --out"
+        )
+    return found
+
+
+def recorded_loops(folder: Path) -> list[str]:
+    """Gives the names of the loops that have records in a folder. Raises RecordError if there is none."""
+    names = sorted({path.stem.rsplit("-", 1)[0] for path in (folder / "records").glob("*-[0-9]*.jsonl")})
+    if not names:
+        raise RecordError(f"no records under {folder}; name the folder that a run wrote with --out")
+    return names
+
+
+def _check_header(path: Path, line: bytes) -> None:
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except msgspec.DecodeError as error:
+        raise RecordError(f"{path.name} line 1: not a record file of kubetide") from error
+    if header.schema != SCHEMA:
+        raise RecordError(f"{path.name}: written as {header.schema}, this version reads {SCHEMA}")
+
+
+class NullRecorder:
+    """Keeps nothing."""
+
+    def wants_full(self, loop: str) -> bool:  # noqa: ARG002  the protocol's name
+        """Never."""
+        return False
+
+    def write(self, record: Record) -> None:
+        """Drops it."""
