@@ -1,0 +1,137 @@
+"""The one mechanism for time: the event loop's own clock plus an epoch.
+
+``run_virtual`` and ``run_real`` start a program and hand it a ``LoopClock``. In virtual time the
+loop jumps to its next timer; at a speed other than 1 the loop's time is scaled; nothing else
+changes. This module alone may read the machine's clock and use ``asyncio.sleep``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Protocol, TypeVar, cast
+
+from kubetide.ports.clock import Clock
+from kubetide.runtime.virtual import Stalled, VirtualLoop
+from kubetide.units.time import ZERO, Duration, Instant
+
+__all__ = ["LoopClock", "Stalled", "run_real", "run_virtual", "ticks"]
+
+T = TypeVar("T")
+Main = Callable[[Clock], Coroutine[Any, Any, T]]
+
+
+class _TimedLoop(Protocol):
+    def time_ns(self) -> int: ...
+
+
+class LoopClock:
+    """The Clock port over the running event loop: ``epoch`` is the wall time at loop time 0.
+
+    Must be made while a loop of ``run_virtual`` or ``run_real`` runs.
+    """
+
+    def __init__(self, epoch: Instant) -> None:
+        loop = asyncio.get_running_loop()
+        if not hasattr(loop, "time_ns"):
+            raise RuntimeError(
+                f"{type(loop).__name__} keeps no integer time: start with run_virtual or run_real"
+            )
+        self._time_ns = cast("_TimedLoop", loop).time_ns
+        self._epoch = epoch
+
+    def now(self) -> Instant:
+        """Gives wall time; within one run it never goes back."""
+        return Instant(self._epoch + self._time_ns())
+
+    def monotonic(self) -> Duration:
+        """Gives the time since the loop was made."""
+        return Duration(self._time_ns())
+
+    async def sleep(self, duration: Duration) -> None:
+        """Returns after that much of the loop's time; lets others run once if it is not positive."""
+        await asyncio.sleep(max(duration, 0) / 1e9)
+
+
+async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> AsyncGenerator[Instant, None]:
+    """Gives the due instants ``start + offset + k * period``, each when it has come; start is the first call.
+
+    Dues are computed from the start, never by adding sleeps, so that they do not drift. When the
+    reader was busy past one or several dues, the last of them is given at once and the earlier
+    ones are left out. Loops whose ticks meet at one instant are put in order by small offsets.
+    """
+    if period <= 0:
+        raise ValueError(f"a period of ticks must be positive, not {period} ns")
+    first = clock.now() + offset
+    count = 0
+    while True:
+        due = first + count * period
+        await clock.sleep(Duration(due - clock.now()))
+        late = max(clock.now() - due, 0) // period
+        count += late
+        yield Instant(due + late * period)
+        count += 1
+
+
+def run_virtual(main: Main[T], *, start: Instant) -> T:
+    """Runs ``main(clock)`` in virtual time that begins at ``start``, and gives what it returns.
+
+    Raises: Stalled when tasks wait and nothing will ever wake them; else what ``main`` raises.
+    """
+
+    async def run() -> T:
+        return await main(LoopClock(start))
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(run())
+
+
+def run_real(main: Main[T], *, start: Instant | None = None, speed: float = 1.0) -> T:
+    """Runs ``main(clock)`` in real time, or ``speed`` times as fast, and gives what it returns.
+
+    Wall time begins at ``start``, by default at the machine's. When the work cannot keep up with
+    the speed, ticks come late and are never skipped by the loop itself. Time-outs of network
+    clients are scaled too. Ctrl-C cancels ``main``, waits for its clean-up, and then raises
+    KeyboardInterrupt.
+    """
+    if not speed > 0:
+        raise ValueError(f"speed must be positive, not {speed}")
+    epoch = Instant(time.time_ns()) if start is None else start
+
+    async def run() -> T:
+        return await main(LoopClock(epoch))
+
+    with asyncio.Runner(loop_factory=lambda: _ScaledLoop(speed)) as runner:
+        return runner.run(run())
+
+
+class _ScaledSelector(selectors.DefaultSelector):
+    """Waits the real time that a wait of scaled seconds takes."""
+
+    def __init__(self, speed: float) -> None:
+        super().__init__()
+        self._speed = speed
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return super().select(None if timeout is None else timeout / self._speed)
+
+
+class _ScaledLoop(asyncio.SelectorEventLoop):
+    """The stock loop, its time counted from 0 and scaled."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._base_ns = time.monotonic_ns()
+        super().__init__(_ScaledSelector(speed))
+        # A timer is due when it is nearer than one step of the clock; a step is longer when scaled.
+        self._clock_resolution = max(speed, 1.0) * time.get_clock_info("monotonic").resolution
+
+    def time(self) -> float:
+        """Scaled seconds since the loop was made."""
+        return self.time_ns() / 1e9
+
+    def time_ns(self) -> int:
+        """Scaled nanoseconds since the loop was made."""
+        return int((time.monotonic_ns() - self._base_ns) * self._speed)

@@ -1,0 +1,167 @@
+"""Virtual time: an asyncio event loop that jumps to its next timer instead of waiting.
+
+Everything of asyncio that needs no thread and no socket works on it (``sleep``, ``timeout``,
+``TaskGroup``, ``Queue``, ``Event``); opening a socket or a thread is an error, because time would
+run ahead of their answers.
+
+How it differs from the stock loop, and why:
+
+* Time is an integer number of nanoseconds from 0. Loop time that starts at the Unix epoch has no
+  float bits left below a microsecond, and sums of floats drift.
+* Timers that are due at the same instant fire in the order in which they were set. The stock heap
+  orders by deadline alone, so that one more timer shuffles the others.
+* When no callback is ready and no timer is set, nothing can ever wake: that raises ``Stalled``
+  instead of hanging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from heapq import heapify, heappop, heappush
+from typing import Any, NoReturn, TypeVarTuple
+
+from kubetide.ports.errors import KubetideError
+
+_Args = TypeVarTuple("_Args")
+
+_MOST_NAMED = 10
+_FEWEST_TO_SWEEP = 100
+
+
+class Stalled(KubetideError):
+    """Tasks wait, and no timer or task is left that could wake them."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop in virtual time; made by ``runtime.clock.run_virtual``.
+
+    It builds on three private names of ``BaseEventLoop`` (``_ready``, ``_stopping``,
+    ``_timer_handle_cancelled``) and replaces ``_run_once``; tests hold them for each Python.
+    """
+
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_ns = 0
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._timers_set = 0
+        self._timers_cancelled = 0
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._now_ns / 1e9
+
+    def time_ns(self) -> int:
+        """Virtual nanoseconds since the loop was made."""
+        return self._now_ns
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*_Args], object],
+        *args: *_Args,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Calls back ``delay`` seconds from now, rounded to whole nanoseconds."""
+        return self._set_timer(self._now_ns + round(delay * 1e9), callback, args, context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Args], object],
+        *args: *_Args,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Calls back at loop time ``when``, rounded to whole nanoseconds."""
+        return self._set_timer(round(when * 1e9), callback, args, context)
+
+    def _set_timer(
+        self, when_ns: int, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
+    ) -> asyncio.TimerHandle:
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
+        handle = asyncio.TimerHandle(when_ns / 1e9, callback, args, self, context)
+        self._timers_set += 1
+        heappush(self._timers, (when_ns, self._timers_set, handle))
+        return handle
+
+    def _timer_handle_cancelled(self, _handle: asyncio.TimerHandle) -> None:
+        # A timer that has fired may be cancelled too, so this counts some that are not in the heap:
+        # a sweep then comes sooner than needed, which is harmless.
+        self._timers_cancelled += 1
+        if self._timers_cancelled > _FEWEST_TO_SWEEP and 2 * self._timers_cancelled > len(self._timers):
+            self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
+            heapify(self._timers)
+            self._timers_cancelled = 0
+
+    def _run_once(self) -> None:
+        ready = self._ready
+        if not ready and not self._stopping:
+            self._jump()
+        # Callbacks that these callbacks add have their turn in the next round, as in the stock loop.
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001  (the loop is the other half of a Handle)
+
+    def _jump(self) -> None:
+        """Moves time to the next timer and makes all timers of that instant ready."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heappop(timers)
+        if not timers:
+            raise Stalled(self._who_waits())
+        # A timer set in the past is due now: time never goes back.
+        self._now_ns = now = max(self._now_ns, timers[0][0])
+        while timers and timers[0][0] <= now:
+            handle = heappop(timers)[2]
+            if not handle.cancelled():
+                self._ready.append(handle)
+
+    def _who_waits(self) -> str:
+        tasks = sorted((task for task in asyncio.all_tasks(self) if not task.done()), key=_place)
+        named = "; ".join(_place(task) for task in tasks[:_MOST_NAMED])
+        more = f"; and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
+        return (
+            f"nothing will ever wake: at {self.time():g} s of virtual time {len(tasks)} task(s) wait "
+            f"and no timer is set: {named}{more}"
+        )
+
+    def close(self) -> None:
+        """Closes the loop and drops its timers."""
+        super().close()
+        self._timers.clear()
+
+    def _process_events(self, _events: list[Any]) -> None:
+        """Has nothing to do: there is no selector."""
+
+    def _write_to_self(self) -> None:
+        """Has nothing to do: this loop never blocks, so it needs no waking (a signal handler calls this)."""
+
+    def run_in_executor(self, _executor: object, func: object, *_args: object) -> NoReturn:
+        """Refuses: a thread would answer at another virtual time in each run."""
+        raise RuntimeError(
+            f"virtual time has no threads: {func!r} must run on the event loop, or in real time"
+        )
+
+    def _no_sockets(self, *_args: object, **_named: object) -> NoReturn:
+        raise RuntimeError("virtual time has no sockets: use run_real (with a speed) to listen or to connect")
+
+    add_reader = _no_sockets
+    add_writer = _no_sockets
+    create_connection = _no_sockets
+    create_server = _no_sockets
+
+
+def _place(task: asyncio.Task[Any]) -> str:
+    """Gives a task's name and the source line where its innermost frame waits."""
+    frames = task.get_stack(limit=1)
+    if not frames:
+        return task.get_name()
+    code = frames[0].f_code
+    return f"{task.get_name()} in {code.co_qualname} ({code.co_filename.rsplit('/', 1)[-1]}:{frames[0].f_lineno})"
