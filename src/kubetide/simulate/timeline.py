@@ -1,0 +1,163 @@
+"""What a run looked like, as columns, and the summary that table and report both show.
+
+Definitions (one sampling step is ``step_s`` seconds):
+- pod-minutes: sum of the pods that exist times the step, in minutes; a pod is billed while it starts.
+- SLO minute lost: a minute with at least one step in which the service broke its objective.
+- unserved share: requests offered above the ready capacity over all requests offered.
+- slack: share of the ready capacity that was idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubetide.units.time import Instant
+
+
+class ServiceSeries(msgspec.Struct):
+    """One service, one entry a step.
+
+    Attributes:
+        offered: Requests/s that arrived.
+        capacity: Requests/s that the ready pods can serve.
+        queue: Requests waiting at the end of the step.
+        latency: Seconds.
+        wanted: Replicas asked for.
+        existing: Pods that exist and are not being deleted.
+        ready: Pods that serve.
+        violated: Whether the step broke the objective.
+    """
+
+    name: str
+    offered: list[float] = msgspec.field(default_factory=list)
+    capacity: list[float] = msgspec.field(default_factory=list)
+    queue: list[float] = msgspec.field(default_factory=list)
+    latency: list[float] = msgspec.field(default_factory=list)
+    wanted: list[int] = msgspec.field(default_factory=list)
+    existing: list[int] = msgspec.field(default_factory=list)
+    ready: list[int] = msgspec.field(default_factory=list)
+    violated: list[bool] = msgspec.field(default_factory=list)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A decision that did something: when, which loop, about what, and why."""
+
+    at: Instant
+    loop: str
+    subject: str
+    title: str
+    why: tuple[str, ...] = ()
+
+
+class Timeline(msgspec.Struct):
+    """A whole run.
+
+    Attributes:
+        start: Time of the first step's end.
+        pending: Pods without a node.
+        nodes: Nodes that are Ready, by group.
+        cpu_requested, cpu_used, cpu_allocatable: Cores.
+        cost: Money spent since the start, in the price list's currency.
+    """
+
+    start: Instant
+    step_s: float
+    services: dict[str, ServiceSeries] = msgspec.field(default_factory=dict)
+    pending: list[int] = msgspec.field(default_factory=list)
+    nodes: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    cpu_requested: list[float] = msgspec.field(default_factory=list)
+    cpu_used: list[float] = msgspec.field(default_factory=list)
+    cpu_allocatable: list[float] = msgspec.field(default_factory=list)
+    cost: list[float] = msgspec.field(default_factory=list)
+    marks: list[Mark] = msgspec.field(default_factory=list)
+    pod_starts: int = 0
+
+
+class ServiceSummary(msgspec.Struct, frozen=True):
+    """One line of the table; see the module for the definitions."""
+
+    name: str
+    requests: float
+    peak_rps: float
+    replicas_min: int
+    replicas_max: int
+    pod_minutes: float
+    slo_minutes_lost: int
+    unserved_share: float
+    slack: float
+    rescales: int
+
+
+class GroupSummary(msgspec.Struct, frozen=True):
+    name: str
+    nodes_min: int
+    nodes_max: int
+    node_hours: float
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What a run came to."""
+
+    name: str
+    start: Instant
+    hours: float
+    services: tuple[ServiceSummary, ...]
+    groups: tuple[GroupSummary, ...]
+    cost: float
+    pod_starts: int
+    pending_max: int
+    pending_pod_minutes: float
+    decisions: int
+
+
+def summarize(name: str, timeline: Timeline) -> Summary:
+    """Gives the summary of a run."""
+    step_s = timeline.step_s
+    steps = len(timeline.pending)
+    return Summary(
+        name=name,
+        start=timeline.start,
+        hours=round(steps * step_s / 3600, 4),
+        services=tuple(
+            _service(series, step_s) for _, series in sorted(timeline.services.items())
+        ),
+        groups=tuple(
+            GroupSummary(
+                name=group,
+                nodes_min=min(counts, default=0),
+                nodes_max=max(counts, default=0),
+                node_hours=round(sum(counts) * step_s / 3600, 4),
+            )
+            for group, counts in sorted(timeline.nodes.items())
+        ),
+        cost=round(timeline.cost[-1], 4) if timeline.cost else 0.0,
+        pod_starts=timeline.pod_starts,
+        pending_max=max(timeline.pending, default=0),
+        pending_pod_minutes=round(sum(timeline.pending) * step_s / 60, 2),
+        decisions=len(timeline.marks),
+    )
+
+
+def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
+    offered = sum(series.offered)
+    capacity = sum(series.capacity)
+    served = sum(min(o, c) for o, c in zip(series.offered, series.capacity, strict=True))
+    return ServiceSummary(
+        name=series.name,
+        requests=round(offered * step_s, 2),
+        peak_rps=round(max(series.offered, default=0.0), 2),
+        replicas_min=min(series.existing, default=0),
+        replicas_max=max(series.existing, default=0),
+        pod_minutes=round(sum(series.existing) * step_s / 60, 2),
+        slo_minutes_lost=minutes_lost(series.violated, step_s),
+        unserved_share=round(1 - served / offered, 6) if offered else 0.0,
+        slack=round(1 - served / capacity, 4) if capacity else 0.0,
+        rescales=sum(1 for a, b in zip(series.wanted, series.wanted[1:], strict=False) if a != b),
+    )
+
+
+def minutes_lost(violated: Sequence[bool], step_s: float) -> int:
+    """Gives the number of minutes, counted from the start, with at least one violated step."""
+    return len({int(index * step_s // 60) for index, bad in enumerate(violated) if bad})
