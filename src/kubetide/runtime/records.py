@@ -139,7 +139,13 @@ class _Segment:
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self.bytes = 0
         header = Header(schema=SCHEMA, loop=self._loop, segment=self._number)
-        self.write(msgspec.json.encode(header) + b"\n")
+        try:
+            self.write(msgspec.json.encode(header) + b"\n")
+        except OSError:
+            self.close()
+            path.unlink(missing_ok=True)
+            self._number -= 1
+            raise
 
     def write(self, line: bytes) -> None:
         start = self.bytes

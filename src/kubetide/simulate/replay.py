@@ -1,0 +1,102 @@
+"""Decides a recorded run again: the standing proof that the cores are pure.
+
+Every record says what a tick was given, what it decided and what came of it. Replay gives the same
+to a fresh core and compares the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kubetide.explain.records import Core, Record
+from kubetide.horizontal.core import HorizontalCore
+from kubetide.nodes.core import NodesCore
+from kubetide.runtime.records import RecordError, read_records, recorded_loops
+
+CORES: dict[str, Callable[[], Core]] = {
+    "horizontal": HorizontalCore,
+    "nodes": NodesCore,
+}
+"""The core of each loop, by the name in its records."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Where replay and record part: ``part`` is ``commands`` or ``result``."""
+
+    loop: str
+    tick: int
+    phase: int
+    part: str
+    recorded: bytes
+    decided: bytes
+
+    def __str__(self) -> str:
+        at = _first_difference(self.recorded, self.decided)
+        around = slice(max(0, at - 60), at + 60)
+        return (
+            f"{self.loop} tick {self.tick} phase {self.phase}: {self.part} differ at byte {at}:\n"
+            f"  recorded …{self.recorded[around].decode(errors='replace')}…\n"
+            f"  decided  …{self.decided[around].decode(errors='replace')}…"
+        )
+
+
+class ReplayResult(msgspec.Struct, frozen=True):
+    """How many records were decided again, by loop, and the first difference of each loop."""
+
+    records: dict[str, int]
+    differences: tuple[Difference, ...]
+
+
+def replay(folder: Path) -> ReplayResult:
+    """Decides every record of a folder again. Raises RecordError where it cannot be read."""
+    records: dict[str, int] = {}
+    differences: list[Difference] = []
+    for loop in recorded_loops(folder):
+        count, difference = _replay_loop(folder, loop)
+        records[loop] = count
+        if difference is not None:
+            differences.append(difference)
+    return ReplayResult(records, tuple(differences))
+
+
+def _replay_loop(folder: Path, loop: str) -> tuple[int, Difference | None]:
+    core = make_core(loop)
+    count = 0
+    for record in read_records(folder, loop):
+        difference = _decide_again(core, record)
+        if difference is not None:
+            return count, difference
+        count += 1
+    return count, None
+
+
+def _decide_again(core: Core, record: Record) -> Difference | None:
+    core.apply(bytes(record.state), full=record.full)
+    commands = core.decide(record.now)
+    if commands != bytes(record.commands):
+        return _difference(record, "commands", bytes(record.commands), commands)
+    result = core.absorb(bytes(record.outcomes), record.now)
+    if result != bytes(record.result):
+        return _difference(record, "result", bytes(record.result), result)
+    return None
+
+
+def make_core(loop: str) -> Core:
+    """Makes a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
+    if loop not in CORES:
+        raise RecordError(f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(CORES)}")
+    return CORES[loop]()
+
+
+def _difference(record: Record, part: str, recorded: bytes, decided: bytes) -> Difference:
+    return Difference(record.loop, record.tick, record.phase, part, recorded, decided)
+
+
+def _first_difference(a: bytes, b: bytes) -> int:
+    for index, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return index
+    return min(len(a), len(b))
