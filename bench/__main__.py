@@ -1,0 +1,26 @@
+"""Runs the benchmarks, each in a process of its own, and passes on the JSON lines that they print.
+
+`python -m bench` runs all; `python -m bench store horizontal` runs those two.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    known = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    wanted = sys.argv[1:] or known
+    if unknown := [name for name in wanted if name not in known]:
+        print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    failed = [name for name in wanted if subprocess.run([sys.executable, "-m", f"bench.{name}"], check=False).returncode]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
