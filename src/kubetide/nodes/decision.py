@@ -1,0 +1,158 @@
+"""What the node loop decides, what comes of it, and what it tells.
+
+``Commands.actions`` are carried out in order and ``Outcomes.results`` has one entry for each, in the
+same order. All of it is data, so that a record holds it and a replay can compare it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kubetide.explain.reasons import Reason
+from kubetide.plan.board import Capacity, Workload
+from kubetide.units.time import Instant
+
+Key = tuple[str, str]
+
+
+class DecreaseTarget(msgspec.Struct, frozen=True, tag_field="op", tag="decreaseTarget"):
+    """Withdraw nodes that never came. ``why``: ``timeout`` of a scale-up, or ``size`` that is wrong for too long."""
+
+    group: str
+    delta: int
+    why: Literal["timeout", "size"]
+
+
+class DeleteInstances(msgspec.Struct, frozen=True, tag_field="op", tag="deleteInstances"):
+    """Delete machines that never became nodes."""
+
+    group: str
+    provider_ids: tuple[str, ...]
+    why: Literal["unregistered", "failed"]
+    force: bool = False
+
+
+class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSize", omit_defaults=True):
+    """Ask for more nodes. After one that fails, the later ones of the same list are not tried (unless ``parallel``)."""
+
+    group: str
+    delta: int
+    size: int
+    """The target before."""
+    max_size: int
+    why: Literal["pods", "min_size"] = "pods"
+    parallel: bool = False
+
+
+class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
+    """Put a taint on a node, in the place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
+
+    node: str
+    key: str
+    value: str
+    effect: str
+    cordon: bool = False
+
+
+class RemoveTaint(msgspec.Struct, frozen=True, tag_field="op", tag="removeTaint", omit_defaults=True):
+    """Take all taints with this key off a node; with ``uncordon`` also ``spec.unschedulable``."""
+
+    node: str
+    key: str
+    uncordon: bool = False
+
+
+class EvictPod(msgspec.Struct, frozen=True, tag_field="op", tag="evictPod", omit_defaults=True):
+    """Evict a pod from a node that is drained."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    grace_period_s: int | None = None
+
+
+class DeleteNodes(msgspec.Struct, frozen=True, tag_field="op", tag="deleteNodes", omit_defaults=True):
+    """Delete the machines of these nodes.
+
+    The controller reads the nodes' pods once more before the call and refuses (outcome ``failed``)
+    when a pod is there that ``expected_pods`` does not name.
+    """
+
+    group: str
+    nodes: tuple[str, ...]
+    provider_ids: tuple[str, ...]
+    expected_pods: tuple[Key, ...] = ()
+
+
+Action = DecreaseTarget | DeleteInstances | IncreaseSize | AddTaint | RemoveTaint | EvictPod | DeleteNodes
+
+
+class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event to be written. ``kind`` is Pod, Node or ConfigMap (the status object)."""
+
+    kind: str
+    name: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one step decides.
+
+    Attributes:
+        next_step: The step that follows in the same tick; empty at the tick's end.
+        read_pods: Nodes whose pods must be read from the API server for the next ``actuate`` step.
+        wake_at: When the next ``actuate`` step is due; None when no deletion is in flight.
+        answers: What is said on the board: capacity that is missing; replaces all former answers.
+        result: Upstream's word for what the step came to (``ScaleUpSuccessful`` holds only if the increase works).
+    """
+
+    actions: tuple[Action, ...] = ()
+    events: tuple[EventRecord, ...] = ()
+    next_step: Literal["", "scale_up", "scale_down"] = ""
+    read_pods: tuple[str, ...] = ()
+    wake_at: Instant | None = None
+    answers: tuple[Capacity, ...] | None = None
+    result: str = ""
+    reasons: tuple[Reason, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of one action. ``skipped``: not tried, because an earlier one failed or a cap was reached."""
+
+    status: Literal["ok", "failed", "skipped"] = "ok"
+    error: str = ""
+    error_class: str = "Other"
+    error_code: str = ""
+
+
+class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One outcome for each action of the step, in the same order."""
+
+    results: tuple[Outcome, ...] = ()
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a step tells: events, the status document, reasons.
+
+    ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
+    """
+
+    events: tuple[EventRecord, ...] = ()
+    status: str | None = None
+    reasons: tuple[Reason, ...] = ()
+    wake_at: Instant | None = None
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """So many pods of a kind that have no place: from which source, of which workload."""
+
+    source: str
+    pods: int
+    workload: Workload | None = None

@@ -1,0 +1,63 @@
+"""The closed vocabulary of the node loop: why a group, a pod or a node is treated as it is.
+
+Where upstream has a word for it (skip reasons, unremovable reasons, results), the code is that word,
+or the constant below that holds its text.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.explain.reasons import Vocabulary
+
+# Upstream's texts for why a group is not offered; they are counted in the event of a pod.
+BACKED_OFF: Final = "in backoff after failed scale-up"
+MAX_SIZE_REACHED: Final = "max node group size reached"
+NOT_READY: Final = "not ready for scale-up"
+ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit"
+ALL_OR_NOTHING: Final = "not all pods would fit and scale-up is using all-or-nothing strategy"
+FILTERED_OUT: Final = "expansion options filtered out and no longer considered"
+EXECUTION_FAILED: Final = "scale-up execution failed"
+NO_TEMPLATE: Final = "no template: no node of the group was ever seen and the cloud cannot describe one"
+USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
+
+
+def quota_exceeded(quota: str, resources: tuple[str, ...]) -> str:
+    """Gives upstream's text for a limit that would be passed."""
+    return f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
+
+
+SCALE_UP = {
+    "NoDemand": "no pod is without a place",
+    "PodsFitExisting": "{pods} pods fit on existing or upcoming nodes",
+    "PodsTooNew": "{pods} pods are younger than the scale-up delay",
+    "MaxNodesTotal": "the cluster has {nodes} nodes, the limit is {limit}",
+    "ClusterUnhealthy": "{unready} of {nodes} nodes are unready: nothing is changed",
+    "ScaleUpCapReached": "{used} nodes were asked for within an hour, the cap is {limit}",
+    "GroupSkipped": "group {subject} is left out: {why}",
+    "GroupRefuses": "group {subject} cannot hold {pod}: {why}",
+    "Option": "group {subject}: {nodes} new nodes would hold {pods} pods",
+    "Chosen": "group {subject} is chosen by {expander}: {nodes} nodes for {pods} pods",
+    "Capped": "group {subject}: {wanted} nodes are cut to {nodes} by {limit}",
+    "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
+    "Increased": "group {subject} was increased from {size} to {to}",
+    "BackoffStarted": "group {subject} is left out for {duration} after {error}",
+    "UpcomingNodes": "group {subject}: {nodes} nodes are on their way",
+    "TemplateLearned": "group {subject}: the template is that of live node {node}",
+    "TemplateDiffers": "group {subject}: {resource} is {seen} on live node {node}, the cloud said {said}",
+    "IntentDemand": "{subject}: {replicas} replicas wanted by {source}, {missing} do not exist yet",
+    "LeftPending": "group {subject}: {nodes} nodes joined and left {pods} pods pending",
+    "UnregisteredRemoved": "group {subject}: instance {instance} never registered and is deleted",
+    "FailedInstance": "group {subject}: {instances} instances failed with {error}",
+    "SizeFixed": "group {subject}: target lowered by {delta}, the nodes never came",
+    "BelowMinSize": "group {subject}: raised from {size} to its minimum {minimum}",
+}
+
+SCALE_DOWN = {
+    "ScaleDownHeld": "scale-down holds: {why}",
+    "ScaleDownDisabled": "scale-down is switched off",
+    "ScaleDownInCooldown": "scale-down waits: {why}",
+}
+
+VOCABULARY = Vocabulary({**SCALE_UP, **SCALE_DOWN})
+reason = VOCABULARY.reason

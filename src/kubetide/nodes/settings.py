@@ -1,0 +1,103 @@
+"""Settings of the node loop: upstream's flags that are in use, by their own names, and a few of ours.
+
+Defaults are those of Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The flags, dashes written as underscores; durations in ns. The last block is kubetide's own."""
+
+    scan_interval: Duration = seconds(10)
+    namespace: str = "kube-system"
+    status_config_map_name: str = "cluster-autoscaler-status"
+    write_status_configmap: bool = True
+    gpu_label: str = ""
+    """The node label of GPU nodes; no flag, the cloud says it."""
+
+    # Cluster state
+    max_node_provision_time: Duration = minutes(15)
+    max_node_startup_time: Duration = minutes(15)
+    max_total_unready_percentage: float = 45.0
+    ok_total_unready_count: int = 3
+    force_delete_unregistered_nodes: bool = False
+    force_delete_failed_nodes: bool = False
+    startup_taint: tuple[str, ...] = ()
+    startup_taint_prefix: tuple[str, ...] = ()
+    status_taint: tuple[str, ...] = ()
+    initial_node_group_backoff_duration: Duration = minutes(5)
+    max_node_group_backoff_duration: Duration = minutes(30)
+    node_group_backoff_reset_timeout: Duration = hours(3)
+    node_info_cache_expire_time: Duration = hours(87600)
+
+    # Scale-up
+    scale_up_from_zero: bool = True
+    expander: str = "least-waste"
+    max_nodes_total: int = 0
+    cores_total: str = "0:320000"
+    memory_total: str = "0:6400000"
+    max_nodes_per_scaleup: int = 1000
+    expendable_pods_priority_cutoff: int = -10
+    new_pod_scale_up_delay: Duration = ZERO
+    balance_similar_node_groups: bool = False
+    balancing_ignore_label: tuple[str, ...] = ()
+    memory_difference_ratio: float = 0.015
+    max_allocatable_difference_ratio: float = 0.05
+    max_free_difference_ratio: float = 0.05
+    parallel_scale_up: bool = False
+    enforce_node_group_min_size: bool = False
+    force_ds: bool = False
+    allowed_scheduler_names: tuple[str, ...] = ()
+    bypassed_scheduler_names: tuple[str, ...] = ()
+
+    # Scale-down
+    scale_down_enabled: bool = True
+    scale_down_utilization_threshold: float = 0.5
+    scale_down_gpu_utilization_threshold: float = 0.5
+    scale_down_unneeded_time: Duration = minutes(10)
+    scale_down_unready_enabled: bool = True
+    scale_down_unready_time: Duration = minutes(20)
+    scale_down_delay_after_add: Duration = minutes(10)
+    scale_down_delay_after_delete: Duration = ZERO
+    scale_down_delay_after_failure: Duration = minutes(3)
+    scale_down_delay_type_local: bool = False
+    ignore_daemonsets_utilization: bool = False
+    ignore_mirror_pods_utilization: bool = False
+    skip_nodes_with_custom_controller_pods: bool = True
+    skip_nodes_with_local_storage: bool = True
+    skip_nodes_with_system_pods: bool = True
+    min_replica_count: int = 0
+    blocking_system_pod_distruption_timeout: Duration = hours(1)
+    unremovable_node_recheck_timeout: Duration = minutes(5)
+    max_scale_down_parallelism: int = 10
+    max_drain_parallelism: int = 1
+    max_bulk_soft_taint_count: int = 10
+    node_deletion_candidate_ttl: Duration = ZERO
+    cordon_node_before_terminating: bool = True
+    node_delete_delay_after_taint: Duration = seconds(5)
+    node_deletion_delay_timeout: Duration = minutes(2)
+    node_deletion_batcher_interval: Duration = ZERO
+    max_pod_eviction_time: Duration = minutes(2)
+    max_graceful_termination_sec: int = 600
+    daemonset_eviction_for_empty_nodes: bool = False
+    daemonset_eviction_for_occupied_nodes: bool = True
+
+    # Kubetide's own
+    demand_sources: tuple[str, ...] = ("pending",)
+    """Which of ``demand.SOURCES`` are asked; ``intents`` needs a board."""
+    max_node_increases_per_hour: int = 2000
+    max_node_deletions_per_hour: int = 500
+    max_evictions_per_hour: int = 5000
+    max_cache_age: Duration = minutes(10)
+    """Caches that have heard nothing for longer hold scale-down."""
+    max_relist_loss: float = 0.2
+    """A relist that loses more than this share of the pods or nodes holds scale-down."""
+    relist_hold: Duration = minutes(10)
+    """How long such a relist holds scale-down."""
+    useless_scale_up_limit: int = 3
+    """After so many increases in a row that joined and left the pods pending, the class backs off from the group."""

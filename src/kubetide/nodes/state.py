@@ -1,0 +1,298 @@
+"""What the node loop must know: the delta that is recorded, and the state it adds up to.
+
+``State.apply`` is the only way in. Objects come slimmed (no heartbeat times, no statuses of
+workloads), so that a quiet minute has an empty delta.
+
+A tick goes through steps; each is apply, decide, act, absorb:
+
+* ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
+  decision when there is nothing of this to do;
+* ``scale_up``: demand against room, options, expander, increases;
+* ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
+* ``actuate``: one move of each deletion in flight; has ticks of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import msgspec
+
+from kubetide.nodes.memory import Memory
+from kubetide.nodes.settings import Settings
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
+from kubetide.plan.board import Intent
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import Snapshot
+
+if TYPE_CHECKING:
+    from kubetide.nodes.tick import Tick
+
+_T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, PodDisruptionBudget)
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+Step = Literal["update", "scale_up", "scale_down", "actuate"]
+
+
+class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Names of objects that are no longer there."""
+
+    nodes: tuple[str, ...] = ()
+    pods: tuple[Key, ...] = ()
+    replica_sets: tuple[Key, ...] = ()
+    deployments: tuple[Key, ...] = ()
+    daemon_sets: tuple[Key, ...] = ()
+    pdbs: tuple[Key, ...] = ()
+
+
+class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What changed since the last step; in the full form everything there is.
+
+    Attributes:
+        step: Which step of the tick is to be decided.
+        groups: All node groups, ordered by id; None when they are as before.
+        intents: All intents on the board; None when they are as before.
+        holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
+        live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
+        settings, memory, instances: Full form only.
+    """
+
+    step: Step = "update"
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    pdbs: tuple[PodDisruptionBudget, ...] = ()
+    gone: Gone = Gone()
+    groups: tuple[NodeGroup, ...] | None = None
+    intents: tuple[Intent, ...] | None = None
+    holds: tuple[str, ...] = ()
+    live_pods: dict[str, tuple[Pod, ...]] | None = None
+    settings: Settings | None = None
+    memory: Memory | None = None
+
+
+class State:
+    """Everything the loop decides on. Readers must not change what they get.
+
+    Attributes:
+        snapshot: Nodes and the pods that are on them (or nominated to them), without expendable pods.
+        version: Counts the changes of anything but ``holds``, ``step`` and ``memory``.
+        tick: What the scale-up step found out for the later steps of the same tick; None outside.
+    """
+
+    def __init__(self, settings: Settings | None = None, memory: Memory | None = None) -> None:
+        self.settings = settings or Settings()
+        self.memory = memory or Memory()
+        self.step: Step = "update"
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[Key, Pod] = {}
+        self.replica_sets: dict[Key, ReplicaSet] = {}
+        self.deployments: dict[Key, Deployment] = {}
+        self.daemon_sets: dict[Key, DaemonSet] = {}
+        self.pdbs: dict[Key, PodDisruptionBudget] = {}
+        self.groups: dict[str, NodeGroup] = {}
+        self.intents: tuple[Intent, ...] = ()
+        self.holds: tuple[str, ...] = ()
+        self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
+        self.snapshot = Snapshot()
+        self.version = 0
+        self.tick: Tick | None = None
+        self._pending: dict[Key, Pod] = {}
+        self._keys_on: dict[str, dict[Key, None]] = {}
+        self._group_of_provider: dict[str, str] = {}
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def group_of(self, node_name: str) -> str | None:
+        """Gives the id of the node's group, also just after its instance is gone; None if it has none."""
+        node = self.nodes.get(node_name)
+        if node is None or not node.spec.provider_id:
+            return None
+        provider_id = node.spec.provider_id
+        group = self._group_of_provider.get(provider_id)
+        if group is None:
+            group = self.memory.former_instances.get(provider_id)
+        return group if group in self.groups else None
+
+    def has_instance(self, node_name: str) -> bool:
+        """Whether the cloud still has the node's machine; True for a node in no group."""
+        node = self.nodes[node_name]
+        return node.spec.provider_id in self._group_of_provider or self.group_of(node_name) is None
+
+    def nodes_by_group(self) -> dict[str, list[str]]:
+        """Gives the names of each group's nodes, in name order; groups without nodes are there too."""
+        found: dict[str, list[str]] = {group: [] for group in self.groups}
+        for name in sorted(self.nodes):
+            group = self.group_of(name)
+            if group is not None:
+                found[group].append(name)
+        return found
+
+    @property
+    def pending(self) -> Mapping[Key, Pod]:
+        """Pods that have no node and are not nominated to one, not finished: a live view, in no given order."""
+        return MappingProxyType(self._pending)
+
+    # -- changing ----------------------------------------------------------------------------
+
+    def apply(self, delta: Delta, *, full: bool = False) -> None:
+        """Takes over what was gathered; ``full`` forgets all that was there before."""
+        self.end_tick_if_new(delta.step)
+        if full:
+            self.__init__(delta.settings, delta.memory)  # type: ignore[misc]  # the one way to start anew
+        self.step = delta.step
+        self.holds = delta.holds
+        self.live_pods = MappingProxyType(delta.live_pods or {})
+        before = self.version
+        self._apply_gone(delta.gone)
+        for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
+            self._put_node(node)
+        for pod in sorted(delta.pods, key=_key):
+            self._drop_pod(_key(pod))
+            self._put_pod(pod)
+        changed = [
+            _put_all(self.replica_sets, delta.replica_sets),
+            _put_all(self.deployments, delta.deployments),
+            _put_all(self.daemon_sets, delta.daemon_sets),
+            _put_all(self.pdbs, delta.pdbs),
+        ]
+        if delta.groups is not None:
+            self.set_groups(delta.groups)
+        if delta.intents is not None:
+            self.intents = delta.intents
+            self.version += 1
+        if any(changed) and self.version == before:
+            self.version += 1
+
+    def end_tick_if_new(self, step: Step) -> None:
+        """Takes back what the former tick put into the snapshot, when the step begins another."""
+        if self.tick is not None and step in {"update", "actuate"}:
+            self.end_tick()
+
+    def end_tick(self) -> None:
+        """Takes the simulated placements of this tick out of the snapshot."""
+        if self.tick is not None:
+            self.tick = None
+            self.snapshot.revert()
+
+    def set_groups(self, groups: Iterable[NodeGroup]) -> None:
+        """Takes over all node groups; instances that vanish while their node is there stay known by group."""
+        former = dict(self._group_of_provider)
+        self.groups = {group.id: group for group in sorted(groups, key=lambda group: group.id)}
+        self._group_of_provider = {
+            instance.provider_id: group.id
+            for group in self.groups.values()
+            for instance in group.instances or ()
+        }
+        known = {**self.memory.former_instances, **former}
+        registered = [node.spec.provider_id for node in self.nodes.values()]
+        self.memory.former_instances = {
+            provider_id: known[provider_id]
+            for provider_id in sorted(registered)
+            if provider_id in known and provider_id not in self._group_of_provider
+        }
+        self.version += 1
+
+    def export(self) -> Delta:
+        """Gives the full form: a state made from it decides as this one does."""
+        return Delta(
+            step=self.step,
+            nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
+            pods=tuple(self.pods[key] for key in sorted(self.pods)),
+            replica_sets=tuple(self.replica_sets[key] for key in sorted(self.replica_sets)),
+            deployments=tuple(self.deployments[key] for key in sorted(self.deployments)),
+            daemon_sets=tuple(self.daemon_sets[key] for key in sorted(self.daemon_sets)),
+            pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
+            groups=tuple(self.groups.values()),
+            intents=self.intents,
+            holds=self.holds,
+            live_pods=dict(self.live_pods) or None,
+            settings=self.settings,
+            memory=self.memory,
+        )
+
+    def _apply_gone(self, gone: Gone) -> None:
+        for key in sorted(gone.pods):
+            self._drop_pod(key)
+        for name in sorted(gone.nodes):
+            if self.nodes.pop(name, None) is not None:
+                self.snapshot.remove_node(name)
+                self.version += 1
+        for held, keys in (
+            (self.replica_sets, gone.replica_sets),
+            (self.deployments, gone.deployments),
+            (self.daemon_sets, gone.daemon_sets),
+            (self.pdbs, gone.pdbs),
+        ):
+            for key in keys:
+                held.pop(key, None)
+                self.version += 1
+
+    def _put_node(self, node: Node) -> None:
+        name = node.metadata.name
+        joined = name not in self.nodes
+        self.nodes[name] = node
+        self.snapshot.set_node(node)
+        if joined:
+            for key in self._keys_on.get(name, ()):
+                self._place(self.pods[key], name)
+        self.version += 1
+
+    def _put_pod(self, pod: Pod) -> None:
+        if is_finished(pod):
+            return
+        key = _key(pod)
+        self.pods[key] = pod
+        self.version += 1
+        node_name = pod.spec.node_name or pod.status.nominated_node_name
+        if not node_name:
+            self._pending[key] = pod
+            return
+        self._keys_on.setdefault(node_name, {})[key] = None
+        if node_name in self.nodes:
+            self._place(pod, node_name)
+
+    def _place(self, pod: Pod, node_name: str) -> None:
+        if not is_expendable(pod, self.settings.expendable_pods_priority_cutoff):
+            self.snapshot.add_pod(pod, node_name)
+
+    def _drop_pod(self, key: Key) -> None:
+        pod = self.pods.pop(key, None)
+        if pod is None:
+            return
+        self.version += 1
+        if self._pending.pop(key, None) is not None:
+            return
+        node_name = pod.spec.node_name or pod.status.nominated_node_name
+        keys = self._keys_on[node_name]
+        del keys[key]
+        if not keys:
+            del self._keys_on[node_name]
+        if self.snapshot.node_of(key) is not None:
+            self.snapshot.remove_pod(key)
+
+
+def is_expendable(pod: Pod, cutoff: int) -> bool:
+    """Whether the pod's priority is below the cutoff; a pod without priority never is. Source: --expendable-pods-priority-cutoff."""
+    return pod.spec.priority is not None and pod.spec.priority < cutoff
+
+
+def _key(item: Pod | ReplicaSet | Deployment | DaemonSet | PodDisruptionBudget) -> Key:
+    return item.metadata.namespace, item.metadata.name
+
+
+def _put_all(held: dict[Key, _T], items: Iterable[_T]) -> bool:
+    any_item = False
+    for item in items:
+        held[_key(item)] = item
+        any_item = True
+    return any_item
