@@ -62,10 +62,8 @@ def label_key_errors(text: str) -> tuple[str, ...]:
     if not slash:
         name = prefix
     elif "/" in name:
-        return (
-            f"a qualified name {_BAD_QUALIFIED} with an optional DNS subdomain prefix and '/'"
-            " (e.g. 'example.com/MyName')",
-        )
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (f"a qualified name {_BAD_QUALIFIED} {optional}",)
     elif not prefix:
         errors.append("prefix part must be non-empty")
     else:
