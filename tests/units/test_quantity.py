@@ -97,7 +97,7 @@ def test_whole_and_milli_round_away_from_zero(text):
     thousandths = exact * 1000
     up = -(-abs(thousandths.numerator) // thousandths.denominator)
     assert milli(joined) == (up if exact >= 0 else -up)
-    if abs(milli(joined)) < 2**63 and len(joined) < 15 and not text[1].endswith("i"):
+    if abs(milli(joined)) < 2**63 and not Quantity.parse(joined).wide:
         assert Quantity.parse(joined).milli_value() == milli(joined)
 
 
@@ -157,6 +157,7 @@ def test_quantities_print_in_canonical_form(text, printed, form):
         ("9223372036854775", 9223372036854775000),
         ("9223372036854776", -9223372036854775616),
         ("1000E", 0),
+        ("-0.1n", 1),
     ],
 )
 def test_milli_values_overflow_as_upstream_does(text, expected):
