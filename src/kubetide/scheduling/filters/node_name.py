@@ -1,0 +1,35 @@
+"""NodeName: a pod that names its node goes there and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.refusal import Refusal
+from kubetide.scheduling.rows import BoolVector, Rows
+
+REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName:
+    """Source: kube-scheduler v1.36 NodeName."""
+
+    name = "NodeName"
+
+    def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
+        if not pod.node_name:
+            return None
+        passes = np.zeros(rows.n, np.bool_)
+        row = rows.row_of.get(pod.node_name)
+        if row is not None:
+            passes[row] = True
+        return passes
+
+    def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
+        if not pod.node_name or rows.names[row] == pod.node_name:
+            return None
+        return Refusal(plugin=self.name, reasons=(REASON,), detail=f"spec.nodeName={pod.node_name}")
+
+    def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
+        passes = self.passes(pod, rows)
+        return [] if passes is None else [(REASON, ~passes)]

@@ -1,0 +1,30 @@
+"""NodeUnschedulable: cordoned nodes take only pods that tolerate the taint of that meaning."""
+
+from __future__ import annotations
+
+from kubetide.objects.node import Taint
+from kubetide.scheduling.filters.taint_toleration import tolerates
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.refusal import Refusal
+from kubetide.scheduling.rows import BoolVector, Rows
+
+REASON = "node(s) were unschedulable"
+
+_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeUnschedulable:
+    """Source: kube-scheduler v1.36 NodeUnschedulable."""
+
+    name = "NodeUnschedulable"
+
+    def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
+        return None if tolerates(pod.tolerations, _TAINT) else ~rows.unschedulable
+
+    def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
+        if not rows.nodes[row].spec.unschedulable or tolerates(pod.tolerations, _TAINT):
+            return None
+        return Refusal(plugin=self.name, reasons=(REASON,), detail="spec.unschedulable")
+
+    def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
+        return [] if tolerates(pod.tolerations, _TAINT) else [(REASON, rows.unschedulable)]

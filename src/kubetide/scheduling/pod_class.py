@@ -1,0 +1,190 @@
+"""Pod classes: pods that every filter judges alike, interned.
+
+Deciding per class instead of per pod is what keeps large clusters cheap: a class is compiled once
+(requests, selectors, ports), and a snapshot keeps what it found out about a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from kubetide.objects.pod import Container, Pod, Toleration
+from kubetide.scheduling.node_selection import NodeSelection, compile_selection
+from kubetide.scheduling.resources import PODS, has_resized_status, pod_requests, pod_requests_on_node
+from kubetide.units.quantity import QuantityError
+
+ANY_IP = "0.0.0.0"  # noqa: S104  # the API's word for every address of a node, nothing is bound here
+
+_MEMO_SIZE = 1 << 16
+
+
+class Port(NamedTuple):
+    """A host port that a pod claims."""
+
+    protocol: str
+    port: int
+    ip: str
+
+
+ColumnKey = str | Port
+"""What a node has a stock of: a resource, or the use of a host port (of which it has none to give)."""
+
+Charges = tuple[tuple[ColumnKey, int], ...]
+"""What a pod takes from its node."""
+
+
+class PodClass:
+    """What the filters read of a pod; equal for pods that they cannot tell apart.
+
+    Attributes:
+        key: Exact content; two classes are equal when their keys are.
+        requests: What the pod asks for, int64: milli-CPU, bytes, counts; core resources first.
+        charges: What it takes from a node: the requests, one of ``pods``, its host ports.
+        error: Not empty when the pod cannot be judged; such a pod fits nowhere.
+        names_nodes: Whether copies of one template may be judged differently.
+    """
+
+    __slots__ = (
+        "_hash",
+        "charges",
+        "error",
+        "key",
+        "labels",
+        "names_nodes",
+        "namespace",
+        "node_name",
+        "ports",
+        "requests",
+        "selection",
+        "tolerations",
+    )
+
+    def __init__(self, key: bytes, pod: Pod, *, node_name: str) -> None:
+        spec = pod.spec
+        self.key = key
+        self._hash = hash(key)
+        self.namespace = pod.metadata.namespace
+        self.labels: Mapping[str, str] = MappingProxyType(dict(pod.metadata.labels or {}))
+        self.node_name = node_name
+        self.error = ""
+        requests: dict[str, int] = {}
+        try:
+            requests = pod_requests(pod)
+        except QuantityError as error:
+            self.error = f"a resource request cannot be read: {error.__cause__}"  # the pod is one of many
+        self.requests: Mapping[str, int] = MappingProxyType(requests)
+        self.ports = _host_ports(pod)
+        self.tolerations: tuple[Toleration, ...] = spec.tolerations or ()
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        self.selection: NodeSelection | None = compile_selection(spec.node_selector, required)
+        self.names_nodes = bool(node_name) or (self.selection is not None and self.selection.names_nodes)
+        self.charges = _charges(requests, self.ports)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, PodClass) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"PodClass({self.namespace}, requests={dict(self.requests)})"
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+# Memos of pure functions of their keys: dropping them changes nothing but the time taken.
+_classes: dict[bytes, PodClass] = {}
+_resized: dict[bytes, Charges] = {}
+
+
+def classify(pod: Pod) -> PodClass:
+    """Gives the class of a pod to be placed. Never raises: see ``PodClass.error``."""
+    return _class_of(pod, pod.spec.node_name)
+
+
+def classify_unbound(pod: Pod) -> PodClass:
+    """Gives the class that the pod would have if it had no node yet: for a pod that is to move."""
+    return _class_of(pod, "")
+
+
+def charges_on_node(pod: Pod) -> Charges:
+    """What a pod takes from the node that it is on: resizes in flight count.
+
+    A pod whose amounts cannot be read takes its place among the pods and its ports only.
+    """
+    pod_class = classify_unbound(pod)
+    if not has_resized_status(pod):
+        return pod_class.charges
+    status = pod.status
+    statuses = [
+        (one.name, one.resources, one.allocated_resources)
+        for one in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    ]
+    names = [one.name for one in (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))]
+    pending = [one.reason for one in status.conditions or () if one.type == "PodResizePending"]
+    key = _encoder.encode(
+        (pod_class.key, names, statuses, status.resources, status.allocated_resources, pending)
+    )
+    charges = _resized.get(key)
+    if charges is None:
+        if len(_resized) >= _MEMO_SIZE:
+            _resized.clear()
+        try:
+            charges = _charges(pod_requests_on_node(pod), pod_class.ports)
+        except QuantityError:
+            charges = pod_class.charges
+        _resized[key] = charges
+    return charges
+
+
+def _class_of(pod: Pod, node_name: str) -> PodClass:
+    key = _key(pod, node_name)
+    found = _classes.get(key)
+    if found is None:
+        if len(_classes) >= _MEMO_SIZE:
+            _classes.clear()
+        found = _classes[key] = PodClass(key, pod, node_name=node_name)
+    return found
+
+
+def _key(pod: Pod, node_name: str) -> bytes:
+    spec = pod.spec
+    init = spec.init_containers
+    return _encoder.encode(
+        (
+            pod.metadata.namespace,
+            pod.metadata.labels,
+            [(one.resources, one.ports) for one in spec.containers or ()],
+            [(one.resources, one.ports, one.restart_policy) for one in init] if init else None,
+            spec.resources,
+            spec.overhead,
+            node_name,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+        )
+    )
+
+
+def _charges(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:
+    taken: list[tuple[ColumnKey, int]] = [(name, amount) for name, amount in requests.items() if amount]
+    return (*taken, (PODS, 1), *((port, 1) for port in ports))
+
+
+def _host_ports(pod: Pod) -> tuple[Port, ...]:
+    """Host ports of containers and of sidecars; plain init containers do not count."""
+    claimed: dict[Port, None] = {}
+    sidecars: list[Container] = [
+        one for one in pod.spec.init_containers or () if one.restart_policy == "Always"
+    ]
+    for container in (*(pod.spec.containers or ()), *sidecars):
+        for port in container.ports or ():
+            if port.host_port > 0:
+                claimed[Port(port.protocol or "TCP", port.host_port, port.host_ip or ANY_IP)] = None
+    return tuple(claimed)

@@ -1,0 +1,192 @@
+"""What pods ask for and what nodes offer, as kube-scheduler counts it.
+
+Amounts are int64: milli-CPU, bytes, counts, each rounded up once, after exact sums. Where
+upstream's int64 wraps, these wrap.
+
+Source: kube-scheduler v1.36 NodeResourcesFit, KEP-753 (sidecars), KEP-1287 (in-place resize),
+KEP-2837 (pod-level resources).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+from kubetide.objects.base import Quantities
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements, pod_condition
+from kubetide.units.quantity import Quantity, QuantityError
+
+PODS = "pods"
+
+_CORE = ("cpu", "memory", "ephemeral-storage")
+_Amounts = dict[str, Quantity]
+
+
+def is_checked(name: str) -> bool:
+    """Whether the scheduler looks at a resource of that name.
+
+    The core three, huge pages, attachable volumes, and names with a domain; others are ignored.
+    """
+    if name in _CORE or name.startswith(("hugepages-", "attachable-volumes-")):
+        return True
+    return "/" in name and not name.startswith("requests.")
+
+
+def wrap(value: int) -> int:
+    """Gives the value as int64 arithmetic holds it (modulo 2^64, signed)."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def pod_requests(pod: Pod) -> dict[str, int]:
+    """What a pod to be placed asks for: its spec alone, by resource that the scheduler checks.
+
+    The larger of the containers (with sidecars) and of each init container with the sidecars started
+    before it; pod-level requests take the place of that, then overhead is added. Core resources come
+    first, then the others by name.
+
+    Raises: QuantityError, naming the pod, for an amount that cannot be read.
+    """
+    return _whole_amounts(pod, lambda container: _read(container.resources.requests), pod_level=None)
+
+
+def pod_requests_on_node(pod: Pod) -> dict[str, int]:
+    """What a pod on a node takes: as ``pod_requests``, but resizes in flight count.
+
+    A container whose status tells its resources takes the largest of spec, actual and allocated; the
+    spec is left out when the resize was found infeasible.
+
+    Raises: QuantityError, naming the pod, for an amount that cannot be read.
+    """
+    condition = pod_condition(pod, "PodResizePending")
+    infeasible = condition is not None and condition.reason == "Infeasible"
+    statuses: dict[str, ContainerStatus] = {
+        status.name: status
+        for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
+    }
+
+    def effective(container: Container) -> _Amounts:
+        status = statuses.get(container.name)
+        if status is None:
+            return _read(container.resources.requests)
+        return _resized(
+            container.resources.requests, status.resources, status.allocated_resources, infeasible=infeasible
+        )
+
+    spec = pod.spec.resources
+    pod_level = None
+    if spec is not None:
+        pod_level = _resized(
+            spec.requests, pod.status.resources, pod.status.allocated_resources, infeasible=infeasible
+        )
+    return _whole_amounts(pod, effective, pod_level=pod_level)
+
+
+def has_resized_status(pod: Pod) -> bool:
+    """Whether any status tells resources, so that ``pod_requests_on_node`` may differ from the spec."""
+    status = pod.status
+    if status.resources is not None:
+        return True
+    for containers in (status.container_statuses, status.init_container_statuses):
+        for container in containers or ():
+            if container.resources is not None:
+                return True
+    return False
+
+
+def node_allocatable(node: Node) -> dict[str, int]:
+    """What the node offers, by resource that the scheduler checks, with ``pods``.
+
+    An amount that cannot be read counts as none, so that the node takes nothing that needs it.
+    """
+    offered: dict[str, int] = {}
+    for name, text in (node.status.allocatable or {}).items():
+        if name == PODS or is_checked(name):
+            offered[name] = _offered(name, text)
+    return offered
+
+
+@lru_cache(maxsize=1 << 14)
+def _offered(name: str, text: str | float) -> int:
+    try:
+        return _amount(name, Quantity.parse(text))
+    except QuantityError:
+        return 0
+
+
+def _amount(name: str, quantity: Quantity) -> int:
+    return wrap(quantity.milli_value() if name == "cpu" else quantity.value())
+
+
+def _whole_amounts(
+    pod: Pod, requests_of: Callable[[Container], _Amounts], *, pod_level: _Amounts | None
+) -> dict[str, int]:
+    try:
+        exact = _aggregate(pod.spec.containers or (), pod.spec.init_containers or (), requests_of)
+        if pod_level is None and pod.spec.resources is not None:
+            pod_level = _read(pod.spec.resources.requests)
+        for name, quantity in (pod_level or {}).items():
+            if name in {"cpu", "memory"} or name.startswith("hugepages-"):
+                exact[name] = quantity
+        _add(exact, _read(pod.spec.overhead))
+    except QuantityError as error:
+        where = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
+        raise QuantityError(f"{where}: a resource request cannot be read: {error}") from error
+    names = [name for name in _CORE if name in exact]
+    names += sorted(name for name in exact if name not in _CORE and is_checked(name))
+    return {name: _amount(name, exact[name]) for name in names}
+
+
+def _aggregate(
+    containers: Iterable[Container],
+    init_containers: Iterable[Container],
+    requests_of: Callable[[Container], _Amounts],
+) -> _Amounts:
+    running: _Amounts = {}
+    for container in containers:
+        _add(running, requests_of(container))
+    sidecars: _Amounts = {}
+    starting: _Amounts = {}
+    for container in init_containers:
+        requests = requests_of(container)
+        if container.restart_policy == "Always":
+            _add(running, requests)
+            _add(sidecars, requests)
+            _raise_to(starting, sidecars)
+        else:
+            _add(requests, sidecars)
+            _raise_to(starting, requests)
+    _raise_to(running, starting)
+    return running
+
+
+def _resized(
+    spec: Quantities | None,
+    actual: ResourceRequirements | None,
+    allocated: Quantities | None,
+    *,
+    infeasible: bool,
+) -> _Amounts:
+    if actual is None:
+        return _read(spec)
+    effective = _read(actual.requests)
+    _raise_to(effective, _read(allocated))
+    if not infeasible:
+        _raise_to(effective, _read(spec))
+    return effective
+
+
+def _read(quantities: Quantities | None) -> _Amounts:
+    """Gives a fresh dict, which the caller may change."""
+    return {name: Quantity.parse(text) for name, text in quantities.items()} if quantities else {}
+
+
+def _add(total: _Amounts, more: Mapping[str, Quantity]) -> None:
+    for name, quantity in more.items():
+        total[name] = total[name] + quantity if name in total else quantity
+
+
+def _raise_to(total: _Amounts, other: Mapping[str, Quantity]) -> None:
+    for name, quantity in other.items():
+        if name not in total or total[name] < quantity:
+            total[name] = quantity

@@ -1,0 +1,210 @@
+"""Nodes as rows of columns: one int64 vector a resource, one code vector a label key.
+
+The order of rows is the order in which nodes were added; all first-fit answers depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from kubetide.objects.node import Node, Taint
+from kubetide.scheduling.pod_class import Charges, ColumnKey, Port
+from kubetide.scheduling.resources import node_allocatable, wrap
+
+Int64Vector = npt.NDArray[np.int64]
+BoolVector = npt.NDArray[np.bool_]
+CodeVector = npt.NDArray[np.int32]
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+class Column:
+    """Stock of one resource (or host port) on every node: what is offered and what is left."""
+
+    __slots__ = ("allocatable", "cells", "free")
+
+    def __init__(self, allocatable: Int64Vector, free: Int64Vector) -> None:
+        self.allocatable = allocatable
+        self.free = free
+        # Single cells are read and written as Python ints through the buffer of ``free``.
+        self.cells: memoryview = memoryview(free)  # type: ignore[arg-type]  # numpy arrays have a buffer
+
+    def take(self, row: int, amount: int) -> None:
+        """Takes an amount from a row; wraps as int64 does."""
+        left = self.cells[row] - amount
+        try:
+            self.cells[row] = left
+        except ValueError:
+            self.cells[row] = wrap(left)
+
+    def offer(self, row: int, amount: int) -> None:
+        """Sets what the row offers; what is taken stays taken."""
+        before = int(self.allocatable[row])
+        if before != amount:
+            self.take(row, before - amount)
+            self.allocatable[row] = amount
+
+
+class LabelColumn:
+    """The values of one label key: code 0 stands for absent, ``codes[row]`` for the row's value."""
+
+    __slots__ = ("code_of", "codes")
+
+    def __init__(self, capacity: int) -> None:
+        self.codes: CodeVector = np.zeros(capacity, np.int32)
+        self.code_of: dict[str, int] = {}
+
+    def put(self, row: int, value: str | None) -> None:
+        """Sets the row's value."""
+        self.codes[row] = 0 if value is None else self.code_of.setdefault(value, len(self.code_of) + 1)
+
+
+class Rows:
+    """All columns of a snapshot. Only ``Snapshot`` writes; filters read."""
+
+    def __init__(self, capacity: int = 16) -> None:
+        self.n = 0
+        self.capacity = capacity
+        self.names: list[str] = []
+        self.nodes: list[Node] = []
+        self.row_of: dict[str, int] = {}
+        self.columns: dict[ColumnKey, Column] = {}
+        self.ports: dict[tuple[str, int], list[Port]] = {}
+        self.taint_sets: dict[tuple[Taint, ...], int] = {}
+        self._labels: dict[str, LabelColumn] = {}
+        self._unschedulable: BoolVector = np.zeros(capacity, np.bool_)
+        self._taint_codes: CodeVector = np.zeros(capacity, np.int32)
+
+    @property
+    def unschedulable(self) -> BoolVector:
+        """Whether each node is cordoned by its spec."""
+        return self._unschedulable[: self.n]
+
+    @property
+    def taint_codes(self) -> CodeVector:
+        """For each node the number of its set of NoSchedule and NoExecute taints in ``taint_sets``."""
+        return self._taint_codes[: self.n]
+
+    def label(self, key: str) -> LabelColumn:
+        """Gives the column of a label key; made when first asked for, then kept up to date."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(self.capacity)
+            for row, node in enumerate(self.nodes):
+                column.put(row, labels_of(node).get(key))
+        return column
+
+    def free_of(self, key: ColumnKey, row: int) -> int:
+        """What is left of a resource on a node; a resource that nobody has heard of is 0."""
+        column = self.columns.get(key)
+        return 0 if column is None else int(column.cells[row])
+
+    def allocatable_of(self, key: ColumnKey, row: int) -> int:
+        """What a node offers of a resource."""
+        column = self.columns.get(key)
+        return 0 if column is None else int(column.allocatable[row])
+
+    def add_column(self, key: ColumnKey) -> None:
+        """Adds a column of which no node offers anything and nothing is taken."""
+        self.columns[key] = Column(np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64))
+        if isinstance(key, Port):
+            self.ports.setdefault((key.protocol, key.port), []).append(key)
+
+    def drop_column(self, key: ColumnKey) -> None:
+        """Takes back ``add_column``."""
+        del self.columns[key]
+        if isinstance(key, Port):
+            self.ports[key.protocol, key.port].remove(key)
+
+    def append(self, node: Node) -> int:
+        """Adds a row for a node and gives its number; the columns must exist (``missing``)."""
+        if self.n == self.capacity:
+            self._grow()
+        row = self.n
+        self.n += 1
+        self.names.append(node.metadata.name)
+        self.nodes.append(node)
+        self.row_of[node.metadata.name] = row
+        for column in self.columns.values():
+            column.free[row] = 0
+            column.allocatable[row] = 0
+        self.write(row, node)
+        return row
+
+    def pop(self) -> None:
+        """Takes back the last ``append``."""
+        self.n -= 1
+        self.nodes.pop()
+        del self.row_of[self.names.pop()]
+
+    def missing(self, node: Node) -> list[str]:
+        """The resources of the node that have no column yet, in the node's order."""
+        return [name for name in node_allocatable(node) if name not in self.columns]
+
+    def write(self, row: int, node: Node) -> None:
+        """Puts what a node object says into its row; what is taken stays taken."""
+        self.nodes[row] = node
+        self._unschedulable[row] = node.spec.unschedulable
+        self._taint_codes[row] = self._taint_code(node)
+        labels = labels_of(node)
+        for key, label in self._labels.items():
+            label.put(row, labels.get(key))
+        offered = node_allocatable(node)
+        for resource, column in self.columns.items():
+            column.offer(row, offered.get(resource, 0) if isinstance(resource, str) else 0)
+
+    def charge(self, row: int, charges: Charges, sign: int) -> None:
+        """Takes (+1) or gives back (-1) what a pod takes; the columns must exist."""
+        for key, amount in charges:
+            self.columns[key].take(row, sign * amount)
+
+    def without(self, dead: Mapping[int, None]) -> Rows:
+        """Gives a copy without some rows, in the same order; this one is left as it is."""
+        keep = np.ones(self.n, np.bool_)
+        keep[list(dead)] = False
+        kept = Rows(capacity=max(16, self.capacity))
+        kept.n = self.n - len(dead)
+        kept.names = [name for row, name in enumerate(self.names) if row not in dead]
+        kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
+        kept.row_of = {name: row for row, name in enumerate(kept.names)}
+        kept.ports = {key: list(ports) for key, ports in self.ports.items()}
+        kept._unschedulable[: kept.n] = self.unschedulable[keep]
+        # Made anew: sets that only removed nodes had would pile up, as some taints carry a time.
+        for row, node in enumerate(kept.nodes):
+            kept._taint_codes[row] = kept._taint_code(node)
+        for name, column in self.columns.items():
+            kept.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
+        return kept
+
+    def add_column_of(self, key: ColumnKey, allocatable: Int64Vector, free: Int64Vector) -> None:
+        """Adds a column with the given values for the rows that exist."""
+        column = Column(np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64))
+        column.allocatable[: self.n] = allocatable
+        column.free[: self.n] = free
+        self.columns[key] = column
+
+    def _taint_code(self, node: Node) -> int:
+        blocking = tuple(taint for taint in node.spec.taints or () if taint.effect in _BLOCKING_EFFECTS)
+        return self.taint_sets.setdefault(blocking, len(self.taint_sets))
+
+    def _grow(self) -> None:
+        old, self.capacity = self.capacity, self.capacity * 2
+        for column in self.columns.values():
+            allocatable, free = np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64)
+            allocatable[:old] = column.allocatable
+            free[:old] = column.free
+            column.allocatable, column.free, column.cells = allocatable, free, memoryview(free)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        for label in self._labels.values():
+            label.codes = np.concatenate([label.codes, np.zeros(old, np.int32)])
+        self._unschedulable = np.concatenate([self._unschedulable, np.zeros(old, np.bool_)])
+        self._taint_codes = np.concatenate([self._taint_codes, np.zeros(old, np.int32)])
+
+
+def labels_of(node: Node) -> Mapping[str, str]:
+    """The node's labels."""
+    return node.metadata.labels or _NO_LABELS

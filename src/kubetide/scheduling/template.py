@@ -1,0 +1,28 @@
+"""A node that does not exist yet: would a pod fit on it when it is new?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.refusal import Refusal
+from kubetide.scheduling.snapshot import Snapshot
+
+
+def check_template(pod_class: PodClass, node: Node, daemon_pods: Sequence[Pod]) -> Refusal | None:
+    """Says why a fresh node made from a template would not take the class, or None when it would.
+
+    To ask about many classes, keep the result of ``fresh_node`` and ask it.
+    """
+    return fresh_node(node, daemon_pods).first_refusal(pod_class, node.metadata.name)
+
+
+def fresh_node(node: Node, daemon_pods: Sequence[Pod]) -> Snapshot:
+    """Gives a snapshot of just the template, under its own name, with its DaemonSet pods."""
+    snapshot = Snapshot()
+    snapshot.set_node(node)
+    for pod in daemon_pods:
+        snapshot.add_pod(pod, node.metadata.name)
+    return snapshot
