@@ -1,0 +1,95 @@
+"""Upstream's flags, by their own names, as the settings of the loops.
+
+The flags of kube-controller-manager's HPA controller and of Cluster Autoscaler are one table here; a
+scenario names them under ``flags:``. Names and defaults are upstream's (see each loop's
+``settings.py``); ours are listed there last.
+"""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.ports.errors import KubetideError
+from kubetide.units.time import Duration, parse_duration
+
+Value = str | int | float | bool
+S = TypeVar("S", HorizontalSettings, NodesSettings)
+
+
+class FlagError(KubetideError):
+    """A flag that does not exist or whose value cannot be read; the text names it and the fix."""
+
+
+class LoopSettings(NamedTuple):
+    """The settings of each loop."""
+
+    horizontal: HorizontalSettings
+    nodes: NodesSettings
+
+
+_HORIZONTAL = {
+    "concurrent-horizontal-pod-autoscaler-syncs": "concurrent_syncs",
+    "horizontal-pod-autoscaler-sync-period": "sync_period",
+    "horizontal-pod-autoscaler-downscale-stabilization": "downscale_stabilization",
+    "horizontal-pod-autoscaler-tolerance": "tolerance",
+    "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
+    "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
+}
+_NODES = {field.replace("_", "-"): field for field in NodesSettings.__struct_fields__}
+
+
+def flag_names() -> list[str]:
+    """Gives the names of all flags, sorted."""
+    return sorted({*_HORIZONTAL, *_NODES})
+
+
+def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
+    """Gives the settings that the flags state, upstream's defaults for the rest.
+
+    A leading ``--`` is allowed and underscores are read as dashes, as upstream does.
+    Raises: FlagError.
+    """
+    horizontal: dict[str, Any] = {}
+    nodes: dict[str, Any] = {}
+    for given, value in flags.items():
+        name = given.removeprefix("--").replace("_", "-")
+        if name in _HORIZONTAL:
+            field = _HORIZONTAL[name]
+            horizontal[field] = _value(name, value, HorizontalSettings, field)
+        elif name in _NODES:
+            field = _NODES[name]
+            nodes[field] = _value(name, value, NodesSettings, field)
+        else:
+            near = difflib.get_close_matches(name, flag_names(), n=1)
+            hint = f"did you mean --{near[0]}?" if near else "see docs/settings.md for the flags there are"
+            raise FlagError(f"--{name}: unknown flag; {hint}")
+    return LoopSettings(_make(HorizontalSettings, horizontal), _make(NodesSettings, nodes))
+
+
+def _make(model: type[S], fields: Mapping[str, Any]) -> S:
+    try:
+        return model(**fields)
+    except ValueError as error:
+        raise FlagError(str(error)) from error
+
+
+def _value(name: str, value: Value, model: type[msgspec.Struct], field: str) -> Any:
+    wanted = typing.get_type_hints(model)[field]
+    try:
+        if wanted is Duration:
+            return parse_duration(str(value))
+        if typing.get_origin(wanted) is tuple:
+            return tuple(part for part in str(value).split(",") if part)
+        if wanted is bool and isinstance(value, str):
+            return {"true": True, "false": False}[value.lower()]
+        return msgspec.convert(value, wanted, strict=False)
+    except (ValueError, KeyError, msgspec.ValidationError) as error:
+        word = "a duration such as 10m or 1h30m" if wanted is Duration else getattr(wanted, "__name__", str(wanted))
+        raise FlagError(f"--{name}: {value!r} cannot be read; it takes {word}") from error
