@@ -40,6 +40,7 @@ class WorkloadStatus(ApiStruct):
     updated_replicas: int = 0
     unavailable_replicas: int = 0
     fully_labeled_replicas: int = 0
+    collision_count: int = 0
     conditions: tuple[Condition, ...] | None = None
 
 
