@@ -1,0 +1,260 @@
+"""The load model: from requests to CPU, memory, queue and latency, step by step.
+
+Time is cut into steps from ``start`` on. A step is worked out once it has ended, with the pods as
+they were at its end: a change that comes later first lets all ended steps be worked out, so the
+outcome does not depend on who asks, or when.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.embedded.load.layout import Layout, lay_out
+from kubetide.embedded.load.rows import Key, PodRows
+from kubetide.embedded.load.service import Float64Vector, Service, ServiceFacts, ServiceStep, settle
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.ports.clock import Clock
+from kubetide.units.time import ZERO, Duration, Instant, seconds
+from kubetide.watching import Informer
+
+DEFAULT_STEP = seconds(15)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the visible pods used in one step.
+
+    Attributes:
+        end: When the step ended.
+        layout: Which pods, and how their containers lie.
+        cpu_milli: (pods,) milli-CPU of the working container.
+        memory: (pods,) its bytes.
+    """
+
+    end: Instant
+    layout: Layout
+    cpu_milli: Float64Vector
+    memory: Float64Vector
+
+
+class LoadModel(Protocol):
+    """Where usage of pods comes from in a cluster without real containers."""
+
+    @property
+    def step(self) -> Duration:
+        """Length of a sampling step."""
+        ...
+
+    def advance(self, now: Instant) -> None:
+        """Works out all steps that have ended by ``now``; asking again changes nothing."""
+        ...
+
+    def usage(self, at: Instant) -> Usage | None:
+        """Gives the newest step that had ended at ``at``; None before the first."""
+        ...
+
+
+class ServiceLoad:
+    """Services whose ready pods share requests equally, and other pods with constant usage."""
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        *,
+        clock: Clock,
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        start: Instant,
+        step: Duration = DEFAULT_STEP,
+        idle_share: float = 0.5,
+        kept: Duration = ZERO,
+    ) -> None:
+        """Follows the informers from now on.
+
+        Args:
+            services: Who gets requests; a pod belongs to the first whose selector matches.
+            clock: Tells when a change came.
+            pods: All pods.
+            nodes: All nodes.
+            start: When the first step begins.
+            step: Length of a step.
+            idle_share: Part of its requests that a container without work uses.
+            kept: How far back ``usage`` can look; a metrics source with a delay needs as much.
+        """
+        if step <= 0:
+            raise ValueError(f"a sampling step of {step} ns is not positive")
+        self.services = tuple(services)
+        self.step = step
+        self.start = start
+        self._clock = clock
+        self._facts = ServiceFacts.of(services)
+        self._rows = PodRows(services, idle_share)
+        self._queue = np.zeros(len(services))
+        self._done = 0
+        self._layout: tuple[int, Layout] | None = None
+        self._recent: deque[Usage] = deque(maxlen=2 + kept // step)
+        self._oom_handlers: list[Callable[[Key], None]] = []
+        self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
+        self.history: list[ServiceStep] = []
+        """All steps so far; entry k began at ``start + k * step``."""
+        for pod_key, pod in pods.objects.items():
+            self._pod_changed(pod_key, None, pod)
+        for node_key, node in nodes.objects.items():
+            self._node_changed(node_key, None, node)
+        pods.on_change(self._pod_changed)
+        nodes.on_change(self._node_changed)
+
+    def on_oom(self, handler: Callable[[Key], None]) -> None:
+        """Calls ``handler((namespace, name))`` for each pod whose memory passes its limit in a step. Must not block."""
+        self._oom_handlers.append(handler)
+
+    def on_step(self, handler: Callable[[Instant, ServiceStep], None]) -> None:
+        """Calls ``handler(end, step)`` after each step. Must not block or raise."""
+        self._step_handlers.append(handler)
+
+    @property
+    def done_until(self) -> Instant:
+        """The end of the last step worked out."""
+        return Instant(self.start + self._done * self.step)
+
+    def advance(self, now: Instant) -> None:
+        """Works out all steps that have ended by ``now``; asking again changes nothing."""
+        while self.done_until + self.step <= now:
+            begin = self.done_until
+            # Counted first, so that a handler that asks again cannot start the same step anew.
+            self._done += 1
+            self._run(begin)
+
+    def usage(self, at: Instant) -> Usage | None:
+        """Gives the newest kept step that had ended at ``at``; None when there is none."""
+        self.advance(self._clock.now())
+        for usage in reversed(self._recent):
+            if usage.end <= at:
+                return usage
+        return None
+
+    def _pod_changed(self, key: Key, _old: Pod | None, new: Pod | None) -> None:
+        self.advance(self._clock.now())
+        if new is None:
+            self._rows.remove_pod(key)
+        else:
+            self._rows.set_pod(key, new)
+
+    def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
+        self.advance(self._clock.now())
+        if new is None:
+            self._rows.remove_node(key[1])
+        else:
+            self._rows.set_node(new)
+
+    def _run(self, begin: Instant) -> None:
+        """Works out one step."""
+        rows, facts, n, count = self._rows, self._facts, self._rows.n, len(self.services)
+        step_s = self.step / 1e9
+        offered = np.array([s.trace.rate(begin, self.step) for s in self.services], np.float64)
+        service, node = rows.service[:n], rows.node[:n]
+        serving = rows.serving[:n] & ~rows.node_down[node]
+        ready = np.bincount(service, serving, count + 1)[:count]
+        existing = np.bincount(service, rows.exists[:n], count + 1)[:count]
+
+        # Requests are shared equally by the ready pods of a service.
+        share = np.zeros(count + 1)
+        np.divide(
+            (offered + self._queue / step_s) * facts.cpu_milli_s, ready, out=share[:count], where=ready > 0
+        )
+        base, limit = rows.base_cpu[:n], rows.limit[:n]
+        wanted = np.minimum(base + share[service] * serving, limit)
+        granted, able = self._grant(wanted, serving)
+
+        worked = np.maximum(granted - base, 0.0) * serving
+        could = np.maximum(able - base, 0.0) * serving
+        capacity = np.bincount(service, could, count + 1)[:count] / facts.cpu_milli_s
+        cores = np.divide(np.bincount(service, able * serving, count + 1)[:count], ready * 1000.0,
+                          out=np.full(count, np.inf), where=ready > 0)  # fmt: skip
+        result = settle(
+            facts,
+            offered=offered,
+            queue=self._queue,
+            granted=np.bincount(service, worked, count + 1)[:count] / facts.cpu_milli_s,
+            capacity=capacity,
+            cores=cores,
+            ready=ready.astype(np.int64),
+            existing=existing.astype(np.int64),
+            step_s=step_s,
+        )
+        self._queue = result.queue
+        self.history.append(result)
+        memory = self._memory(result, serving)
+        end = Instant(begin + self.step)
+        self._publish(end, granted, memory)
+        for handler in self._step_handlers:
+            handler(end, result)
+
+    def _grant(
+        self, wanted: Float64Vector, serving: NDArray[np.bool_]
+    ) -> tuple[Float64Vector, Float64Vector]:
+        """CPU that each pod gets, and that it could get.
+
+        A pod on a node with room gets what it wants up to its limit. On a node where more is
+        wanted than there is, each gets what it wants up to its request, and the rest is shared in
+        proportion to what is wanted beyond: CPU requests are guaranteed under contention
+        (Kubernetes, "Resource Management for Pods and Containers").
+        """
+        rows, n = self._rows, self._rows.n
+        node, nodes = rows.node[:n], len(rows.node_cpu)
+        side = rows.side_cpu[:n]
+        used = np.bincount(node, wanted + side, nodes)
+        room = rows.node_cpu
+        able = np.minimum(rows.limit[:n], room[node])
+        crowded = used > room
+        if not crowded.any():
+            return wanted, able
+        sure = np.minimum(wanted, rows.request[:n])
+        beyond = wanted - sure
+        spare = np.maximum(room - np.bincount(node, sure + side, nodes), 0.0)
+        asked = np.bincount(node, beyond, nodes)
+        factor = np.divide(spare, asked, out=np.ones(nodes), where=crowded & (asked > 0))
+        granted = sure + beyond * np.minimum(factor, 1.0)[node]
+        granted[(rows.node_cpu == 0.0)[node]] = 0.0
+        return granted, np.where(crowded[node] & serving, granted, able)
+
+    def _memory(self, result: ServiceStep, serving: NDArray[np.bool_]) -> Float64Vector:
+        """Bytes of each pod: its base, and its share of the requests in flight.
+
+        Requests in flight are those served times their latency (Little's law), the queue included.
+        """
+        rows, n, count = self._rows, self._rows.n, len(self.services)
+        held = np.zeros(count + 1)
+        np.divide(
+            result.served * result.latency * self._facts.memory_per_request,
+            result.ready,
+            out=held[:count],
+            where=result.ready > 0,
+        )
+        memory = rows.base_memory[:n] + held[rows.service[:n]] * serving
+        over = memory > rows.memory_limit[:n]
+        if over.any():
+            # What was there when the kernel stepped in.
+            memory = np.minimum(memory, rows.memory_limit[:n])
+            for row in np.flatnonzero(over & rows.running[:n]).tolist():
+                for handler in self._oom_handlers:
+                    handler((rows.namespaces[row], rows.names[row]))
+        return memory
+
+    def _publish(self, end: Instant, cpu: Float64Vector, memory: Float64Vector) -> None:
+        """Keeps what metrics readers may see of the step."""
+        rows = self._rows
+        if self._layout is None or self._layout[0] != rows.version or self._layout[1].some_young:
+            self._layout = (
+                rows.version,
+                lay_out(rows, Instant(end - self.step), self._layout and self._layout[1]),
+            )
+        layout = self._layout[1]
+        self._recent.append(Usage(end, layout, cpu[layout.rows], memory[layout.rows]))

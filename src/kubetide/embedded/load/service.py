@@ -1,0 +1,202 @@
+"""What a service under load is, and what is known about it after each sampling step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.embedded.load.traces import Trace
+from kubetide.ports.errors import KubetideError
+from kubetide.units.selectors import Selector
+
+Float64Vector = NDArray[np.float64]
+
+
+class LoadError(KubetideError):
+    """A service that cannot be modelled; the text names it, the field and the fix."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A workload whose ready pods share requests equally.
+
+    Attributes:
+        name, namespace: Who it is; the name is also that of its history.
+        selector: Which pods of the namespace do the work.
+        trace: Requests/s over time.
+        cpu_seconds_per_request: CPU time that one request takes, greater than 0.
+        base_cpu_milli: CPU of a running pod without a request.
+        base_memory_bytes: Memory of a running pod without a request.
+        memory_per_request_bytes: Memory that a request holds while it is in the pod or its queue.
+        base_latency_s: Time of a request outside of the CPU (network, other services).
+        max_queue_s: How long a request may wait before it is dropped; 0 keeps no queue.
+        slo_latency_s: A step with a longer latency breaks the objective; None asks for capacity only.
+        container: The container that does the work; empty takes the first.
+    """
+
+    name: str
+    namespace: str
+    selector: Selector
+    trace: Trace
+    cpu_seconds_per_request: float
+    base_cpu_milli: float = 0.0
+    base_memory_bytes: int = 0
+    memory_per_request_bytes: int = 0
+    base_latency_s: float = 0.0
+    max_queue_s: float = 0.0
+    slo_latency_s: float | None = None
+    container: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"service {self.namespace}/{self.name}"
+        if not (isfinite(self.cpu_seconds_per_request) and self.cpu_seconds_per_request > 0):
+            raise LoadError(
+                f"{where}: cpu_seconds_per_request {self.cpu_seconds_per_request} must be greater than 0"
+            )
+        for field in (
+            "base_cpu_milli",
+            "base_memory_bytes",
+            "memory_per_request_bytes",
+            "base_latency_s",
+            "max_queue_s",
+        ):
+            value = getattr(self, field)
+            if not (isfinite(value) and value >= 0):
+                raise LoadError(f"{where}: {field} {value} must be a finite number, 0 or more")
+
+
+@dataclass(frozen=True)
+class ServiceStep:
+    """All services in one step; each field has one entry a service, in the order they were given.
+
+    Attributes:
+        offered: Requests/s that arrived.
+        capacity: Requests/s that the ready pods could have served.
+        served: Requests/s that were served, from the queue too.
+        dropped: Requests/s that were dropped because the queue was full.
+        queue: Requests waiting at the end.
+        latency: Seconds; see ``response``.
+        ready: Pods that serve.
+        existing: Pods that exist, have not ended and are not being deleted.
+        violated: Whether more was offered than the capacity, or the latency broke the objective.
+    """
+
+    offered: Float64Vector
+    capacity: Float64Vector
+    served: Float64Vector
+    dropped: Float64Vector
+    queue: Float64Vector
+    latency: Float64Vector
+    ready: NDArray[np.int64]
+    existing: NDArray[np.int64]
+    violated: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ServiceFacts:
+    """The services' settings as columns, one entry a service."""
+
+    cpu_milli_s: Float64Vector
+    """Milli-CPU-seconds that one request takes."""
+    base_cpu_milli: Float64Vector
+    base_memory: Float64Vector
+    memory_per_request: Float64Vector
+    base_latency: Float64Vector
+    max_queue: Float64Vector
+    slo_latency: Float64Vector
+
+    @classmethod
+    def of(cls, services: Sequence[Service]) -> ServiceFacts:
+        """Reads the services into columns."""
+
+        def column(values: Sequence[float]) -> Float64Vector:
+            return np.array(values, np.float64)
+
+        return cls(
+            cpu_milli_s=column([s.cpu_seconds_per_request * 1000.0 for s in services]),
+            base_cpu_milli=column([s.base_cpu_milli for s in services]),
+            base_memory=column([s.base_memory_bytes for s in services]),
+            memory_per_request=column([s.memory_per_request_bytes for s in services]),
+            base_latency=column([s.base_latency_s for s in services]),
+            max_queue=column([s.max_queue_s for s in services]),
+            slo_latency=column([np.inf if s.slo_latency_s is None else s.slo_latency_s for s in services]),
+        )
+
+
+def settle(
+    facts: ServiceFacts,
+    *,
+    offered: Float64Vector,
+    queue: Float64Vector,
+    granted: Float64Vector,
+    capacity: Float64Vector,
+    cores: Float64Vector,
+    ready: NDArray[np.int64],
+    existing: NDArray[np.int64],
+    step_s: float,
+) -> ServiceStep:
+    """What became of the requests of one step.
+
+    Args:
+        facts: The services.
+        offered: Requests/s that arrived.
+        queue: Requests that waited at the beginning.
+        granted: Requests/s for which the ready pods got CPU.
+        capacity: Requests/s they could have served.
+        cores: Mean CPU limit of a ready pod, in cores (inf without a limit).
+        ready: Pods that serve.
+        existing: Pods that exist.
+        step_s: Length of the step.
+    """
+    served = np.minimum(granted, offered + queue / step_s)
+    # A request that would wait longer than allowed is dropped; without capacity all that is
+    # younger than the longest wait is kept.
+    most = np.where(capacity > 0, capacity, offered) * facts.max_queue
+    waiting = np.maximum(queue + (offered - served) * step_s, 0.0)
+    # What rounding leaves over of a step that was served is not a queue.
+    waiting[waiting < 1e-6] = 0.0
+    left = np.minimum(waiting, most)
+    latency = response(facts, served=served, queue=left, capacity=capacity, cores=cores, step_s=step_s)
+    violated = (offered > capacity * (1.0 + 1e-9)) | ((latency > facts.slo_latency) & (offered > 0))
+    return ServiceStep(
+        offered=offered,
+        capacity=capacity,
+        served=served,
+        dropped=(waiting - left) / step_s,
+        queue=left,
+        latency=latency,
+        ready=ready,
+        existing=existing,
+        violated=violated,
+    )
+
+
+def response(
+    facts: ServiceFacts,
+    *,
+    served: Float64Vector,
+    queue: Float64Vector,
+    capacity: Float64Vector,
+    cores: Float64Vector,
+    step_s: float,
+) -> Float64Vector:
+    """Mean time of a request in seconds: base + S / (1 - rho) + queue / capacity.
+
+    S is the time one request takes alone on a pod (CPU time over min(1 core, limit)), rho the
+    share of the capacity in use: the mean of an M/G/1 processor-sharing queue, which holds for any
+    spread of request sizes (Kleinrock, Queueing Systems II, 4.4). The last term is the wait behind
+    a queue that is worked off at full capacity (fluid limit). The formula is that of the steady
+    state and goes to infinity at rho = 1; within one step no queue longer than the step can form,
+    so S / (1 - rho) is at most the step. Without capacity a request waits as long as it may.
+    """
+    alone = facts.cpu_milli_s / 1000.0 / np.minimum(1.0, cores)
+    able = capacity > 0
+    divisor = np.where(able, capacity, 1.0)
+    idle = np.maximum(1.0 - served / divisor, 0.0)
+    sharing = np.minimum(alone / np.maximum(idle, 1e-9), np.maximum(step_s, alone))
+    wait = queue / divisor
+    return facts.base_latency + np.where(able, sharing + wait, facts.max_queue)
