@@ -1,9 +1,146 @@
-"""What scale-down remembers between ticks."""
+"""What scale-down remembers between ticks; part of the node loop's memory and of every full record."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+from kubetide.units.time import Duration, Instant
+
+Phase = Literal[
+    "marking", "waiting", "evicting", "terminating", "delaying", "ready", "deleting", "untainting"
+]
+"""Where a deletion is.
+
+``marking``: the taint is being put on. ``waiting``: tainted; what was under way may still land.
+``evicting``: pods are asked to go. ``terminating``: they end. ``delaying``: an annotation holds the
+node. ``ready``: only the cloud's call is left. ``deleting``: the call is made. ``untainting``: it
+failed, and the node is given back.
+"""
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One pod on its way out. ``needed``: the node waits for it to be gone."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    grace_s: int
+    needed: bool = True
+    next_try: Instant
+    tries: int = 0
+    evicted: bool = False
+    error: str = ""
+
+
+class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One node on its way out.
+
+    Attributes:
+        since: When it was decided, which is also the taint's value.
+        due: When it must be looked at again.
+        until: When the present phase is given up.
+        pods: Evictions asked for so far.
+        checked: When the node's pods were last read from the API server.
+        found: The pods (namespace, name) that were there then.
+        reading: Whether such a read was asked for and has not arrived.
+        tries: Failed attempts at what the phase does.
+        utilization: As upstream prints it in its event.
+        reschedule: Names of the pods to be moved, as the event names them.
+    """
+
+    node: str
+    group: str
+    provider_id: str
+    drain: bool
+    phase: Phase
+    since: Instant
+    due: Instant
+    until: Instant | None = None
+    pods: tuple[Eviction, ...] = ()
+    checked: Instant | None = None
+    found: tuple[tuple[str, str], ...] = ()
+    reading: bool = False
+    tries: int = 0
+    utilization: str = ""
+    reschedule: tuple[str, ...] = ()
+
+
+class DeleteResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a deletion ended: upstream's word (``NodeDeleteOk`` ...) and the error."""
+
+    result: str
+    error: str = ""
+
+
+class UnremovableNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a node stays. ``reason`` and ``blocking_reason`` are upstream's words, ``detail`` is one sentence."""
+
+    node: str
+    group: str
+    reason: str
+    blocking_pod: str = ""
+    blocking_reason: str = ""
+    detail: str = ""
+    utilization: float | None = None
+    resource: str = ""
+
+
+class ScaledDownNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node whose deletion has begun."""
+
+    node: str
+    group: str
+    kind: Literal["empty", "drain"]
+    evicted_pods: tuple[str, ...] = ()
+    utilization: float | None = None
+    resource: str = ""
+
+
+class ScaleDownStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the last evaluation came to, for the status document and for explanations.
+
+    ``unneeded`` is None when nothing was evaluated; ``delete_results`` are those since the last report.
+    """
+
+    result: str = "ScaleDownNotTried"
+    why: str = ""
+    unneeded: tuple[str, ...] | None = None
+    unremovable: tuple[UnremovableNode, ...] = ()
+    scaled_down: tuple[ScaledDownNode, ...] = ()
+    delete_results: dict[str, DeleteResult] = {}
 
 
 class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """All that outlives a tick."""
+    """All that outlives a tick.
+
+    Attributes:
+        unneeded: Node -> since when it has been unneeded without a break.
+        unremovable: Node -> until when it is not simulated again, because it could not be removed.
+        hints: Pod (``namespace/name``) -> the node that took it in the last simulation.
+        rotation: The place in the name order of nodes where the last search for room ended.
+        deletions: Node -> its deletion in flight.
+        results: Node -> how its deletion ended, until the next report.
+        last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.
+        last_delete, last_failure, last_delete_of, last_failure_of: For the delays; ``_of`` by group.
+        recent_deletions, recent_evictions: (when, how many) within the last hour, for the caps.
+        restored: Whether the soft taints found at the start were looked at.
+    """
+
+    unneeded: dict[str, Instant] = {}
+    unremovable: dict[str, Instant] = {}
+    hints: dict[str, str] = {}
+    rotation: int = 0
+    deletions: dict[str, Deletion] = {}
+    results: dict[str, DeleteResult] = {}
+    last_update: Instant | None = None
+    shortest_interval: Duration | None = None
+    last_delete: Instant | None = None
+    last_failure: Instant | None = None
+    last_delete_of: dict[str, Instant] = {}
+    last_failure_of: dict[str, Instant] = {}
+    recent_deletions: tuple[tuple[Instant, int], ...] = ()
+    recent_evictions: tuple[tuple[Instant, int], ...] = ()
+    restored: bool = False
+    status: ScaleDownStatus = ScaleDownStatus()

@@ -1,0 +1,45 @@
+"""Which pods let their node go: rules in order, the first answer wins."""
+
+from __future__ import annotations
+
+from kubetide.nodes.scale_down.drain_rules.base import (
+    DRAIN,
+    SKIP,
+    WAIT,
+    Answer,
+    BlockReason,
+    DrainContext,
+    Rule,
+    block,
+)
+from kubetide.nodes.scale_down.drain_rules.judge import (
+    Blocked,
+    Moves,
+    Prepared,
+    counts_as_empty,
+    judge,
+    pods_to_move,
+    prepare,
+    settle,
+)
+from kubetide.nodes.scale_down.drain_rules.registry import RULES
+
+__all__ = [
+    "DRAIN",
+    "RULES",
+    "SKIP",
+    "WAIT",
+    "Answer",
+    "BlockReason",
+    "Blocked",
+    "DrainContext",
+    "Moves",
+    "Prepared",
+    "Rule",
+    "block",
+    "counts_as_empty",
+    "judge",
+    "pods_to_move",
+    "prepare",
+    "settle",
+]

@@ -1,0 +1,91 @@
+"""What a drain rule is: a question about one pod of a node that is to go.
+
+Rules are asked in the order of the registry and the first answer wins. A rule is a pure function of
+the pod and the context; a new rule is one function and one line in ``registry.RULES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.pods import Key
+from kubetide.nodes.settings import Settings
+from kubetide.objects.pod import Pod
+from kubetide.objects.workload import DaemonSet, ReplicaSet
+from kubetide.units.time import Instant
+
+BlockReason = Literal[
+    "ControllerNotFound",
+    "MinReplicasReached",
+    "NotReplicated",
+    "LocalStorageRequested",
+    "NotSafeToEvictAnnotation",
+    "UnmovableKubeSystemPod",
+    "NotEnoughPdb",
+    "UnexpectedError",
+]
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What becomes of the pod.
+
+    ``skip``: it does not count, nobody moves it. ``drain``: it may be moved. ``wait``: the node may be
+    marked unneeded, but goes only when the pod has ended. ``block``: the node stays.
+    """
+
+    outcome: Literal["skip", "drain", "wait", "block"]
+    reason: BlockReason | None = None
+    detail: str = ""
+
+
+SKIP = Answer("skip")
+DRAIN = Answer("drain")
+WAIT = Answer("wait")
+
+
+def block(reason: BlockReason, detail: str) -> Answer:
+    """The pod keeps its node; the detail is one sentence with what was seen."""
+    return Answer("block", reason, detail)
+
+
+Owner = ReplicaSet | DaemonSet
+
+
+@dataclass(frozen=True, slots=True)
+class DrainContext:
+    """What rules may look at besides the pod.
+
+    ``owners`` holds the objects of each kind of controller that the loop watches; a kind that is not a
+    key is not watched, and its objects are taken to exist.
+    """
+
+    now: Instant
+    settings: Settings
+    allowances: Allowances
+    owners: Mapping[str, Mapping[Key, Owner]]
+
+
+Check = Callable[[Pod, DrainContext], Answer | None]
+ChangeTime = Callable[[Pod, DrainContext], Instant | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        name: For people and explanations.
+        check: Gives an answer, or None when the rule has nothing to say about the pod.
+        uses_allowance: Whether it reads ``context.allowances.left``, which changes within one tick.
+        changes_at: When the answer may change by the passing of time alone; None for never.
+    """
+
+    name: str
+    check: Check
+    uses_allowance: bool = False
+    changes_at: ChangeTime | None = None

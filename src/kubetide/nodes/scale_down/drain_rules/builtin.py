@@ -1,0 +1,164 @@
+"""Upstream's drain rules, one function each.
+
+Source: Cluster Autoscaler, simulator drainability rules (core commit 6e285e0f4b4f).
+"""
+
+from __future__ import annotations
+
+from kubetide.nodes.scale_down.drain_rules.base import DRAIN, SKIP, WAIT, Answer, DrainContext, block
+from kubetide.nodes.scale_down.names import KUBE_SYSTEM, SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES
+from kubetide.nodes.scale_down.pods import (
+    annotation,
+    is_daemon_set_pod,
+    is_long_terminating,
+    is_mirror,
+    is_terminal,
+    long_terminating_from,
+)
+from kubetide.objects.meta import controller_of
+from kubetide.objects.pod import Pod, Volume
+from kubetide.objects.workload import ReplicaSet
+from kubetide.units.time import Instant, after, format_duration, parse_rfc3339
+
+_REPLICATED_KINDS = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
+_CHECKED_KINDS = (*_REPLICATED_KINDS, "DaemonSet")
+
+
+def mirror(pod: Pod, _context: DrainContext) -> Answer | None:
+    """A mirror pod ends with its node."""
+    return SKIP if is_mirror(pod) else None
+
+
+def long_terminating(pod: Pod, context: DrainContext) -> Answer | None:
+    """A pod that should have been gone for a while no longer counts."""
+    return SKIP if is_long_terminating(pod, context.now) else None
+
+
+def long_terminating_changes(pod: Pod, _context: DrainContext) -> Instant | None:
+    since = long_terminating_from(pod)
+    # The time must be exceeded, so the answer changes one nanosecond later.
+    return None if since is None else Instant(since + 1)
+
+
+def replica_count(pod: Pod, context: DrainContext) -> Answer | None:
+    """The controller must exist, and have enough replicas to make a new pod of."""
+    if not context.settings.skip_nodes_with_custom_controller_pods:
+        return None
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind not in _CHECKED_KINDS:
+        return None
+    known = context.owners.get(owner.kind)
+    if known is None:
+        return None
+    found = known.get((pod.metadata.namespace, owner.name))
+    if found is None:
+        return block(
+            "ControllerNotFound", f"{owner.kind} {pod.metadata.namespace}/{owner.name} does not exist"
+        )
+    if not isinstance(found, ReplicaSet):
+        return None
+    replicas = 1 if found.spec.replicas is None else found.spec.replicas
+    minimum = context.settings.min_replica_count
+    if replicas < minimum:
+        return block(
+            "MinReplicasReached",
+            f"{owner.kind} {owner.name} has {replicas} replicas, --min-replica-count is {minimum}",
+        )
+    return None
+
+
+def daemon_set(pod: Pod, _context: DrainContext) -> Answer | None:
+    """A DaemonSet pod belongs to its node and needs no other place."""
+    return DRAIN if is_daemon_set_pod(pod) else None
+
+
+def safe_to_evict(pod: Pod, _context: DrainContext) -> Answer | None:
+    """The owner says that the pod may be moved, whatever the later rules think."""
+    return DRAIN if annotation(pod, SAFE_TO_EVICT) == "true" else None
+
+
+def terminal(pod: Pod, _context: DrainContext) -> Answer | None:
+    """A pod that has ended is in nobody's way."""
+    return DRAIN if is_terminal(pod) else None
+
+
+def on_completion(pod: Pod, _context: DrainContext) -> Answer | None:
+    """The owner says that the pod must end by itself."""
+    return WAIT if annotation(pod, SAFE_TO_EVICT) == "on-completion" else None
+
+
+def not_replicated(pod: Pod, context: DrainContext) -> Answer | None:
+    """A pod that nobody would make again blocks."""
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return block("NotReplicated", "the pod has no controller that would make it again")
+    if context.settings.skip_nodes_with_custom_controller_pods and owner.kind not in _REPLICATED_KINDS:
+        return block(
+            "NotReplicated",
+            f"its controller is a {owner.kind}, and --skip-nodes-with-custom-controller-pods is on",
+        )
+    return None
+
+
+def kube_system(pod: Pod, context: DrainContext) -> Answer | None:
+    """A system pod without a budget blocks for a while after its creation."""
+    if not context.settings.skip_nodes_with_system_pods or pod.metadata.namespace != KUBE_SYSTEM:
+        return None
+    if context.allowances.budgets_of(pod):
+        return None
+    movable_from = _system_pod_movable_from(pod, context)
+    if movable_from is not None and movable_from < context.now:
+        return DRAIN
+    wait = format_duration(context.settings.blocking_system_pod_distruption_timeout)
+    return block(
+        "UnmovableKubeSystemPod", f"no budget covers the system pod, and it is not older than {wait}"
+    )
+
+
+def kube_system_changes(pod: Pod, context: DrainContext) -> Instant | None:
+    if pod.metadata.namespace != KUBE_SYSTEM:
+        return None
+    movable_from = _system_pod_movable_from(pod, context)
+    return None if movable_from is None else Instant(movable_from + 1)
+
+
+def _system_pod_movable_from(pod: Pod, context: DrainContext) -> Instant | None:
+    created = pod.metadata.creation_timestamp
+    if created is None:
+        # Upstream reads a missing time as year 1, so the pod is old.
+        created = "0001-01-01T00:00:00Z"
+    return after(parse_rfc3339(created), context.settings.blocking_system_pod_distruption_timeout)
+
+
+def not_safe_to_evict(pod: Pod, _context: DrainContext) -> Answer | None:
+    """The owner says that the pod must stay."""
+    if annotation(pod, SAFE_TO_EVICT) == "false":
+        return block("NotSafeToEvictAnnotation", f'annotation {SAFE_TO_EVICT} is "false"')
+    return None
+
+
+def local_storage(pod: Pod, context: DrainContext) -> Answer | None:
+    """Data on the node's disk would be lost."""
+    if not context.settings.skip_nodes_with_local_storage:
+        return None
+    safe = annotation(pod, SAFE_TO_EVICT_LOCAL_VOLUMES).split(",")
+    for volume in pod.spec.volumes or ():
+        if _is_local(volume) and volume.name not in safe:
+            kind = "hostPath" if volume.host_path is not None else "emptyDir"
+            return block("LocalStorageRequested", f"volume {volume.name} is a {kind} on the node")
+    return None
+
+
+def _is_local(volume: Volume) -> bool:
+    if volume.host_path is not None:
+        return True
+    return volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
+
+
+def disruption_budget(pod: Pod, context: DrainContext) -> Answer | None:
+    """Every budget that selects the pod must still allow a disruption."""
+    refusing = context.allowances.refusing(pod)
+    if refusing is None:
+        return None
+    namespace, name = refusing
+    return block("NotEnoughPdb", f"PodDisruptionBudget {namespace}/{name} allows no disruption now")

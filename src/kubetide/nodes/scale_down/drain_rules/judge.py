@@ -1,0 +1,132 @@
+"""Asking the rules about a pod, and about all pods of a node.
+
+Most rules read only the pod, its owners and the time, so what they say is found once (``prepare``)
+and kept while those stay the same; the rules that read budgets are asked each time (``settle``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubetide.nodes.scale_down.drain_rules.base import DRAIN, Answer, DrainContext, Rule
+from kubetide.nodes.scale_down.drain_rules.registry import RULES
+from kubetide.nodes.scale_down.pods import is_daemon_set_pod, is_mirror
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The first pod that keeps the node, and why."""
+
+    pod: Pod
+    answer: Answer
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What removing the node asks for, or why it cannot be.
+
+    Attributes:
+        pods: Pods that need another place, in the node's order.
+        daemon_pods: DaemonSet pods; they end with the node, evicted if the flags say so.
+        waiting: Pods that must end by themselves before the node goes; they need a place as well.
+        blocked: The first pod that keeps the node; then the others are not complete.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    daemon_pods: tuple[Pod, ...] = ()
+    waiting: tuple[Pod, ...] = ()
+    blocked: Blocked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    pod: Pod
+    answer: Answer | None
+    rule: int
+    """Index of the rule that answered; or of the first that must be asked each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the rules say about a node's pods as far as it does not depend on budgets.
+
+    ``valid_until``: at this moment or later it must be found anew; None for never.
+    """
+
+    verdicts: tuple[_Prepared, ...]
+    valid_until: Instant | None
+
+
+def judge(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tuple[Answer, str]:
+    """Gives the first answer of the rules and the rule's name; DRAIN and "" when none objects."""
+    for rule in rules:
+        answer = rule.check(pod, context)
+        if answer is not None:
+            return answer, rule.name
+    return DRAIN, ""
+
+
+def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
+    """Asks all rules that do not read budgets, for each pod up to the first that answers."""
+    verdicts: list[_Prepared] = []
+    changes: list[Instant] = []
+    for pod in pods:
+        for index, rule in enumerate(RULES):
+            if rule.uses_allowance:
+                verdicts.append(_Prepared(pod, None, index))
+                break
+            if rule.changes_at is not None:
+                change = rule.changes_at(pod, context)
+                if change is not None and change > context.now:
+                    changes.append(change)
+            answer = rule.check(pod, context)
+            if answer is not None:
+                verdicts.append(_Prepared(pod, answer, index))
+                break
+        else:
+            verdicts.append(_Prepared(pod, DRAIN, len(RULES) - 1))
+    return Prepared(tuple(verdicts), min(changes, default=None))
+
+
+def settle(prepared: Prepared, context: DrainContext) -> Moves:
+    """Completes what was prepared with what the budgets allow now."""
+    pods: list[Pod] = []
+    daemon_pods: list[Pod] = []
+    waiting: list[Pod] = []
+    for verdict in prepared.verdicts:
+        answer, name = verdict.answer, RULES[verdict.rule].name
+        if answer is None:
+            answer, name = judge(verdict.pod, context, RULES[verdict.rule :])
+        if answer.outcome == "block":
+            return Moves(blocked=Blocked(verdict.pod, answer, name))
+        if answer.outcome == "skip":
+            continue
+        if is_daemon_set_pod(verdict.pod):
+            daemon_pods.append(verdict.pod)
+            continue
+        if answer.outcome == "wait":
+            waiting.append(verdict.pod)
+        pods.append(verdict.pod)
+    return Moves(tuple(pods), tuple(daemon_pods), tuple(waiting))
+
+
+def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
+    """Gives what removing a node with these pods asks for."""
+    return settle(prepare(pods, context), context)
+
+
+def counts_as_empty(prepared: Prepared) -> bool:
+    """Whether no rule objects and no pod needs another place; budgets are not asked, for the order of candidates."""
+    for verdict in prepared.verdicts:
+        answer = verdict.answer
+        if answer is not None and answer.outcome == "skip":
+            continue
+        if answer is not None and answer.outcome == "block":
+            return False
+        if not is_daemon_set_pod(verdict.pod) and not is_mirror(verdict.pod):
+            return False
+    return True

@@ -1,0 +1,163 @@
+"""What is known about each node, kept while the node and its pods stay the same.
+
+The cache holds nothing that a decision depends on: dropping it changes only the time taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kubetide.nodes.scale_down.drain_rules import DrainContext, Prepared, counts_as_empty, prepare
+from kubetide.nodes.scale_down.drain_rules.base import Owner
+from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
+from kubetide.nodes.scale_down.pods import Key, key_of, long_terminating_from
+from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, utilization_of
+from kubetide.nodes.settings import Settings
+from kubetide.objects.meta import controller_of
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import PodClass, classify_unbound
+from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    from kubetide.nodes.state import State
+
+OwnerKey = tuple[str, str, str]
+"""(kind, namespace, name)"""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What holds for a node until ``valid_until``, while node, pods, owners and budgets' specs are the same.
+
+    ``pods`` are in name order, whatever the order in which they came.
+    """
+
+    node: Node
+    seen: tuple[Pod, ...]
+    pods: tuple[Pod, ...]
+    utilization: Utilization | None
+    error: str
+    prepared: Prepared
+    empty: bool
+    valid_until: Instant | None
+    owners: frozenset[OwnerKey]
+    ignore_daemon_sets: bool
+
+
+class Cache:
+    """Facts by node, the budget index, and the last whole evaluation.
+
+    ``enabled`` is False only in the test that proves that it changes nothing.
+    """
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self.evaluation: tuple[object, object] | None = None
+        self._facts: dict[str, NodeFacts] = {}
+        self._index = BudgetIndex({})
+        self._settings: Settings | None = None
+        self._owner_keys: frozenset[OwnerKey] = frozenset()
+        self._replicas: dict[Key, int | None] = {}
+
+    def allowances(self, state: State) -> Allowances:
+        """Gives what the budgets allow at the start of a plan."""
+        specs = {key: pdb.spec for key, pdb in state.pdbs.items()}
+        if specs != self._index.specs or not self.enabled:
+            self._index = BudgetIndex(specs)
+            self._facts.clear()
+        return Allowances(state.pdbs, self._index)
+
+    def forget_stale(self, state: State) -> None:
+        """Drops what no longer holds because settings or owners changed, or nodes went."""
+        if state.settings is not self._settings or not self.enabled:
+            self._facts.clear()
+            self._settings = state.settings
+        keys = frozenset((kind, *key) for kind, known in owners_of(state).items() for key in known)
+        changed = keys ^ self._owner_keys
+        self._owner_keys = keys
+        if state.settings.min_replica_count > 0:
+            replicas = {key: owner.spec.replicas for key, owner in state.replica_sets.items()}
+            differing = {
+                ("ReplicaSet", *key) for key, count in replicas.items() if self._replicas.get(key) != count
+            }
+            changed = changed | differing
+            self._replicas = replicas
+        for name in list(self._facts):
+            if name not in state.nodes or not changed.isdisjoint(self._facts[name].owners):
+                del self._facts[name]
+
+    def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
+        """Gives the facts of a node that is in the snapshot."""
+        node = state.snapshot.node(name)
+        seen = state.snapshot.pods_on(name)
+        known = self._facts.get(name)
+        if (
+            known is not None
+            and known.node is node
+            and known.seen == seen
+            and known.ignore_daemon_sets == ignore_daemon_sets
+            and (known.valid_until is None or context.now < known.valid_until)
+        ):
+            return known
+        facts = _find(node, seen, context, ignore_daemon_sets=ignore_daemon_sets)
+        if self.enabled:
+            self._facts[name] = facts
+        return facts
+
+
+def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
+    """Gives the controllers that the loop watches, by kind."""
+    return {"ReplicaSet": state.replica_sets, "DaemonSet": state.daemon_sets}
+
+
+def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
+    """Makes the context in which drain rules are asked."""
+    return DrainContext(now=now, settings=state.settings, allowances=allowances, owners=owners_of(state))
+
+
+def _find(node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
+    pods = tuple(sorted(seen, key=key_of))
+    settings = context.settings
+    utilization, error = None, ""
+    try:
+        utilization = utilization_of(
+            node,
+            pods,
+            context.now,
+            gpu_label=settings.gpu_label,
+            ignore_daemon_sets=ignore_daemon_sets,
+            ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
+        )
+    except UtilizationError as unknown:
+        error = str(unknown)
+    prepared = prepare(pods, context)
+    changes = [] if prepared.valid_until is None else [prepared.valid_until]
+    for pod in pods:
+        ends = long_terminating_from(pod)
+        if ends is not None and ends >= context.now:
+            changes.append(Instant(ends + 1))
+    owners = [
+        (owner.kind, pod.metadata.namespace, owner.name)
+        for pod in pods
+        if (owner := controller_of(pod.metadata))
+    ]
+    return NodeFacts(
+        node=node,
+        seen=seen,
+        pods=pods,
+        utilization=utilization,
+        error=error,
+        prepared=prepared,
+        empty=counts_as_empty(prepared),
+        valid_until=min(changes, default=None),
+        owners=frozenset(owners),
+        ignore_daemon_sets=ignore_daemon_sets,
+    )
+
+
+def classes_of(pods: tuple[Pod, ...]) -> tuple[PodClass, ...]:
+    """Gives the classes that the pods have when they look for another node."""
+    return tuple(classify_unbound(pod) for pod in pods)

@@ -1,0 +1,68 @@
+"""What scale-down asks about one pod."""
+
+from __future__ import annotations
+
+from kubetide.nodes.scale_down.names import DAEMON_SET_POD, MIRROR_POD
+from kubetide.objects.meta import controller_of
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
+
+Key = tuple[str, str]
+
+_DEFAULT_GRACE_S = 30
+_LONG_TERMINATING: Duration = seconds(30)
+
+
+def key_of(pod: Pod) -> Key:
+    """Gives (namespace, name)."""
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def annotation(pod: Pod, name: str) -> str:
+    """Gives the annotation's value, empty when it is not there."""
+    return (pod.metadata.annotations or {}).get(name, "")
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Whether the kubelet runs the pod from a file; nobody can move it."""
+    return MIRROR_POD in (pod.metadata.annotations or {})
+
+
+def is_daemon_set_pod(pod: Pod) -> bool:
+    """Whether the pod belongs to its node: owned by a DaemonSet, or annotated as if it were."""
+    owner = controller_of(pod.metadata)
+    return (owner is not None and owner.kind == "DaemonSet") or annotation(pod, DAEMON_SET_POD) == "true"
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether the pod has ended and its kubelet will not start it again."""
+    phase, policy = pod.status.phase, pod.spec.restart_policy
+    if policy == "Never":
+        return phase in {"Succeeded", "Failed"}
+    return policy == "OnFailure" and phase == "Succeeded"
+
+
+def grace_seconds(pod: Pod) -> int:
+    """Gives the pod's own termination grace, 30 s when it has none."""
+    grace = pod.spec.termination_grace_period_seconds
+    return _DEFAULT_GRACE_S if grace is None else grace
+
+
+def long_terminating_from(pod: Pod) -> Instant | None:
+    """From when on the pod counts as gone though it still exists; None for a pod that is not being deleted.
+
+    Source: deletion time, grace and 30 s must have passed (upstream's pod long-terminating extra threshold).
+    """
+    if pod.metadata.deletion_timestamp is None:
+        return None
+    grace = pod.metadata.deletion_grace_period_seconds
+    if grace is None:
+        grace = _DEFAULT_GRACE_S
+    deleted = parse_rfc3339(pod.metadata.deletion_timestamp)
+    return after(after(deleted, seconds(grace)), _LONG_TERMINATING)
+
+
+def is_long_terminating(pod: Pod, now: Instant) -> bool:
+    """Whether the pod should have been gone for 30 s."""
+    since = long_terminating_from(pod)
+    return since is not None and since < now

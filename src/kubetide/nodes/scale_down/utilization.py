@@ -1,0 +1,107 @@
+"""How much of a node its pods ask for.
+
+Source: Cluster Autoscaler, simulator/utilization: the larger of CPU and memory requests over
+allocatable, in doubles; on GPU nodes the GPU alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from kubetide.nodes.scale_down.names import GPU_RESOURCE
+from kubetide.nodes.scale_down.pods import is_daemon_set_pod, is_long_terminating, is_mirror
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import classify_unbound, node_allocatable
+from kubetide.units.time import Instant
+
+
+class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Shares of what the node offers; ``value`` is that of ``resource``, the one that counts."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+    resource: str = ""
+    value: float = 0.0
+
+    def __str__(self) -> str:
+        """As upstream's event prints it: ``{cpu memory gpu dra resource value}``."""
+        numbers = " ".join(go_float(number) for number in (self.cpu, self.memory, self.gpu, 0.0))
+        return f"{{{numbers} {self.resource} {go_float(self.value)}}}"
+
+
+class UtilizationError(ValueError):
+    """The node does not say what it offers, so nothing can be said about its use."""
+
+
+def has_gpu(node: Node, gpu_label: str) -> bool:
+    """Whether the node is a GPU node: by the cloud's label, or because it offers GPUs."""
+    if gpu_label and gpu_label in (node.metadata.labels or {}):
+        return True
+    return node_allocatable(node).get(GPU_RESOURCE, 0) > 0
+
+
+def utilization_of(
+    node: Node,
+    pods: Sequence[Pod],
+    now: Instant,
+    *,
+    gpu_label: str = "",
+    ignore_daemon_sets: bool = False,
+    ignore_mirror_pods: bool = False,
+) -> Utilization:
+    """Gives the node's utilization.
+
+    Pods that should be gone by now are left out. What is ignored is taken off the requests and off
+    what the node offers.
+
+    Raises: UtilizationError when the node offers no CPU or no memory.
+    """
+    offered = node_allocatable(node)
+    counted = [pod for pod in pods if not is_long_terminating(pod, now)]
+    if has_gpu(node, gpu_label):
+        # A GPU that cannot be allocated yet is not in use.
+        gpu = _share(GPU_RESOURCE, offered, counted, ()) if offered.get(GPU_RESOURCE, 0) else 0.0
+        return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
+    ignored = [
+        pod
+        for pod in pods
+        if (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror(pod))
+    ]
+    if ignored:
+        counted = [pod for pod in counted if not any(pod is other for other in ignored)]
+    for resource in ("cpu", "memory"):
+        if not offered.get(resource, 0):
+            raise UtilizationError(
+                f"node {node.metadata.name}: status.allocatable offers no {resource}, "
+                "so its utilization is unknown; the kubelet must report it"
+            )
+    cpu = _share("cpu", offered, counted, ignored)
+    memory = _share("memory", offered, counted, ignored)
+    if cpu > memory:
+        return Utilization(cpu=cpu, memory=memory, resource="cpu", value=cpu)
+    return Utilization(cpu=cpu, memory=memory, resource="memory", value=memory)
+
+
+def _share(resource: str, offered: dict[str, int], counted: Sequence[Pod], ignored: Sequence[Pod]) -> float:
+    # Upstream divides milli values, also of memory; thousandfold on both sides keeps its rounding.
+    scale = 1 if resource == "cpu" else 1000
+    requested = sum(classify_unbound(pod).requests.get(resource, 0) for pod in counted) * scale
+    left = sum(classify_unbound(pod).requests.get(resource, 0) for pod in ignored)
+    total = (offered[resource] - left) * scale
+    if total == 0:
+        return math.inf if requested else 0.0
+    return float(requested) / float(total)
+
+
+def go_float(number: float) -> str:
+    """Prints a double as Go's ``%v``: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    if number == int(number) and abs(number) < 1e21:
+        return str(int(number))
+    return repr(number)
