@@ -1,0 +1,76 @@
+"""What happens to an object between the request and the store: priority, defaults, validation.
+
+Source: the Priority admission plugin, defaulting and validation of apiserver v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubetide.embedded.store.errors import forbidden
+from kubetide.embedded.store.selection import Selection
+from kubetide.embedded.store.store import Store
+from kubetide.objects.base import Json
+from kubetide.objects.defaults import defaults
+from kubetide.objects.kinds import PRIORITY_CLASSES, Kind
+from kubetide.objects.policy import PriorityClass
+
+SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+# What a new object's status is. Nodes bring theirs; of the others the controllers write it.
+_FIRST_STATUS: dict[str, Json] = {"pods": {"phase": "Pending"}, "namespaces": {"phase": "Active"}}
+
+
+def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
+    """Gives a new object as it is stored. Raises Forbidden, Invalid."""
+    if "status" in kind.subresources and kind.resource != "nodes":
+        json = {key: value for key, value in json.items() if key != "status"}
+        if kind.resource in _FIRST_STATUS:
+            json["status"] = dict(_FIRST_STATUS[kind.resource])
+    if kind.resource == "pods":
+        json = _with_priority(store, kind, json)
+    elif kind.resource == "namespaces":
+        json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
+    return checked(kind, json)
+
+
+def checked(kind: Kind[Any], json: Json) -> Json:
+    """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
+    return defaults(kind, json)
+
+
+def _with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
+    spec = pod.get("spec") or {}
+    name = spec.get("priorityClassName") or ""
+    if name:
+        revision = store.get(PRIORITY_CLASSES, ("", name))
+        if revision is None:
+            raise forbidden(kind, pod["metadata"]["name"], f"no PriorityClass with name {name} was found")
+        found = revision.read_as(PriorityClass)
+    else:
+        found = _global_default(store) or PriorityClass()
+        name = found.metadata.name
+    said = spec.get("priority")
+    if said is not None and said != found.value:
+        raise forbidden(
+            kind,
+            pod["metadata"]["name"],
+            f"the integer value of priority ({said}) must not be provided in pod spec; "
+            f"priority admission controller computed {found.value} from the given PriorityClass name",
+        )
+    spec = {**spec, "priority": found.value}
+    if name:
+        spec["priorityClassName"] = name
+    spec.setdefault("preemptionPolicy", found.preemption_policy or "PreemptLowerPriority")
+    return {**pod, "spec": spec}
+
+
+def _global_default(store: Store) -> PriorityClass | None:
+    """Gives the class for pods that name none: of several defaults the one with the lowest value."""
+    classes = [
+        revision.read_as(PriorityClass)
+        for revision in store.select(PRIORITY_CLASSES, Selection(PRIORITY_CLASSES))
+    ]
+    return min(
+        (found for found in classes if found.global_default), key=lambda found: found.value, default=None
+    )

@@ -1,0 +1,239 @@
+"""The Cluster port over a store in the same process: nothing is encoded, structs are shared."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import AsyncGenerator, Generator, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+from kubetide.embedded.store.request import NO_OPTIONS, Options, Request, Response, Verb
+from kubetide.embedded.store.rest import Rest
+from kubetide.embedded.store.scale import SCALE
+from kubetide.embedded.store.store import Store
+from kubetide.embedded.store.watcher import Entry, Watcher
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import PODS, Kind
+from kubetide.objects.workload import Scale
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Listing, PatchType, Propagation, WatchEvent
+from kubetide.units.time import minutes, to_seconds
+
+T = TypeVar("T")
+
+# After so many requests the other tasks get a turn, as no request here waits for anything: often
+# enough that no watch falls behind, seldom enough that watches are handed batches.
+_REQUESTS_A_TURN = 16
+
+_BOOKMARK_EVERY = minutes(1)
+
+
+class Faults(Protocol):
+    """What may go wrong between a client and the server."""
+
+    async def before(self, request: Request) -> None:
+        """Called with each request before it is handled: may wait, may raise an ApiError."""
+        ...
+
+
+class EmbeddedCluster:
+    """A client of a store; several may share one, each with faults of its own.
+
+    Args:
+        store: What holds the objects.
+        clock: What time creations, deletions and conditions are stamped with.
+        seed: What uids and generated names are drawn from.
+        faults: What may go wrong; None for nothing.
+        rest: The semantics to share with another client of the same store; its seed holds then.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        seed: int = 0,
+        *,
+        faults: Faults | None = None,
+        rest: Rest | None = None,
+    ) -> None:
+        self.rest = rest or Rest(store, clock, seed)
+        self.faults = faults
+        self._store = store
+        self._requests = 0
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        response = await self._send("get", kind, namespace, name)
+        return _object(response, kind)
+
+    async def list(
+        self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Listing[T]:
+        options = Options(labels=labels, fields=fields) if labels or fields else NO_OPTIONS
+        response = await self._send("list", kind, namespace, options=options)
+        model = kind.model
+        items = [revision.read_as(model) for revision in response.listing or ()]
+        return Listing(items, str(response.version))
+
+    async def watch(
+        self,
+        kind: Kind[T],
+        *,
+        resource_version: str,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        options = Options(labels=labels, fields=fields, resource_version=resource_version)
+        response = await self._send("watch", kind, namespace, options=options)
+        watcher = response.watcher
+        assert watcher is not None
+        bookmarks = _Bookmarks(watcher, self._store)
+        model = kind.model
+        try:
+            while True:
+                await watcher.wait()
+                entries = watcher.take()
+                if entries:
+                    yield [_event(entry, model) for entry in entries]
+                elif watcher.error is not None:
+                    raise watcher.error
+                elif watcher.closed:
+                    return
+        finally:
+            bookmarks.stop()
+            watcher.close()
+
+    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
+        response = await self._send("create", kind, namespace, body=body)
+        return _object(response, kind)
+
+    async def replace(
+        self, kind: Kind[T], body: Json, *, namespace: str = "", subresource: Literal["", "status"] = ""
+    ) -> T:
+        meta = body.get("metadata") or {}
+        namespace = namespace or meta.get("namespace") or ""
+        response = await self._send(
+            "replace", kind, namespace, meta.get("name") or "", subresource, body=body
+        )
+        return _object(response, kind)
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        name: str,
+        patch: Json | Sequence[Json],
+        *,
+        namespace: str = "",
+        patch_type: PatchType = "merge",
+        subresource: Literal["", "status"] = "",
+    ) -> T:
+        options = NO_OPTIONS if patch_type == "merge" else Options(patch_type=patch_type)
+        response = await self._send("patch", kind, namespace, name, subresource, options, patch)
+        return _object(response, kind)
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_period_s: int | None = None,
+        propagation: Propagation = "Background",
+    ) -> None:
+        options = Options(
+            uid=uid,
+            resource_version=resource_version,
+            grace_period_s=grace_period_s,
+            propagation=propagation,
+        )
+        await self._send("delete", kind, namespace, name, options=options)
+
+    async def get_scale(self, kind: Kind[Any], name: str, *, namespace: str) -> Scale:
+        response = await self._send("get", kind, namespace, name, "scale")
+        return _object(response, SCALE)
+
+    async def replace_scale(
+        self, kind: Kind[Any], name: str, replicas: int, *, namespace: str, resource_version: str = ""
+    ) -> Scale:
+        body: Json = {"metadata": {"name": name, "namespace": namespace}, "spec": {"replicas": replicas}}
+        if resource_version:
+            body["metadata"]["resourceVersion"] = resource_version
+        response = await self._send("replace", kind, namespace, name, "scale", body=body)
+        return _object(response, SCALE)
+
+    async def bind(self, *, namespace: str, pod: str, node: str, uid: str = "") -> None:
+        body = {"target": {"kind": "Node", "name": node}}
+        await self._send("create", PODS, namespace, pod, "binding", Options(uid=uid), body)
+
+    async def evict(
+        self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None
+    ) -> None:
+        options = Options(uid=uid, grace_period_s=grace_period_s)
+        await self._send("create", PODS, namespace, pod, "eviction", options, {})
+
+    def expire_watches(self) -> None:
+        """Ends every open watch of the store as expired and forgets the history: all readers must list again."""
+        self._store.close_watches(expire=True)
+
+    def drop_watches(self) -> None:
+        """Ends every open watch of the store, as a broken connection does: readers may go on from where they were."""
+        self._store.close_watches(expire=False)
+
+    async def _send(
+        self,
+        verb: Verb,
+        kind: Kind[Any],
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        options: Options = NO_OPTIONS,
+        body: Any = None,
+    ) -> Response:
+        request = Request(verb, kind, namespace, name, subresource, options, body)
+        if self.faults is not None:
+            await self.faults.before(request)
+        self._requests += 1
+        if self._requests % _REQUESTS_A_TURN == 0:
+            await _turn()
+        return self.rest.handle(request)
+
+
+class _Bookmarks:
+    """Tells a quiet watch once in a while which version it has reached."""
+
+    def __init__(self, watcher: Watcher, store: Store) -> None:
+        self._watcher = watcher
+        self._store = store
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._next()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _next(self) -> asyncio.TimerHandle:
+        return self._loop.call_later(to_seconds(_BOOKMARK_EVERY), self._tell)
+
+    def _tell(self) -> None:
+        self._watcher.bookmark(self._store.version)
+        self._timer = self._next()
+
+
+@types.coroutine
+def _turn() -> Generator[None, None, None]:
+    """Lets every other task that is ready run once."""
+    yield
+
+
+def _object(response: Response, kind: Kind[T]) -> T:
+    assert response.object is not None
+    return response.object.read_as(kind.model)
+
+
+def _event(entry: Entry, model: type[T]) -> WatchEvent[T]:
+    revision = entry.revision
+    if revision is None:
+        return WatchEvent("BOOKMARK", None, str(entry.version), "", "")
+    namespace, name = revision.key
+    return WatchEvent(entry.type, revision.read_as(model), str(entry.version), namespace, name)

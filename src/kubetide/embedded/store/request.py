@@ -1,0 +1,66 @@
+"""Requests and responses of the REST semantics, apart from any web server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from kubetide.embedded.store.revision import Revision
+from kubetide.embedded.store.watcher import Watcher
+from kubetide.objects.kinds import Kind
+from kubetide.ports.cluster import PatchType, Propagation
+
+Verb = Literal["get", "list", "watch", "create", "replace", "patch", "delete", "deletecollection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a request says besides its object.
+
+    Attributes:
+        labels: Selectors of list, watch and deletecollection; ``fields`` likewise.
+        resource_version: Where a watch begins (empty or ``0``: with what is there), or the version
+            that a delete, a scale write or an eviction requires.
+        uid: The uid that a delete, a binding or an eviction requires.
+        grace_period_s: Of a delete or an eviction; None leaves it to the object.
+    """
+
+    labels: str = ""
+    fields: str = ""
+    resource_version: str = ""
+    uid: str = ""
+    grace_period_s: int | None = None
+    propagation: Propagation = "Background"
+    patch_type: PatchType = "merge"
+    dry_run: bool = False
+
+
+NO_OPTIONS = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. ``body`` is decoded JSON, a list for a JSON patch; it is neither kept nor changed."""
+
+    verb: Verb
+    kind: Kind[Any]
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    options: Options = NO_OPTIONS
+    body: Any = None
+
+
+class Response(NamedTuple):
+    """The answer to a request that was not refused; a refusal is a raised ApiError with its own Status.
+
+    One of the three is there: the object (a Status where upstream answers with one), a listing, or
+    a watch. ``version`` is that of the cluster when the answer was made.
+    """
+
+    code: int
+    version: int
+    object: Revision | None = None
+    listing: Sequence[Revision] | None = None
+    watcher: Watcher | None = None
