@@ -105,7 +105,7 @@ class Writer:
                 new.pop("status", None)
         if new == before:
             return old
-        new = checked(kind, new, before)
+        new = checked(kind, new)
         if new == before:
             return old
         if is_deleting(before):
