@@ -7,7 +7,7 @@ says ``pod.spec.containers or ()``. Timestamps stay text (RFC 3339); ``units.tim
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, dataclass_transform
 
 import msgspec
 
@@ -35,5 +35,18 @@ def json_name(field: str) -> str:
     return head + "".join(part.capitalize() for part in tail)
 
 
-class ApiStruct(msgspec.Struct, frozen=True, rename=json_name, omit_defaults=True, kw_only=True, gc=False):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _ApiStructMeta(msgspec.StructMeta):
+    """Tells type checkers what every subclass inherits from ``ApiStruct``; it adds nothing."""
+
+
+class ApiStruct(
+    msgspec.Struct,
+    metaclass=_ApiStructMeta,
+    frozen=True,
+    rename=json_name,
+    omit_defaults=True,
+    kw_only=True,
+    gc=False,
+):
     """Base of every API type: immutable, camel-cased, unknown fields skipped on reading."""
