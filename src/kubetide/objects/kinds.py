@@ -61,15 +61,34 @@ class Kind(Generic[T]):
 PODS = Kind("", "v1", "Pod", "pods", Pod, subresources=("status", "binding", "eviction"), short_names=("po",))
 NODES = Kind("", "v1", "Node", "nodes", Node, namespaced=False, subresources=("status",), short_names=("no",))
 NAMESPACES = Kind(
-    "", "v1", "Namespace", "namespaces", Namespace, namespaced=False, subresources=("status",), short_names=("ns",)
+    "",
+    "v1",
+    "Namespace",
+    "namespaces",
+    Namespace,
+    namespaced=False,
+    subresources=("status",),
+    short_names=("ns",),
 )
 EVENTS = Kind("", "v1", "Event", "events", Event, short_names=("ev",))
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps", ConfigMap, short_names=("cm",))
 DEPLOYMENTS = Kind(
-    "apps", "v1", "Deployment", "deployments", Deployment, subresources=("status", "scale"), short_names=("deploy",)
+    "apps",
+    "v1",
+    "Deployment",
+    "deployments",
+    Deployment,
+    subresources=("status", "scale"),
+    short_names=("deploy",),
 )
 REPLICA_SETS = Kind(
-    "apps", "v1", "ReplicaSet", "replicasets", ReplicaSet, subresources=("status", "scale"), short_names=("rs",)
+    "apps",
+    "v1",
+    "ReplicaSet",
+    "replicasets",
+    ReplicaSet,
+    subresources=("status", "scale"),
+    short_names=("rs",),
 )
 DAEMON_SETS = Kind(
     "apps", "v1", "DaemonSet", "daemonsets", DaemonSet, subresources=("status",), short_names=("ds",)
@@ -94,7 +113,13 @@ PDBS = Kind(
 )
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases", Lease)
 PRIORITY_CLASSES = Kind(
-    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", PriorityClass, namespaced=False, short_names=("pc",)
+    "scheduling.k8s.io",
+    "v1",
+    "PriorityClass",
+    "priorityclasses",
+    PriorityClass,
+    namespaced=False,
+    short_names=("pc",),
 )
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
