@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from kubetide.scheduling.grouping import PodGroup, equivalence_groups
+from kubetide.scheduling.packing import (
+    Estimate,
+    Limits,
+    cluster_threshold,
+    estimate,
+    similar_groups_threshold,
+)
+from kubetide.scheduling.placement import FIRST_START, Placements, hint_key, place
 from kubetide.scheduling.pod_class import PodClass, classify, classify_unbound
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import node_allocatable, pod_requests, pod_requests_on_node
@@ -11,11 +20,16 @@ from kubetide.scheduling.template import check_template, fresh_node
 
 __all__ = [
     "ERROR",
+    "FIRST_START",
     "UNRESOLVABLE",
     "UNSCHEDULABLE",
     "BoolVector",
+    "Estimate",
     "Int64Vector",
+    "Limits",
+    "Placements",
     "PodClass",
+    "PodGroup",
     "PodKey",
     "Refusal",
     "Shortfall",
@@ -23,8 +37,14 @@ __all__ = [
     "check_template",
     "classify",
     "classify_unbound",
+    "cluster_threshold",
+    "equivalence_groups",
+    "estimate",
     "fresh_node",
+    "hint_key",
     "node_allocatable",
+    "place",
     "pod_requests",
     "pod_requests_on_node",
+    "similar_groups_threshold",
 ]

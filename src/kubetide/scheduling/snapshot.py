@@ -10,53 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.filters.registry import CAPACITY_FILTERS, FILTERS, NODE_AFFINITY, STATIC_FILTERS
+from kubetide.scheduling import explain
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import Charges, PodClass, charges_on_node
-from kubetide.scheduling.refusal import ERROR, Refusal
-from kubetide.scheduling.rows import BoolVector, Column, Int64Vector, Rows
+from kubetide.scheduling.pod_class import Charges, ColumnKey, PodClass, charges_on_node
+from kubetide.scheduling.refusal import Refusal
+from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
+from kubetide.scheduling.verdicts import Known, Verdicts
 
 PodKey = tuple[str, str]
 """(namespace, name)"""
 
-# What kube-scheduler counts for nodes that PreFilter left out.
-_LEFT_OUT = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY.name}]"
 _SCALAR_ROWS = 32
-_MAX_CLASSES = 1 << 13
 
 
 class _Mark(NamedTuple):
     log_length: int
     version: int
     static_version: int
-
-
-class _Known:
-    """What the snapshot has found out about one class, and at which versions."""
-
-    __slots__ = (
-        "fits",
-        "gates",
-        "impossible",
-        "layout",
-        "static",
-        "static_cells",
-        "static_version",
-        "version",
-    )
-
-    def __init__(self) -> None:
-        self.static_version = self.layout = self.version = -1
-        self.impossible = False
-        self.static: BoolVector = np.zeros(0, np.bool_)
-        self.static_cells: memoryview = memoryview(b"")
-        self.gates: list[tuple[Column, int]] = []
-        self.fits: BoolVector = self.static
 
 
 class Snapshot:
@@ -80,7 +54,7 @@ class Snapshot:
         self._placed: dict[PodKey, tuple[str, Charges]] = {}
         self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._marks: list[_Mark] = []
-        self._known: dict[PodClass, _Known] = {}
+        self._verdicts = Verdicts()
 
     # ── Reading ──
 
@@ -272,13 +246,7 @@ class Snapshot:
         known = self._know(pod_class, rows)
         if known.version == self.version:
             return known.fits
-        n = rows.n
-        if known.impossible:
-            fits = np.zeros(n, np.bool_)
-        else:
-            fits = known.static.copy()
-            for column, minimum in known.gates:
-                fits &= column.free[:n] >= minimum
+        fits = known.judge(rows.n)
         fits.flags.writeable = False
         known.fits = fits
         known.version = self.version
@@ -289,7 +257,7 @@ class Snapshot:
         rows = self._compacted()
         row = rows.row_of[node_name]
         known = self._know(pod_class, rows)
-        return bool(known.static_cells[row]) and _room(known, row)
+        return bool(known.static_cells[row]) and known.has_room(row)
 
     def first_fit(self, pod_class: PodClass, start: int, blocked: BoolVector) -> int:
         """Gives the first row, going round once from ``start``, that takes the class, or -1.
@@ -308,7 +276,7 @@ class Snapshot:
         static = known.static_cells
         # A few single looks first: most pods find their place at once, and a look is cheaper than a vector.
         for row in range(start, min(start + _SCALAR_ROWS, n)):
-            if static[row] and not blocked[row] and _room(known, row):
+            if static[row] and not blocked[row] and known.has_room(row):
                 return row
         open_rows = self.feasible(pod_class) & ~blocked
         for first, last in ((start, n), (0, start)):
@@ -325,68 +293,30 @@ class Snapshot:
         """
         rows = self._compacted()
         row = rows.row_of[node_name]
-        everywhere = _refused_everywhere(pod_class)
-        if everywhere is not None:
-            return everywhere
-        names = _named(pod_class)
-        if names is not None and node_name not in names:
-            detail = f"only {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} may be used"
-            return Refusal(plugin=NODE_AFFINITY.name, code="", phase="PreFilterResult", detail=detail)
-        for plugin in FILTERS:
-            refusal = plugin.refuse(pod_class, rows, row)
-            if refusal is not None:
-                return refusal
-        return None
+        return explain.first_refusal(pod_class, rows, row)
 
     def refusals(self, pod_class: PodClass) -> dict[str, int]:
         """Counts the reasons of the first failing plugin over all nodes, as FailedScheduling does.
 
         The order is that of the plugins; nodes with several reasons count in each of them.
         """
+        return explain.count_refusals(pod_class, self._compacted())
+
+    def static_part(self, pod_class: PodClass) -> BoolVector:
+        """Whether each node passes the filters that look at node objects alone; read-only."""
         rows = self._compacted()
-        everywhere = _refused_everywhere(pod_class)
-        if everywhere is not None:
-            return dict.fromkeys(everywhere.reasons, rows.n)
-        counts: dict[str, int] = {}
-        left = np.ones(rows.n, np.bool_)
-        names = _named(pod_class)
-        if names is not None:
-            left[:] = False
-            left[[rows.row_of[name] for name in names if name in rows.row_of]] = True
-            _count(counts, _LEFT_OUT, rows.n - int(left.sum()))
-        for plugin in FILTERS:
-            failed = np.zeros(rows.n, np.bool_)
-            for reason, mask in plugin.failures(pod_class, rows):
-                _count(counts, reason, int(np.count_nonzero(mask & left)))
-                failed |= mask
-            left &= ~failed
-        return counts
+        passes: BoolVector = _view(self._know(pod_class, rows).static, rows.n)
+        return passes
+
+    def stock(self, name: str) -> dict[ColumnKey, int]:
+        """Gives what is left of everything on one node. Raises KeyError for an unknown node."""
+        row = self._compacted().row_of[name]
+        return {key: int(column.cells[row]) for key, column in self._rows.columns.items()}
 
     # ── Inside ──
 
-    def _know(self, pod_class: PodClass, rows: Rows) -> _Known:
-        known = self._known.get(pod_class)
-        if known is None:
-            if len(self._known) >= _MAX_CLASSES:
-                self._known.clear()
-            known = self._known[pod_class] = _Known()
-        if known.static_version != self._static_version:
-            static = np.ones(rows.n, np.bool_)
-            if _refused_everywhere(pod_class) is not None:
-                static[:] = False
-            for plugin in STATIC_FILTERS:
-                passes = plugin.passes(pod_class, rows)
-                if passes is not None:
-                    static &= passes
-            known.static, known.static_cells = static, memoryview(static)  # type: ignore[arg-type]  # numpy arrays have a buffer
-            known.static_version = self._static_version
-        if known.layout != self._layout:
-            needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
-            # What no node has heard of no node offers.
-            known.impossible = any(need.key not in rows.columns for need in needs)
-            known.gates = [(rows.columns[key], least) for key, least in needs if key in rows.columns]
-            known.layout = self._layout
-        return known
+    def _know(self, pod_class: PodClass, rows: Rows) -> Known:
+        return self._verdicts.know(pod_class, rows, self._static_version, self._layout)
 
     def _compacted(self) -> Rows:
         """The rows without removed nodes; every reader and every new row starts here."""
@@ -451,33 +381,6 @@ class Snapshot:
         self._pods[placed[0]] = on_node
 
 
-def _room(known: _Known, row: int) -> bool:
-    if known.impossible:
-        return False
-    for column, minimum in known.gates:  # noqa: SIM110  # the hot loop: a generator costs twice as much
-        if column.cells[row] < minimum:
-            return False
-    return True
-
-
-def _refused_everywhere(pod_class: PodClass) -> Refusal | None:
-    if pod_class.error:
-        return Refusal(
-            plugin="NodeResourcesFit",
-            reasons=(pod_class.error,),
-            code=ERROR,
-            phase="PreFilter",
-            detail=pod_class.error,
-        )
-    restriction = NODE_AFFINITY.restriction(pod_class)
-    return restriction if isinstance(restriction, Refusal) else None
-
-
-def _named(pod_class: PodClass) -> tuple[str, ...] | None:
-    restriction = NODE_AFFINITY.restriction(pod_class)
-    return restriction if isinstance(restriction, tuple) else None
-
-
 def _same_for_scheduling(one: Node, other: Node) -> bool:
     """Whether nothing changed that columns hold: the case of every heartbeat."""
     return (
@@ -485,11 +388,6 @@ def _same_for_scheduling(one: Node, other: Node) -> bool:
         and one.metadata.labels == other.metadata.labels
         and one.status.allocatable == other.status.allocatable
     )
-
-
-def _count(counts: dict[str, int], reason: str, number: int) -> None:
-    if number:
-        counts[reason] = counts.get(reason, 0) + number
 
 
 def _view(column: Any, n: int) -> Any:

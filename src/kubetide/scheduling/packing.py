@@ -1,0 +1,249 @@
+"""How many new nodes of a template a set of pods needs: binpacking by arithmetic.
+
+The answer is that of placing pods one at a time; copies of one pod are counted in one go. For each
+group, in order of size: (1) its pods go round the nodes added so far, starting after the last one
+that was used; (2) what is left fills the node added last, then one new node after another while the
+limits allow. Existing nodes take no part, but the scan position counts them.
+
+Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.grouping import PodGroup
+from kubetide.scheduling.new_nodes import NewNodes
+from kubetide.scheduling.pod_class import charges_on_node
+from kubetide.scheduling.resources import node_allocatable
+from kubetide.scheduling.rows import Int64Vector
+from kubetide.scheduling.snapshot import Snapshot
+
+NO_NODE = -1
+"""A threshold under which nothing may be added."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How many nodes may be added: 0 sets no bound, a negative threshold forbids any node."""
+
+    thresholds: tuple[int, ...] = ()
+
+    @property
+    def max_nodes(self) -> int | None:
+        """The bound, or None when there is none."""
+        if any(threshold < 0 for threshold in self.thresholds):
+            return 0
+        return min((threshold for threshold in self.thresholds if threshold > 0), default=None)
+
+
+def similar_groups_threshold(sizes: Sequence[tuple[int, int]]) -> int:
+    """The room in a node group and its similar ones, given as (maximum, target) sizes."""
+    return sum(max(0, maximum - target) for maximum, target in sizes) or NO_NODE
+
+
+def cluster_threshold(max_nodes_total: int, current_nodes: int) -> int:
+    """The room under ``--max-nodes-total``, where 0 means no bound."""
+    if max_nodes_total == 0:
+        return 0
+    return max_nodes_total - current_nodes if current_nodes < max_nodes_total else NO_NODE
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scale-up with one template would give.
+
+    Attributes:
+        nodes: New nodes that take at least one pod.
+        scheduled: Per group, in the order given: the pods that find a place.
+        order: The groups' indexes in the order in which they were packed.
+        added: Names of the nodes added, with those that stayed empty.
+        counts: (groups, added nodes), int64: pods of each group on each node.
+        limited: Whether the limits refused a node.
+        start: Row at which the next scan is to begin.
+    """
+
+    nodes: int
+    scheduled: tuple[tuple[Pod, ...], ...]
+    order: tuple[int, ...]
+    added: tuple[str, ...]
+    counts: tuple[Int64Vector, ...]
+    limited: bool
+    start: int
+
+    def pods_on(self, name: str) -> dict[int, int]:
+        """Gives the pods on an added node: numbers by group index."""
+        position = self.added.index(name)
+        return {group: int(row[position]) for group, row in enumerate(self.counts) if row[position]}
+
+
+class Fill(NamedTuple):
+    """How many pods each node takes, and which was the last to take one (-1: none)."""
+
+    taken: Int64Vector
+    last: int
+
+
+def estimate(
+    snapshot: Snapshot,
+    template: Node,
+    daemon_pods: Sequence[Pod],
+    groups: Sequence[PodGroup],
+    limits: Limits,
+    *,
+    start: int = 1,
+) -> Estimate:
+    """Says how many nodes of a template the groups need. The snapshot is only read.
+
+    Args:
+        snapshot: The cluster as it is.
+        template: The node of which copies would be added, named ``<template>-e-<i>``.
+        daemon_pods: The DaemonSet pods that each copy comes with.
+        groups: What is to be placed, as ``equivalence_groups`` gives it.
+        limits: How many nodes may be added.
+        start: Row at which the next scan would begin, see ``placement.place``.
+    """
+    packing = _Packing(snapshot, template, daemon_pods, limits, start)
+    order = score_order(template, groups)
+    taken: dict[int, Int64Vector] = {index: packing.pack(groups[index]) for index in order}
+    width = len(packing.nodes)
+    counts: list[Int64Vector] = []
+    for index in range(len(groups)):
+        row = np.zeros(width, np.int64)
+        row[: len(taken[index])] = taken[index]
+        counts.append(row)
+    used = np.zeros(width, np.int64)
+    for row in counts:
+        used += row
+    return Estimate(
+        nodes=int(np.count_nonzero(used)),
+        scheduled=tuple(group.pods[: int(row.sum())] for group, row in zip(groups, counts, strict=True)),
+        order=tuple(order),
+        added=packing.nodes.names,
+        counts=tuple(counts),
+        limited=not packing.may_add,
+        start=packing.start,
+    )
+
+
+def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
+    """Orders groups by the share of the template that one pod asks for, largest first.
+
+    Equal scores keep the given order; upstream's sort may move them when there are more than 12 groups.
+    """
+    allocatable = node_allocatable(template)
+    scores: list[float] = []
+    for group in groups:
+        asked = dict(charges_on_node(group.pods[0]))
+        score = 0.0
+        for resource in ("cpu", "memory"):
+            offered = allocatable.get(resource, 0)
+            if offered > 0:
+                score += asked.get(resource, 0) / offered
+        scores.append(score)
+    return sorted(range(len(groups)), key=lambda index: -scores[index])
+
+
+def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
+    """Deals pods out one by one, going round the nodes that have room, from ``start`` on.
+
+    Args:
+        room: (nodes,), how many pods each can take, not negative.
+        pods: How many there are, at least 1.
+        start: Node to begin with.
+    """
+    if not room.any():
+        return Fill(np.zeros(len(room), np.int64), -1)
+    if int(room.sum()) <= pods:
+        rounds, taken, rest = int(room.max()), room.copy(), 0
+    else:
+        # The largest number of whole rounds, by bisection.
+        rounds, above = 0, pods + 1
+        while above - rounds > 1:
+            middle = (rounds + above) // 2
+            if int(np.minimum(room, middle).sum()) <= pods:
+                rounds = middle
+            else:
+                above = middle
+        taken = np.minimum(room, rounds)
+        rest = pods - int(taken.sum())
+    served = np.flatnonzero(room > rounds if rest else room >= rounds)
+    # In the order of the scan: from ``start`` to the end, then from the beginning.
+    first = int(np.searchsorted(served, start))
+    served = np.concatenate([served[first:], served[:first]])
+    if rest:
+        served = served[:rest]
+        taken[served] += 1
+    return Fill(taken, int(served[-1]))
+
+
+class _Packing:
+    """One estimate: the nodes added, the position of the scan, and whether more may be added."""
+
+    def __init__(
+        self, snapshot: Snapshot, template: Node, daemon_pods: Sequence[Pod], limits: Limits, start: int
+    ) -> None:
+        self.nodes = NewNodes(template, daemon_pods)
+        self.start = start
+        self.may_add = True
+        self._existing = len(snapshot)
+        self._cordoned = template.spec.unschedulable
+        self._max_nodes = limits.max_nodes
+
+    def pack(self, group: PodGroup) -> Int64Vector:
+        """Packs one group and gives its pods on each node added so far."""
+        left = len(group.pods)
+        taken = np.zeros(len(self.nodes), np.int64)
+        # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.
+        if len(self.nodes) and not self._cordoned:
+            taken = self._scan(group, left)
+            left -= int(taken.sum())
+        if left and self.may_add:
+            taken = self._add_nodes(group, left, taken)
+        return taken
+
+    def _scan(self, group: PodGroup, pods: int) -> Int64Vector:
+        rows = self._existing + len(self.nodes)
+        fill = go_round(
+            np.minimum(self.nodes.room(group.pod_class), pods),
+            pods,
+            max(0, self.start % rows - self._existing),
+        )
+        if fill.last >= 0:
+            self.start = self._existing + fill.last + 1
+            self.nodes.take(group.pod_class, fill.taken)
+        return fill.taken
+
+    def _add_nodes(self, group: PodGroup, left: int, taken: Int64Vector) -> Int64Vector:
+        pod_class = group.pod_class
+        nodes = self.nodes
+        if len(nodes):
+            last = np.zeros(len(nodes), np.int64)
+            last[-1] = min(left, int(nodes.room(pod_class)[-1]))
+            nodes.take(pod_class, last)
+            taken = taken + last
+            left -= int(last[-1])
+        each = 0
+        while left and not nodes.last_is_empty:
+            # One node tells how many pods each copy takes, unless the class tells copies apart.
+            wanted = -(-left // each) if each and not pod_class.names_nodes else 1
+            allowed = wanted
+            if self._max_nodes is not None:
+                allowed = min(wanted, self._max_nodes - len(nodes))
+            if allowed < wanted:
+                self.may_add = False
+            if allowed <= 0:
+                break
+            room = nodes.add(pod_class, allowed)
+            each = int(room[0])
+            fresh = np.minimum(room, np.maximum(0, left - (np.cumsum(room) - room)))
+            taken = np.concatenate([taken, fresh])
+            nodes.take(pod_class, np.concatenate([np.zeros(len(nodes) - allowed, np.int64), fresh]))
+            left -= int(fresh.sum())
+            if not self.may_add:
+                break
+        return taken

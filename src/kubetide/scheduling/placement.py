@@ -1,0 +1,151 @@
+"""Placing pods one after another on nodes that exist, as the autoscaler's simulator does.
+
+Source: cluster-autoscaler core (Jul 2026), hinting simulator and similar-pods shortcut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.pod_class import PodClass, classify_unbound
+from kubetide.scheduling.rows import BoolVector
+from kubetide.scheduling.similar import MAX_PER_CONTROLLER, Similarity, controller_uid
+from kubetide.scheduling.snapshot import Snapshot
+
+FIRST_START = 1
+"""Where upstream's very first scan begins: one past the index that it starts with."""
+
+
+class Placements(msgspec.Struct, frozen=True, kw_only=True):
+    """Where pods went.
+
+    Attributes:
+        placed: Pods with their node names, in the order in which they were placed.
+        unplaced: Pods that fit nowhere, in the order in which that was found.
+        unprocessed: Pods not reached after a failure, where the caller asked to stop at one.
+        hints: The node of each pod placed, by ``hint_key``: to be given to later calls.
+        start: Row at which the next scan is to begin.
+        overflowing: Controllers with more distinct failing pods than are remembered.
+    """
+
+    placed: tuple[tuple[Pod, str], ...]
+    unplaced: tuple[Pod, ...]
+    unprocessed: tuple[Pod, ...]
+    hints: dict[str, str]
+    start: int
+    overflowing: int
+
+
+def hint_key(pod: Pod) -> str:
+    """Gives the key of a pod's hint: its UID, or namespace and name without one."""
+    return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def place(
+    snapshot: Snapshot,
+    pods: Sequence[Pod],
+    *,
+    hints: Mapping[str, str] | None = None,
+    exclude: Collection[str] = (),
+    start: int = FIRST_START,
+    stop_at_failure: bool = False,
+) -> Placements:
+    """Places pods and leaves them in the snapshot (fork first to take them back).
+
+    Higher priority goes first; within a priority, pods whose hinted node still takes them, then the
+    others in the given order, each on the first node that takes it, going round from ``start``. A
+    node that a pod has now (``spec.nodeName``) does not bind it: take it out of the snapshot first.
+
+    Args:
+        snapshot: Is added to.
+        pods: What is to be placed.
+        hints: Node names by ``hint_key``, as earlier calls gave them.
+        exclude: Names of nodes that must not be used. Cordoned nodes are used by hint only.
+        start: Row to begin with: ``Placements.start`` of the call before.
+        stop_at_failure: Whether a pod that fits nowhere ends the work on its priority.
+    """
+    run = _Run(snapshot, exclude, start)
+    by_priority: dict[int, list[Pod]] = {}
+    for pod in pods:
+        by_priority.setdefault(pod.spec.priority or 0, []).append(pod)
+    for priority in sorted(by_priority, reverse=True):
+        rest = [pod for pod in by_priority[priority] if not run.place_by_hint(pod, hints or {})]
+        for position, pod in enumerate(rest):
+            if not run.place_anywhere(pod) and stop_at_failure:
+                run.unprocessed.extend(rest[position + 1 :])
+                break
+    return run.result()
+
+
+class _Run:
+    """One call of ``place``: nothing is ever freed in it, so a class that failed once fails again."""
+
+    def __init__(self, snapshot: Snapshot, exclude: Collection[str], start: int) -> None:
+        self._snapshot = snapshot
+        self._excluded = dict.fromkeys(exclude)
+        self._blocked: BoolVector = np.array(snapshot.unschedulable)
+        for name in self._excluded:
+            if name in snapshot:
+                self._blocked[snapshot.row(name)] = True
+        self._start = start
+        self._names = snapshot.node_names
+        self._failed: dict[PodClass, None] = {}
+        self._similarity = Similarity()
+        self._failed_of: dict[str, dict[bytes, None]] = {}
+        self._overflowing: dict[str, None] = {}
+        self._placed: list[tuple[Pod, str]] = []
+        self._unplaced: list[Pod] = []
+        self._hints: dict[str, str] = {}
+        self.unprocessed: list[Pod] = []
+
+    def place_by_hint(self, pod: Pod, hints: Mapping[str, str]) -> bool:
+        node_name = hints.get(hint_key(pod))
+        if node_name is None or node_name not in self._snapshot or node_name in self._excluded:
+            return False
+        if not self._snapshot.fits(classify_unbound(pod), node_name):
+            return False
+        self._put(pod, node_name)
+        return True
+
+    def place_anywhere(self, pod: Pod) -> bool:
+        uid = controller_uid(pod)
+        failed = self._failed_of.get(uid)
+        if failed and self._similarity.key(pod) in failed:
+            self._unplaced.append(pod)
+            return False
+        pod_class = classify_unbound(pod)
+        row = -1
+        if pod_class not in self._failed:
+            row = self._snapshot.first_fit(pod_class, self._start, self._blocked)
+        if row >= 0:
+            self._start = row + 1
+            self._put(pod, self._names[row])
+            return True
+        self._failed[pod_class] = None
+        self._unplaced.append(pod)
+        if uid:
+            failed = self._failed_of.setdefault(uid, {})
+            if len(failed) < MAX_PER_CONTROLLER:
+                failed[self._similarity.key(pod)] = None
+            else:
+                self._overflowing[uid] = None
+        return False
+
+    def _put(self, pod: Pod, node_name: str) -> None:
+        self._snapshot.add_pod(pod, node_name)
+        self._placed.append((pod, node_name))
+        self._hints[hint_key(pod)] = node_name
+
+    def result(self) -> Placements:
+        return Placements(
+            placed=tuple(self._placed),
+            unplaced=tuple(self._unplaced),
+            unprocessed=tuple(self.unprocessed),
+            hints=self._hints,
+            start=self._start,
+            overflowing=len(self._overflowing),
+        )

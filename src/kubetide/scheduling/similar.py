@@ -1,0 +1,96 @@
+"""Which pods of one controller are the same pod to upstream's autoscaler.
+
+Labels equal and specs semantically equal: quantities by value, absent and empty lists and maps
+alike; projected volumes and their mounts do not count, as every pod has its own (service account
+tokens). Fields that no rule reads (hostname, env and others) are not looked at.
+
+Source: cluster-autoscaler core (Jul 2026), similar pods and equivalence groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.objects.meta import controller_of
+from kubetide.objects.pod import Container, Pod, PodSpec
+from kubetide.units.quantity import Quantity, QuantityError
+
+MAX_PER_CONTROLLER = 10
+"""Distinct specs that are remembered for one controller."""
+
+DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+
+_QUANTITY_MAPS = frozenset({"requests", "limits", "overhead"})
+_MAPS = frozenset({*_QUANTITY_MAPS, "nodeSelector", "matchLabels"})
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def controller_uid(pod: Pod) -> str:
+    """Gives the UID of the pod's controller; empty without one and for DaemonSet pods."""
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind == "DaemonSet":
+        return ""
+    if (pod.metadata.annotations or {}).get(DAEMON_SET_POD) == "true":
+        return ""
+    return owner.uid
+
+
+class Similarity:
+    """Gives each pod a key; similar pods of one controller have equal keys. For one call's pods."""
+
+    def __init__(self) -> None:
+        self._canonical: dict[bytes, bytes] = {}
+
+    def key(self, pod: Pod) -> bytes:
+        """Gives the pod's key: its labels and its spec, without what does not count."""
+        raw = _encoder.encode((pod.metadata.labels, _stripped(pod.spec)))
+        canonical = self._canonical.get(raw)
+        if canonical is None:
+            built = _normal("", msgspec.to_builtins(_stripped(pod.spec)))
+            canonical = _encoder.encode((pod.metadata.labels, built))
+            self._canonical[raw] = canonical
+        return canonical
+
+
+def _stripped(spec: PodSpec) -> PodSpec:
+    projected = [volume.name for volume in spec.volumes or () if volume.projected is not None]
+    if not projected:
+        return spec
+    return replace(
+        spec,
+        volumes=tuple(volume for volume in spec.volumes or () if volume.projected is None),
+        containers=_unmounted(spec.containers, projected),
+        init_containers=_unmounted(spec.init_containers, projected),
+    )
+
+
+def _unmounted(containers: tuple[Container, ...] | None, names: list[str]) -> tuple[Container, ...] | None:
+    if containers is None:
+        return None
+    return tuple(
+        replace(one, volume_mounts=tuple(m for m in one.volume_mounts or () if m.name not in names))
+        for one in containers
+    )
+
+
+def _normal(name: str, value: Any) -> Any:
+    if name in _QUANTITY_MAPS and isinstance(value, dict):
+        return {key: _exact(text) for key, text in value.items()}
+    if isinstance(value, dict):
+        normal = {key: _normal(key, inner) for key, inner in value.items()}
+        return {
+            key: inner for key, inner in normal.items() if inner != [] and not (inner == {} and key in _MAPS)
+        }
+    if isinstance(value, (list, tuple)):
+        return [_normal("", inner) for inner in value]
+    return value
+
+
+def _exact(text: Any) -> str:
+    try:
+        return str(Quantity.parse(text).exact_nano())
+    except QuantityError:
+        return f"unreadable {text}"
