@@ -1,0 +1,304 @@
+"""The Cloud port over machines that exist only here and become Nodes of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from kubetide.embedded.agenda import Agenda
+from kubetide.embedded.cloud.catalogue import CATALOGUE, InstanceType
+from kubetide.embedded.cloud.faults import NO_FAULTS, Call, CloudFaults
+from kubetide.embedded.cloud.groups import (
+    GPU_LABEL,
+    NOT_READY_TAINT,
+    GroupSpec,
+    node_conditions,
+    node_json,
+    provider_id,
+)
+from kubetide.embedded.cloud.machines import Group, GroupCounts, Machine
+from kubetide.objects.kinds import NODES
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import InstanceError, NodeGroup
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import AlreadyExists, ApiError, CloudError, Conflict, NotFound
+from kubetide.units.seeds import name_suffix, unit_interval
+from kubetide.units.time import Instant, after, seconds
+
+_RETRY = seconds(1)
+_NS_PER_HOUR = 3_600_000_000_000
+
+
+class _Step(NamedTuple):
+    machine: Machine
+    do: Literal["register", "make ready", "end"]
+
+
+class EmbeddedCloud:
+    """Node groups whose machines boot, join as Nodes through the Cluster port, and end."""
+
+    name = "embedded"
+    gpu_label = GPU_LABEL
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        seed: int,
+        groups: Sequence[GroupSpec],
+        catalogue: Mapping[str, InstanceType] = CATALOGUE,
+        faults: CloudFaults = NO_FAULTS,
+    ) -> None:
+        """Nothing happens before ``start``.
+
+        Raises: ValueError for two groups of one name.
+        """
+        self._cluster = cluster
+        self._clock = clock
+        self._seed = seed
+        self._faults = faults
+        self._groups: dict[str, Group] = {}
+        for spec in sorted(groups, key=lambda group: group.name):
+            if spec.name in self._groups:
+                raise ValueError(f"node group {spec.name} stands twice; give each group its own name")
+            self._groups[spec.name] = Group(spec, catalogue.get(spec.instance_type))
+        self._agenda: Agenda[_Step] = Agenda(clock)
+        self._view: tuple[NodeGroup, ...] | None = None
+        self._calls = 0
+        self._spent = 0.0
+        self._spent_until = clock.now()
+
+    async def start(self) -> None:
+        """Makes the machines that exist from the beginning; their nodes are Ready when this returns."""
+        now = self._clock.now()
+        for group in self._groups.values():
+            if group.spec.first_size and group.kind is None:
+                group.check_increase(group.spec.first_size)
+            for _ in range(group.spec.first_size):
+                machine = self._add(group, group.zones_by_room()[0])
+                machine.state = "Running"
+                await self._create_node(group, machine, ready=True, now=now)
+                machine.node = True
+
+    async def run(self) -> None:
+        """Lets machines boot, join and end, until cancelled."""
+        await self._agenda.run(self._do)
+
+    # ── the port ────────────────────────────────────────────────────────────────────────────────
+
+    async def refresh(self) -> Sequence[NodeGroup]:
+        """Gives all node groups ordered by id; the same tuple while nothing has changed."""
+        self._check_call("refresh", "")
+        if self._view is None:
+            self._view = tuple(group.view() for group in self._groups.values())
+        return self._view
+
+    async def increase_size(self, group_id: str, delta: int) -> None:
+        """Orders ``delta`` machines. Raises CloudError."""
+        group = self._group(group_id)
+        self._check_call("increase_size", group_id)
+        group.check_increase(delta)
+        quota = self._faults.quota
+        total = sum(each.target for each in self._groups.values())
+        if quota is not None and total + delta > quota:
+            raise CloudError(
+                f"node group {group_id}: {delta} more machines would pass the quota of {quota}, {total} exist",
+                error_class="OutOfResource",
+                error_code="QuotaExceeded",
+            )
+        for _ in range(delta):
+            self._order(group)
+
+    async def decrease_target_size(self, group_id: str, delta: int) -> None:
+        """Gives up machines that have not booted yet. Raises CloudError."""
+        group = self._group(group_id)
+        self._check_call("decrease_target_size", group_id)
+        for machine in group.to_withdraw(delta):
+            self._remove(group, machine)
+
+    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
+        """Deletes machines; one that never booted is gone at once. Raises CloudError."""
+        group = self._group(group_id)
+        self._check_call("delete_nodes", group_id)
+        now = self._clock.now()
+        for machine in group.to_delete(provider_ids, force=force):
+            if machine.state == "Creating":
+                self._remove(group, machine)
+                continue
+            machine.state = "Deleting"
+            self._changed(group)
+            time = group.spec.shutdown.draw(self._seed, "shutdown", machine.name)
+            self._agenda.put(after(now, time), _Step(machine, "end"))
+
+    # ── accounts ────────────────────────────────────────────────────────────────────────────────
+
+    def cost_per_hour(self) -> float:
+        """Price of all machines together; one is paid from its order to its end."""
+        return sum(
+            group.price * sum(machine.is_billed for machine in group.machines.values())
+            for group in self._groups.values()
+        )
+
+    def spent(self) -> float:
+        """Money spent since the cloud was made."""
+        self._settle()
+        return self._spent
+
+    def counts(self) -> dict[str, GroupCounts]:
+        """Machines by group and state."""
+        return {name: group.counts() for name, group in self._groups.items()}
+
+    # ── machines ────────────────────────────────────────────────────────────────────────────────
+
+    def _group(self, group_id: str) -> Group:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise CloudError(f"no node group {group_id}; there are {', '.join(self._groups) or 'none'}")
+        return group
+
+    def _check_call(self, call: Call, group: str) -> None:
+        self._calls += 1
+        now = self._clock.now()
+        for failure in self._faults.call_failures:
+            if (
+                call in failure.calls
+                and failure.window.covers(now, group=group)
+                and failure.window.hits(self._seed, "call", call, group, self._calls)
+            ):
+                raise CloudError(
+                    f"{call} {group}: {failure.message}".replace(" :", ":"),
+                    error_class=failure.error_class,
+                    error_code=failure.error_code,
+                )
+
+    def _settle(self) -> None:
+        """Counts the money up to now; called before every change of what is billed."""
+        now = self._clock.now()
+        self._spent += self.cost_per_hour() * (now - self._spent_until) / _NS_PER_HOUR
+        self._spent_until = now
+
+    def _changed(self, group: Group) -> None:
+        group.changed()
+        self._view = None
+
+    def _add(self, group: Group, zone: str, error: InstanceError | None = None) -> Machine:
+        self._settle()
+        while True:
+            group.ordered += 1
+            name = f"{group.spec.name}-{name_suffix(self._seed, 'machine', group.spec.name, group.ordered)}"
+            if all(provider_id(each, name) not in group.machines for each in group.spec.zones):
+                break
+        machine = Machine(name=name, group=group.spec.name, zone=zone, error=error)
+        group.machines[machine.provider_id] = machine
+        self._changed(group)
+        return machine
+
+    def _order(self, group: Group) -> None:
+        now = self._clock.now()
+        zones = group.zones_by_room()
+        in_stock = [zone for zone in zones if not self._is_out(group, zone, now)]
+        if not in_stock:
+            code = "InsufficientInstanceCapacity"
+            message = (
+                f"no capacity for instance type {group.spec.instance_type} in {', '.join(sorted(zones))}"
+            )
+            self._add(
+                group,
+                zones[0],
+                InstanceError(error_class="OutOfResource", error_code=code, error_message=message),
+            )
+            return
+        machine = self._add(group, in_stock[0])
+        machine.joins = self._joins(group, machine, now)
+        boot = group.spec.boot.draw(self._seed, "boot", machine.name)
+        self._agenda.put(after(now, boot), _Step(machine, "register"))
+
+    def _is_out(self, group: Group, zone: str, now: Instant) -> bool:
+        return any(
+            window.covers(now, group=group.spec.name, zone=zone)
+            and window.hits(self._seed, "stock", group.spec.name, zone, group.ordered)
+            for window in self._faults.stock_outs
+        )
+
+    def _joins(self, group: Group, machine: Machine, now: Instant) -> bool:
+        if unit_interval(self._seed, "join", machine.name) < group.spec.join_failure:
+            return False
+        return not any(
+            window.covers(now, group=group.spec.name, zone=machine.zone)
+            and window.hits(self._seed, "boot failure", machine.name)
+            for window in self._faults.boot_failures
+        )
+
+    def _remove(self, group: Group, machine: Machine) -> None:
+        self._settle()
+        del group.machines[machine.provider_id]
+        self._changed(group)
+
+    # ── what becomes due ────────────────────────────────────────────────────────────────────────
+
+    async def _do(self, step: _Step) -> None:
+        machine, group = step.machine, self._groups[step.machine.group]
+        if group.machines.get(machine.provider_id) is not machine:
+            return
+        try:
+            if step.do == "end":
+                await self._end(group, machine)
+            elif machine.state != "Deleting":
+                await (self._register if step.do == "register" else self._make_ready)(group, machine)
+        except NotFound:
+            # Somebody deleted the node: the machine stays, as in a cloud.
+            return
+        except ApiError:
+            self._agenda.put(after(self._clock.now(), _RETRY), step)
+
+    async def _register(self, group: Group, machine: Machine) -> None:
+        now = self._clock.now()
+        if machine.state == "Creating":
+            machine.state = "Running"
+            self._changed(group)
+        if not machine.joins:
+            return
+        await self._create_node(group, machine, ready=False, now=now)
+        machine.node = True
+        time = group.spec.ready.draw(self._seed, "ready", machine.name)
+        self._agenda.put(after(now, time), _Step(machine, "make ready"))
+
+    async def _create_node(self, group: Group, machine: Machine, *, ready: bool, now: Instant) -> None:
+        assert group.kind is not None  # a group without a type has no machines
+        body = node_json(group.spec, group.kind, name=machine.name, zone=machine.zone, ready=ready, now=now)
+        # One of this name can only be that of an attempt whose answer was lost.
+        with suppress(AlreadyExists):
+            await self._cluster.create(NODES, body)
+
+    async def _make_ready(self, group: Group, machine: Machine) -> None:  # noqa: ARG002  one shape for all steps
+        now = self._clock.now()
+        conditions = node_conditions(ready=True, now=now)
+        await self._cluster.patch(
+            NODES, machine.name, {"status": {"conditions": conditions}}, subresource="status"
+        )
+        await self._untaint(machine.name)
+
+    async def _untaint(self, name: str) -> None:
+        """Takes the not-ready taint off and keeps those that others have set meanwhile."""
+        while True:
+            raw = await self._cluster.get(NODES.untyped, name)
+            taints = [
+                taint for taint in raw["spec"].get("taints") or () if taint.get("key") != NOT_READY_TAINT
+            ]
+            patch = {
+                "metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]},
+                "spec": {"taints": taints or None},
+            }
+            try:
+                await self._cluster.patch(NODES, name, patch)
+            except Conflict:
+                continue
+            return
+
+    async def _end(self, group: Group, machine: Machine) -> None:
+        if machine.node:
+            with suppress(NotFound):
+                await self._cluster.delete(NODES, machine.name)
+        self._remove(group, machine)
