@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
-DELETION_CANDIDATE_TAINT: Final = "DeletionCandidateOfClusterAutoscaler"
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_TO_EVICT_LOCAL_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-DAEMON_SET_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 ENABLE_DS_EVICTION: Final = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
-MIRROR_POD: Final = "kubernetes.io/config.mirror"
 SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DELAY_DELETION_PREFIX: Final = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.scale_down.names import DAEMON_SET_POD, MIRROR_POD
-from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
 
@@ -21,17 +19,6 @@ def key_of(pod: Pod) -> Key:
 def annotation(pod: Pod, name: str) -> str:
     """Gives the annotation's value, empty when it is not there."""
     return (pod.metadata.annotations or {}).get(name, "")
-
-
-def is_mirror(pod: Pod) -> bool:
-    """Whether the kubelet runs the pod from a file; nobody can move it."""
-    return MIRROR_POD in (pod.metadata.annotations or {})
-
-
-def is_daemon_set_pod(pod: Pod) -> bool:
-    """Whether the pod belongs to its node: owned by a DaemonSet, or annotated as if it were."""
-    owner = controller_of(pod.metadata)
-    return (owner is not None and owner.kind == "DaemonSet") or annotation(pod, DAEMON_SET_POD) == "true"
 
 
 def is_terminal(pod: Pod) -> bool:

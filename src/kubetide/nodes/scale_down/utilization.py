@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.names import GPU_RESOURCE
-from kubetide.nodes.scale_down.pods import is_daemon_set_pod, is_long_terminating, is_mirror
+from kubetide.nodes.scale_down.pods import is_long_terminating
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify_unbound, node_allocatable
@@ -62,18 +63,21 @@ def utilization_of(
     Raises: UtilizationError when the node offers no CPU or no memory.
     """
     offered = node_allocatable(node)
-    counted = [pod for pod in pods if not is_long_terminating(pod, now)]
-    if has_gpu(node, gpu_label):
+    counted: list[Pod] = []
+    ignored: list[Pod] = []
+    gpu_node = has_gpu(node, gpu_label)
+    for pod in pods:
+        left_out = (ignore_daemon_sets and is_daemon_set_pod(pod)) or (
+            ignore_mirror_pods and is_mirror_pod(pod)
+        )
+        if left_out and not gpu_node:
+            ignored.append(pod)
+        elif not is_long_terminating(pod, now):
+            counted.append(pod)
+    if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
         gpu = _share(GPU_RESOURCE, offered, counted, ()) if offered.get(GPU_RESOURCE, 0) else 0.0
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
-    ignored = [
-        pod
-        for pod in pods
-        if (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror(pod))
-    ]
-    if ignored:
-        counted = [pod for pod in counted if not any(pod is other for other in ignored)]
     for resource in ("cpu", "memory"):
         if not offered.get(resource, 0):
             raise UtilizationError(

@@ -5,13 +5,12 @@ Source: Cluster Autoscaler, simulator drainability rules (core commit 6e285e0f4b
 
 from __future__ import annotations
 
+from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.drain_rules.base import DRAIN, SKIP, WAIT, Answer, DrainContext, block
 from kubetide.nodes.scale_down.names import KUBE_SYSTEM, SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES
 from kubetide.nodes.scale_down.pods import (
     annotation,
-    is_daemon_set_pod,
     is_long_terminating,
-    is_mirror,
     is_terminal,
     long_terminating_from,
 )
@@ -26,7 +25,7 @@ _CHECKED_KINDS = (*_REPLICATED_KINDS, "DaemonSet")
 
 def mirror(pod: Pod, _context: DrainContext) -> Answer | None:
     """A mirror pod ends with its node."""
-    return SKIP if is_mirror(pod) else None
+    return SKIP if is_mirror_pod(pod) else None
 
 
 def long_terminating(pod: Pod, context: DrainContext) -> Answer | None:

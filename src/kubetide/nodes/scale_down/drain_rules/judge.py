@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.drain_rules.base import DRAIN, Answer, DrainContext, Rule
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
-from kubetide.nodes.scale_down.pods import is_daemon_set_pod, is_mirror
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
 
@@ -127,6 +127,6 @@ def counts_as_empty(prepared: Prepared) -> bool:
             continue
         if answer is not None and answer.outcome == "block":
             return False
-        if not is_daemon_set_pod(verdict.pod) and not is_mirror(verdict.pod):
+        if not is_daemon_set_pod(verdict.pod) and not is_mirror_pod(verdict.pod):
             return False
     return True

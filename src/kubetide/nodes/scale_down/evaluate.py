@@ -1,0 +1,220 @@
+"""Which nodes are unneeded now, and why the others are not.
+
+Source: Cluster Autoscaler, scale-down planner: eligibility, then removal simulated node by node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, settle
+from kubetide.nodes.scale_down.eligibility import (
+    candidates,
+    deletion_window_ends,
+    ignores_daemon_sets,
+    local_delay_ends,
+    refusal,
+)
+from kubetide.nodes.scale_down.facts import Cache, NodeFacts, drain_context
+from kubetide.nodes.scale_down.memory import UnremovableNode
+from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.scale_down.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.utilization import Utilization
+from kubetide.ports.cloud import NodeGroup
+from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    from kubetide.nodes.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """A node that could go. ``risky``: its pods cannot all go at once without breaking a budget."""
+
+    node: str
+    group: str
+    moves: Moves
+    risky: bool
+    utilization: Utilization
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What the state says about all candidates.
+
+    Attributes:
+        candidates: How many nodes were looked at.
+        removable: In the order in which they were simulated.
+        unremovable: By node; nodes in no group and in groups at their minimum are not here.
+        failed: Nodes whose simulation failed, which are not to be tried again for a while.
+        hints, rotation: For the next simulation.
+        valid_until: When the passing of time alone may change something; None for never.
+    """
+
+    candidates: int
+    removable: tuple[Removable, ...]
+    unremovable: dict[str, UnremovableNode]
+    failed: tuple[str, ...]
+    hints: dict[str, str]
+    rotation: int
+    valid_until: Instant | None
+
+
+def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
+    """Finds the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
+    memory = state.memory.scale_down
+    recent = tuple(name for name, until in memory.unremovable.items() if until > now)
+    key = (
+        state.version,
+        state.snapshot.version,
+        state.settings,
+        tuple(memory.unneeded),
+        recent,
+        tuple(memory.deletions),
+        memory.hints,
+        memory.rotation,
+        unneeded_limit(state),
+        tuple(state.groups) if state.settings.scale_down_delay_type_local else (),
+        _local_delays(state, now),
+    )
+    if cache.enabled and cache.evaluation is not None:
+        known_key, known = cache.evaluation
+        assert isinstance(known, Evaluation)
+        if known_key == key and (known.valid_until is None or now < known.valid_until):
+            return known
+    found = _evaluate(state, now, cache, dict.fromkeys(recent))
+    cache.evaluation = (key, found)
+    return found
+
+
+def unneeded_limit(state: State) -> int:
+    """How many removable nodes are searched for at most.
+
+    Source: planner.unneededNodesLimit: twice the parallelism above what is unneeded already, and no
+    more than can be removed within the unneeded time at the shortest interval between loops seen.
+    """
+    settings, memory = state.settings, state.memory.scale_down
+    parallelism = settings.max_scale_down_parallelism
+    shortest = memory.shortest_interval or settings.scale_down_unneeded_time or 1
+    loops = settings.scale_down_unneeded_time // shortest
+    return min(len(memory.unneeded) + 2 * parallelism, parallelism * loops + parallelism)
+
+
+def _local_delays(state: State, now: Instant) -> tuple[str, ...]:
+    if not state.settings.scale_down_delay_type_local:
+        return ()
+    return tuple(group for group in state.groups if local_delay_ends(state, group, now) is not None)
+
+
+def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None]) -> Evaluation:
+    memory, settings = state.memory.scale_down, state.settings
+    cache.forget_stale(state)
+    context = drain_context(state, now, cache.allowances(state))
+    facts: dict[str, NodeFacts] = {}
+    groups: dict[str, NodeGroup] = {}
+    changes: list[Instant] = []
+    for name in candidates(state, now):
+        group = state.groups[state.group_of(name) or ""]
+        groups[name] = group
+        fact = facts[name] = cache.facts(
+            state, name, context, ignore_daemon_sets=ignores_daemon_sets(group, settings)
+        )
+        changes += [
+            at for at in (fact.valid_until, deletion_window_ends(fact.node)) if at is not None and at > now
+        ]
+    order = sorted(facts, key=lambda name: (not facts[name].empty, name not in memory.unneeded, name))
+    run = _Run(state, context, groups)
+    try:
+        for name in order:
+            if name in recent:
+                run.refuse(name, facts[name], "RecentlyUnremovable", with_utilization=False)
+                continue
+            refused = refusal(facts[name], groups[name], settings, now)
+            if refused is not None:
+                seen = refused.reason == "NotUnderutilized"
+                run.refuse(name, facts[name], refused.reason, refused.detail, with_utilization=seen)
+            elif run.has_room_for_more():
+                run.simulate(name, facts[name])
+    finally:
+        run.end()
+    return Evaluation(
+        candidates=len(order),
+        removable=tuple(run.removable),
+        unremovable={name: run.unremovable[name] for name in sorted(run.unremovable)},
+        failed=tuple(sorted(run.failed)),
+        hints=dict(sorted(run.simulation.hints.items())),
+        rotation=run.simulation.rotation,
+        valid_until=min(changes, default=None),
+    )
+
+
+class _Run:
+    """One pass over the candidates, on a fork of the snapshot."""
+
+    def __init__(self, state: State, context: DrainContext, groups: dict[str, NodeGroup]) -> None:
+        memory = state.memory.scale_down
+        self._snapshot = state.snapshot
+        self._context = context
+        self._groups = groups
+        self._limit = unneeded_limit(state)
+        self._counted = 0
+        self.removable: list[Removable] = []
+        self.unremovable: dict[str, UnremovableNode] = {}
+        self.failed: list[str] = []
+        destinations = [name for name in state.nodes if name not in memory.deletions]
+        self._snapshot.fork()
+        self.simulation = Simulation(state.snapshot, destinations, memory.hints, memory.rotation)
+
+    def end(self) -> None:
+        self._snapshot.revert()
+
+    def has_room_for_more(self) -> bool:
+        return self._counted < self._limit
+
+    def refuse(
+        self, name: str, facts: NodeFacts, reason: str, detail: str = "", *, with_utilization: bool = True
+    ) -> None:
+        utilization = facts.utilization if with_utilization else None
+        self.unremovable[name] = UnremovableNode(
+            node=name,
+            group=self._groups[name].id,
+            reason=reason,
+            detail=detail,
+            utilization=utilization.value if utilization else None,
+            resource=utilization.resource if utilization else "",
+        )
+
+    def simulate(self, name: str, facts: NodeFacts) -> None:
+        """Tries to remove the node: its pods must be drainable and find room; then they stay moved."""
+        assert facts.utilization is not None
+        moves = settle(facts.prepared, self._context)
+        blocked = moves.blocked
+        if blocked is not None:
+            self.failed.append(name)
+            self.unremovable[name] = UnremovableNode(
+                node=name,
+                group=self._groups[name].id,
+                reason="BlockedByPod",
+                blocking_pod="/".join(key_of(blocked.pod)),
+                blocking_reason=blocked.answer.reason or "",
+                detail=blocked.answer.detail,
+                utilization=facts.utilization.value,
+                resource=facts.utilization.resource,
+            )
+            return
+        if moves.pods:
+            try:
+                self.simulation.move(name, moves.pods)
+            except NoRoom as no_room:
+                self.failed.append(name)
+                self.refuse(name, facts, "NoPlaceToMovePods", no_room.detail)
+                return
+        allowances = self._context.allowances
+        risky = not allowances.allow_together(moves.pods)
+        allowances.take(moves.pods)
+        self.simulation.close(name)
+        group = self._groups[name]
+        if not (group.options and group.options.zero_or_max_node_scaling):
+            self._counted += 1
+        self.removable.append(Removable(name, group.id, moves, risky, facts.utilization))

@@ -1,0 +1,199 @@
+"""Which of the unneeded nodes go now: times, sizes, limits, budgets.
+
+Source: Cluster Autoscaler, unneeded nodes' RemovableAt, atomic resize filter, scale-down budgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kubetide.nodes.node_facts import is_virtual_kubelet, readiness
+from kubetide.nodes.scale_down.eligibility import is_being_deleted, unneeded_time, unready_time
+from kubetide.nodes.scale_down.evaluate import Removable
+from kubetide.nodes.scale_down.pods import key_of
+from kubetide.objects.node import Node
+from kubetide.units.quantity import whole
+from kubetide.units.time import Instant, after, before, format_duration, hours
+
+if TYPE_CHECKING:
+    from kubetide.nodes.state import State
+
+_GIB = 1 << 30
+
+
+@dataclass(slots=True)
+class Plan:
+    """Empty nodes and nodes to be drained that go now, in this order; and why the others wait."""
+
+    empty: list[Removable] = field(default_factory=list)
+    drain: list[Removable] = field(default_factory=list)
+    waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Node -> (upstream's reason, one sentence)."""
+
+
+def choose(state: State, removable: Sequence[Removable], now: Instant) -> Plan:
+    """Gives what is to be deleted now, in name order, empty nodes first, risky ones last."""
+    plan = _removable_now(state, removable, now)
+    _whole_groups_only(state, plan)
+    return _within_budgets(state, plan, now)
+
+
+def _removable_now(state: State, removable: Sequence[Removable], now: Instant) -> Plan:
+    plan = Plan()
+    in_flight: dict[str, int] = {}
+    for deletion in state.memory.scale_down.deletions.values():
+        in_flight[deletion.group] = in_flight.get(deletion.group, 0) + 1
+    sizes = {group.id: group.target_size - in_flight.get(group.id, 0) for group in state.groups.values()}
+    left = _Limits(state, now)
+    by_name = sorted(removable, key=lambda one: one.node)
+    for one in (
+        *(one for one in by_name if not one.moves.pods),
+        *(one for one in by_name if one.moves.pods),
+    ):
+        refused = _time_refuses(state, one, now) or _size_refuses(state, one, sizes)
+        if refused is None:
+            refused = left.take(state.nodes[one.node])
+        if refused is not None:
+            plan.waiting[one.node] = refused
+            continue
+        sizes[one.group] -= 1
+        (plan.drain if one.moves.pods else plan.empty).append(one)
+    plan.drain.sort(key=lambda one: one.risky)
+    return plan
+
+
+def _time_refuses(state: State, one: Removable, now: Instant) -> tuple[str, str] | None:
+    group, node = state.groups[one.group], state.nodes[one.node]
+    since = state.memory.scale_down.unneeded[one.node]
+    if readiness(node, state.settings):
+        reason, needed = "NotUnreadyLongEnough", unready_time(group, state.settings)
+    else:
+        reason, needed = "NotUnneededLongEnough", unneeded_time(group, state.settings)
+    if not after(since, needed) < now:
+        seen = format_duration(type(needed)(now - since))
+        return reason, f"unneeded for {seen}, must be more than {format_duration(needed)}"
+    if one.moves.waiting:
+        pod = "/".join(key_of(one.moves.waiting[0]))
+        return "BlockedByOnCompletionPod", f"pod {pod} must end by itself first"
+    return None
+
+
+def _size_refuses(state: State, one: Removable, sizes: dict[str, int]) -> tuple[str, str] | None:
+    group = state.groups[one.group]
+    if sizes[group.id] <= group.min_size:
+        return "NodeGroupMinSizeReached", f"group {group.id} would fall below its minimum {group.min_size}"
+    return None
+
+
+class _Limits:
+    """What may be taken off the cluster's total cores and memory (--cores-total, --memory-total)."""
+
+    def __init__(self, state: State, now: Instant) -> None:
+        settings = state.settings
+        self._minimum = {
+            "cpu": _minimum(settings.cores_total),
+            "memory": _minimum(settings.memory_total) * _GIB,
+        }
+        self._left: dict[str, int] = {}
+        if not any(self._minimum.values()):
+            return
+        total = dict.fromkeys(self._minimum, 0)
+        for name in state.snapshot.node_names:
+            node = state.snapshot.node(name)
+            if not is_virtual_kubelet(node) and not is_being_deleted(node, now):
+                for resource in total:
+                    total[resource] += _capacity(node, resource)
+        self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
+
+    def take(self, node: Node) -> tuple[str, str] | None:
+        """Takes the node's capacity off what is left, or says which limit refuses."""
+        if not self._left:
+            return None
+        amounts = {resource: _capacity(node, resource) for resource in self._left}
+        for resource, amount in amounts.items():
+            if amount > self._left[resource]:
+                flag = "--cores-total" if resource == "cpu" else "--memory-total"
+                return (
+                    "MinimalResourceLimitExceeded",
+                    f"the cluster's {resource} would fall below the minimum of {flag}",
+                )
+        for resource, amount in amounts.items():
+            self._left[resource] -= amount
+        return None
+
+
+def _minimum(limits: str) -> int:
+    return int(limits.partition(":")[0])
+
+
+def _capacity(node: Node, resource: str) -> int:
+    return whole((node.status.capacity or {}).get(resource, 0))
+
+
+def _is_atomic(state: State, group_id: str) -> bool:
+    options = state.groups[group_id].options
+    return bool(options and options.zero_or_max_node_scaling)
+
+
+def _whole_groups_only(state: State, plan: Plan) -> None:
+    """Keeps nodes of groups that exist at zero or at their maximum only if the whole group goes."""
+    chosen: dict[str, int] = {}
+    for one in (*plan.empty, *plan.drain):
+        if _is_atomic(state, one.group):
+            chosen[one.group] = chosen.get(one.group, 0) + 1
+    partial = [group for group, count in chosen.items() if count < state.groups[group].target_size]
+    for group in partial:
+        for one in (*plan.empty, *plan.drain):
+            if one.group == group:
+                plan.waiting[one.node] = (
+                    "AtomicScaleDownFailed",
+                    f"group {group} goes as a whole or not at all, and not all of its nodes can go",
+                )
+    plan.empty = [one for one in plan.empty if one.group not in partial]
+    plan.drain = [one for one in plan.drain if one.group not in partial]
+
+
+def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
+    """Cuts the plan to the deletions that may run at once; a whole group may pass the budget once."""
+    settings, memory = state.settings, state.memory.scale_down
+    draining = sum(1 for deletion in memory.deletions.values() if deletion.drain)
+    hour_ago = before(now, hours(1))
+    used = sum(count for at, count in memory.recent_deletions if at > hour_ago)
+    cap = max(0, settings.max_node_deletions_per_hour - used)
+    parallelism = settings.max_scale_down_parallelism - len(memory.deletions)
+    drains = settings.max_drain_parallelism - draining
+
+    cut = Plan(waiting=plan.waiting)
+    may_overflow = True
+    for group in _groups_of(state, plan, atomic=True):
+        empty = [one for one in plan.empty if one.group == group]
+        drain = [one for one in plan.drain if one.group == group]
+        count = len(empty) + len(drain)
+        if count > cap:
+            continue
+        if parallelism < count or drains < len(drain):
+            if parallelism <= 0 or (drain and drains <= 0) or not may_overflow:
+                break
+            may_overflow = False
+        cut.empty += empty
+        cut.drain += drain
+        parallelism -= count
+        drains -= len(drain)
+        cap -= count
+
+    empty = [one for one in plan.empty if not _is_atomic(state, one.group)]
+    taken = empty[: max(0, min(parallelism, cap))]
+    cut.empty += taken
+    parallelism -= len(taken)
+    cap -= len(taken)
+    drain = [one for one in plan.drain if not _is_atomic(state, one.group)]
+    cut.drain += drain[: max(0, min(parallelism, drains, cap))]
+    return cut
+
+
+def _groups_of(state: State, plan: Plan, *, atomic: bool) -> list[str]:
+    """Groups with nodes in the plan, those with empty nodes first."""
+    found = dict.fromkeys(one.group for one in (*plan.empty, *plan.drain))
+    return [group for group in found if _is_atomic(state, group) == atomic]
