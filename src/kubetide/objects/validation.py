@@ -1,0 +1,240 @@
+"""Which objects the API server refuses, and with which words.
+
+``validate`` is asked about an object after defaulting. It knows the rules that a person meets when
+writing manifests; fields that no part of this program reads pass unseen.
+
+Source: Kubernetes v1.36, pkg/apis/*/validation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kubetide.objects.field_errors import (
+    IMMUTABLE,
+    FieldError,
+    check_labels,
+    forbidden,
+    invalid,
+    read_quantity,
+    required,
+    unsupported,
+)
+from kubetide.objects.structure import misfits
+from kubetide.objects.validation_hpa import validate_hpa, validate_target_group
+from kubetide.objects.validation_pod import validate_pod, validate_pod_update
+from kubetide.objects.validation_workload import validate_budget, validate_workload, validate_workload_update
+from kubetide.units.names import dns1123_label_errors, dns1123_subdomain_errors, label_key_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kubetide.objects.base import Json
+    from kubetide.objects.kinds import Kind
+
+__all__ = ["FieldError", "validate"]
+
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+# The annotations of one object together, as upstream limits them.
+_ANNOTATION_BYTES = 256 * 1024
+
+
+def validate(kind: Kind[Any], obj: Json, old: Json | None = None) -> list[FieldError]:
+    """Gives every rule that the object breaks, none when it is fine.
+
+    Args:
+        kind: what the object is.
+        obj: the object after defaulting.
+        old: for an update, the object that it replaces.
+    """
+    errors = [
+        invalid(misfit.path, misfit.value, f"expected {misfit.expected}, got {misfit.got}")
+        for misfit in misfits(kind, obj)
+    ]
+    if errors:
+        return errors  # the rules below rely on the types
+    errors = _metadata(kind, obj.get("metadata") or {})
+    key = (kind.group, kind.kind)
+    if key in _RULES:
+        errors += _RULES[key](obj)
+    if old is not None:
+        errors += _metadata_update(obj.get("metadata") or {}, old.get("metadata") or {})
+        if key in _UPDATE_RULES:
+            errors += _UPDATE_RULES[key](obj, old)
+    if key == ("autoscaling", "HorizontalPodAutoscaler"):
+        errors += validate_target_group(obj, old)
+    return errors
+
+
+def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = metadata.get("name") or ""
+    check = dns1123_label_errors if kind.kind == "Namespace" else dns1123_subdomain_errors
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    else:
+        errors += [invalid("metadata.name", name, text) for text in check(name)]
+    namespace = metadata.get("namespace") or ""
+    if kind.namespaced:
+        if not namespace:
+            errors.append(required("metadata.namespace"))
+        else:
+            errors += [
+                invalid("metadata.namespace", namespace, text) for text in dns1123_label_errors(namespace)
+            ]
+    elif namespace:
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    errors += check_labels("metadata.labels", metadata.get("labels"))
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    for key in annotations:
+        # Unlike a label's, the key of an annotation may have capitals in its prefix.
+        errors += [invalid("metadata.annotations", key, text) for text in label_key_errors(key.lower())]
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
+        errors.append(
+            FieldError(
+                "metadata.annotations", "Too long", "", f"may not be more than {_ANNOTATION_BYTES} bytes"
+            )
+        )
+    return errors + _owners(metadata.get("ownerReferences") or [])
+
+
+def _owners(owners: list[Json]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    at = "metadata.ownerReferences"
+    for owner in owners:
+        errors += [
+            invalid(f"{at}.{field}", "", f"{'version' if field == 'apiVersion' else field} must not be empty")
+            for field in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(field)
+        ]
+    controllers = [owner for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        first, second = controllers[:2]
+        detail = (
+            f'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{first.get('kind')}/{first.get('name')} and {second.get('kind')}/{second.get('name')}"
+        )
+        errors.append(invalid(at, owners, detail))
+    return errors
+
+
+def _metadata_update(metadata: Json, old: Json) -> list[FieldError]:
+    errors = [
+        invalid(f"metadata.{name}", metadata.get(name), IMMUTABLE)
+        for name in ("name", "namespace", "uid", "creationTimestamp")
+        if metadata.get(name) and old.get(name) and metadata[name] != old[name]
+    ]
+    if old.get("deletionTimestamp"):
+        added = [
+            name for name in metadata.get("finalizers") or [] if name not in (old.get("finalizers") or [])
+        ]
+        if added:
+            detail = (
+                f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
+            )
+            errors.append(forbidden("metadata.finalizers", detail))
+    return errors
+
+
+def _node(obj: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
+        at = f"spec.taints[{index}]"
+        key, effect = taint.get("key") or "", taint.get("effect") or ""
+        errors += [invalid(f"{at}.key", key, text) for text in label_key_errors(key)]
+        if not effect:
+            errors.append(required(f"{at}.effect"))
+        elif effect not in _TAINT_EFFECTS:
+            errors.append(unsupported(f"{at}.effect", effect, _TAINT_EFFECTS))
+        elif (key, effect) in seen:
+            errors.append(
+                FieldError(at, "Duplicate value", taint, "taints must be unique by key and effect pair")
+            )
+        seen.add((key, effect))
+    status = obj.get("status") or {}
+    for part in ("capacity", "allocatable"):
+        for name, value in (status.get(part) or {}).items():
+            read_quantity(f"status.{part}[{name}]", value, errors)
+    return errors
+
+
+def _node_update(obj: Json, old: Json) -> list[FieldError]:
+    before = (old.get("spec") or {}).get("providerID")
+    if before and (obj.get("spec") or {}).get("providerID") != before:
+        return [
+            forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
+        ]
+    return []
+
+
+def _priority_class(obj: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = (obj.get("metadata") or {}).get("name") or ""
+    system = name in {"system-cluster-critical", "system-node-critical"}
+    if name.startswith("system-") and not system:
+        detail = "priority class names with 'system-' prefix are reserved for system use only"
+        errors.append(forbidden("metadata.name", detail))
+    if (obj.get("value") or 0) > _HIGHEST_USER_PRIORITY and not system:
+        detail = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
+        errors.append(forbidden("value", detail))
+    policy = obj.get("preemptionPolicy")
+    if policy and policy not in {"Never", "PreemptLowerPriority"}:
+        errors.append(unsupported("preemptionPolicy", policy, ("Never", "PreemptLowerPriority")))
+    return errors
+
+
+def _priority_class_update(obj: Json, old: Json) -> list[FieldError]:
+    if (obj.get("value") or 0) != (old.get("value") or 0):
+        return [forbidden("value", "may not be changed in an update.")]
+    return []
+
+
+def _config_map_update(obj: Json, old: Json) -> list[FieldError]:
+    if not old.get("immutable"):
+        return []
+    errors = []
+    if not obj.get("immutable"):
+        errors.append(forbidden("immutable", "field is immutable when `immutable` is set"))
+    errors += [
+        forbidden(part, "field is immutable when `immutable` is set")
+        for part in ("data", "binaryData")
+        if (obj.get(part) or {}) != (old.get(part) or {})
+    ]
+    return errors
+
+
+def _lease(obj: Json) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors = []
+    duration = spec.get("leaseDurationSeconds")
+    if duration is not None and duration <= 0:
+        errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+    transitions = spec.get("leaseTransitions")
+    if transitions is not None and transitions < 0:
+        errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    return errors
+
+
+_RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
+    ("", "Pod"): validate_pod,
+    ("", "Node"): _node,
+    ("apps", "Deployment"): lambda obj: validate_workload("Deployment", obj),
+    ("apps", "ReplicaSet"): lambda obj: validate_workload("ReplicaSet", obj),
+    ("apps", "DaemonSet"): lambda obj: validate_workload("DaemonSet", obj),
+    ("autoscaling", "HorizontalPodAutoscaler"): validate_hpa,
+    ("policy", "PodDisruptionBudget"): validate_budget,
+    ("coordination.k8s.io", "Lease"): _lease,
+    ("scheduling.k8s.io", "PriorityClass"): _priority_class,
+}
+
+_UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] = {
+    ("", "Pod"): validate_pod_update,
+    ("", "Node"): _node_update,
+    ("", "ConfigMap"): _config_map_update,
+    ("apps", "Deployment"): validate_workload_update,
+    ("apps", "ReplicaSet"): validate_workload_update,
+    ("apps", "DaemonSet"): validate_workload_update,
+    ("scheduling.k8s.io", "PriorityClass"): _priority_class_update,
+}

@@ -1,0 +1,70 @@
+"""Rules of requests and limits. Source: Kubernetes v1.36, pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubetide.objects.field_errors import FieldError, invalid, read_quantity, required
+from kubetide.units.names import label_key_errors
+
+if TYPE_CHECKING:
+    from kubetide.objects.base import Json
+    from kubetide.units.quantity import Quantity
+
+_CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_POD_RESOURCES = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[FieldError]:
+    """Checks names and amounts, and that no request exceeds its limit.
+
+    Args:
+        resources: ``requests`` and ``limits``.
+        at: the field path.
+        of_pod: whether these are the pod's own, not a container's.
+    """
+    errors: list[FieldError] = []
+    limits = _amounts(resources.get("limits"), f"{at}.limits", errors, of_pod=of_pod)
+    requests = _amounts(resources.get("requests"), f"{at}.requests", errors, of_pod=of_pod)
+    for name, asked in requests.items():
+        limit = limits.get(name)
+        overcommit = "/" not in name and not name.startswith(_HUGE_PAGES)
+        if limit is None:
+            if not overcommit and name not in (resources.get("limits") or {}):
+                errors.append(required(f"{at}.limits", "Limit must be set for non overcommitable resources"))
+        elif not overcommit and asked != limit:
+            errors.append(invalid(f"{at}.requests", str(asked), f"must be equal to {name} limit of {limit}"))
+        elif asked > limit:
+            detail = f"must be less than or equal to {name} limit of {limit}"
+            errors.append(invalid(f"{at}.requests", str(asked), detail))
+    return errors
+
+
+def _amounts(values: Json | None, at: str, errors: list[FieldError], *, of_pod: bool) -> dict[str, Quantity]:
+    amounts: dict[str, Quantity] = {}
+    for name, value in (values or {}).items():
+        field = f"{at}[{name}]"
+        errors += _name(name, field, of_pod=of_pod)
+        quantity = read_quantity(field, value, errors)
+        if quantity is None:
+            continue
+        amounts[name] = quantity
+        if ("/" in name or name.startswith(_HUGE_PAGES)) and quantity.exact_milli() % 1000:
+            errors.append(invalid(field, str(quantity), "must be an integer"))
+    return amounts
+
+
+def _name(name: str, field: str, *, of_pod: bool) -> list[FieldError]:
+    errors = [invalid(field, name, text) for text in label_key_errors(name)]
+    if errors:
+        return errors
+    if of_pod:
+        if name not in _POD_RESOURCES and not name.startswith(_HUGE_PAGES):
+            errors.append(invalid(field, name, "must be a standard resource for pods"))
+    elif "/" in name:
+        if name.startswith("requests."):
+            errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
+    elif name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE_PAGES):
+        errors.append(invalid(field, name, "must be a standard resource for containers"))
+    return errors
