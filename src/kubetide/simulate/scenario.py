@@ -142,11 +142,10 @@ class Scenario(_Part):
     start: str = "2026-03-02T00:00:00Z"
     duration: str = "24h"
     step: str = "15s"
-    warm_up: str = "0s"
+    warm_up: str = "3m"
     instance_types: dict[str, InstanceTypeSpec] = {}
     node_groups: tuple[NodeGroupSpec, ...]
     pods: PodTimes = PodTimes()
-    pods_ready_at_start: bool = True
     manifests: tuple[str, ...] = ()
     services: tuple[ServiceSpec, ...] = ()
     flags: dict[str, str | int | float | bool] = {}

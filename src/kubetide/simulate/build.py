@@ -1,0 +1,226 @@
+"""From the words of a scenario to the parts of the embedded world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
+from kubetide.embedded.cloud.faults import CallFailure, Window
+from kubetide.embedded.draws import Between
+from kubetide.embedded.load import Burst, DailyTrace, Service, Trace, read_trace
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import DEPLOYMENTS, Kind
+from kubetide.objects.manifest import ManifestError, load_manifests
+from kubetide.objects.node import Taint
+from kubetide.simulate.scenario import (
+    FaultSpec,
+    InstanceTypeSpec,
+    LoadSpec,
+    NodeGroupSpec,
+    Scenario,
+    ScenarioError,
+    ServiceSpec,
+    parse_range,
+    parse_time_of_day,
+    start_of,
+)
+from kubetide.units.quantity import milli, whole
+from kubetide.units.selectors import Selector
+from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, to_seconds
+
+Manifests = list[tuple[Kind[object], Json]]
+
+
+def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
+    """The shipped instance types and the scenario's own, which take their place. Raises ScenarioError."""
+    found = dict(CATALOGUE)
+    for name, spec in sorted(scenario.instance_types.items()):
+        try:
+            found[name] = _instance_type(name, spec)
+        except ValueError as error:
+            raise ScenarioError(f"instanceTypes.{name}: {error}") from error
+    for group in scenario.node_groups:
+        if group.instance_type not in found:
+            raise ScenarioError(
+                f"nodeGroups ({group.name}).instanceType: `{group.instance_type}` is neither a shipped type "
+                f"({', '.join(sorted(CATALOGUE))}) nor under instanceTypes; add it there"
+            )
+    return found
+
+
+def _instance_type(name: str, spec: InstanceTypeSpec) -> InstanceType:
+    listed = whole(spec.memory)
+    actual = listed if spec.actual_memory is None else whole(spec.actual_memory)
+    return InstanceType(
+        name=name,
+        cpu_milli=milli(str(spec.cpu)),
+        memory_bytes=actual,
+        price_per_hour=spec.price_per_hour,
+        pods=spec.pods,
+        gpus=spec.gpu,
+        reserved_cpu_milli=milli(spec.reserved_cpu),
+        reserved_memory_bytes=whole(spec.reserved_memory),
+        catalogue_memory_bytes=None if actual == listed else listed,
+    )
+
+
+def groups_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
+    """The node groups."""
+    return tuple(_group(spec) for spec in scenario.node_groups)
+
+
+def _group(spec: NodeGroupSpec) -> GroupSpec:
+    return GroupSpec(
+        name=spec.name,
+        instance_type=spec.instance_type,
+        min_size=spec.min,
+        max_size=spec.max,
+        initial=spec.initial,
+        zones=(spec.zone,),
+        labels=dict(spec.labels),
+        taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in spec.taints),
+        price_per_hour=spec.price_per_hour,
+        boot=between(spec.boot_time),
+    )
+
+
+def between(text: str) -> Between:
+    """Reads a range of durations."""
+    found = parse_range(text)
+    return Between(found.low, found.high)
+
+
+def manifests_of(scenario: Scenario, base: Path) -> Manifests:
+    """The objects of the scenario: each entry of ``manifests`` is YAML text or a path beside the scenario.
+
+    Raises: ScenarioError naming file or entry, object, field and fix.
+    """
+    found: Manifests = []
+    for index, entry in enumerate(scenario.manifests):
+        source = f"manifests[{index}]"
+        text = entry
+        if "\n" not in entry:
+            path = base / entry
+            source = str(path)
+            try:
+                text = path.read_text(encoding="utf-8")
+            except OSError as error:
+                raise ScenarioError(f"manifests[{index}]: {path}: cannot be read: {error.strerror}") from error
+        try:
+            found.extend(load_manifests(text, source))
+        except ManifestError as error:
+            raise ScenarioError(str(error)) from error
+    return found
+
+
+def services_of(
+    scenario: Scenario, manifests: Manifests, base: Path, seed: int, end: Instant
+) -> tuple[Service, ...]:
+    """The services under load, each with the selector of its Deployment. Raises ScenarioError, TraceError."""
+    deployments = {
+        (json["metadata"].get("namespace") or "default", json["metadata"]["name"]): json
+        for kind, json in manifests
+        if kind.kind == DEPLOYMENTS.kind
+    }
+    return tuple(_service(spec, deployments, scenario, base, seed, end) for spec in scenario.services)
+
+
+def _service(
+    spec: ServiceSpec,
+    deployments: Mapping[tuple[str, str], Json],
+    scenario: Scenario,
+    base: Path,
+    seed: int,
+    end: Instant,
+) -> Service:
+    deployment = deployments.get((spec.namespace, spec.deployment))
+    if deployment is None:
+        known = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(deployments)) or "none"
+        raise ScenarioError(
+            f"services ({spec.deployment}).deployment: no Deployment {spec.namespace}/{spec.deployment} in "
+            f"manifests; there are: {known}"
+        )
+    labels = (deployment["spec"].get("selector") or {}).get("matchLabels") or {}
+    trace = trace_of(spec.load, f"{spec.namespace}/{spec.deployment}", scenario, base, seed)
+    trace.require(start_of(scenario), end)
+    return Service(
+        name=spec.deployment,
+        namespace=spec.namespace,
+        selector=Selector.parse(",".join(f"{key}={value}" for key, value in sorted(labels.items()))),
+        trace=trace,
+        cpu_seconds_per_request=spec.cpu_seconds_per_request,
+        base_cpu_milli=milli(spec.base_cpu),
+        base_memory_bytes=whole(spec.base_memory),
+        memory_per_request_bytes=whole(spec.memory_per_request),
+        base_latency_s=to_seconds(parse_duration(spec.latency)),
+        max_queue_s=to_seconds(parse_duration(spec.max_queue)),
+        slo_latency_s=None if spec.slo_latency is None else to_seconds(parse_duration(spec.slo_latency)),
+    )
+
+
+def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: int) -> Trace:
+    """The trace of a service. Raises TraceError."""
+    if load.daily is not None:
+        daily = load.daily
+        burst = daily.burst and Burst(
+            at=parse_time_of_day(daily.burst.at),
+            height=daily.burst.height,
+            rise=parse_duration(daily.burst.rise),
+            hold=parse_duration(daily.burst.hold),
+            fall=parse_duration(daily.burst.fall),
+        )
+        return DailyTrace(
+            low=daily.low * load.multiplier,
+            peak=daily.peak * load.multiplier,
+            peak_at=parse_time_of_day(daily.peak_at),
+            noise=daily.noise,
+            burst=burst,
+            seed=seed,
+            name=name,
+        )
+    assert load.trace is not None, "checked when the scenario was read"
+    window = load.window and (parse_rfc3339(load.window[0]), parse_rfc3339(load.window[1]))
+    return read_trace(
+        base / load.trace,
+        unit=load.unit,
+        step=None if load.step is None else parse_duration(load.step),
+        window=window,
+        start=start_of(scenario),
+        column=load.column,
+        gaps=load.gaps,
+        multiplier=load.multiplier,
+    )
+
+
+def cloud_faults_of(scenario: Scenario) -> CloudFaults:
+    """What the cloud does wrong."""
+    return CloudFaults(
+        stock_outs=_windows(scenario, "stock-out"),
+        boot_failures=_windows(scenario, "boot-failure"),
+        call_failures=tuple(CallFailure(window) for window in _windows(scenario, "cloud-error")),
+    )
+
+
+def _windows(scenario: Scenario, kind: str) -> tuple[Window, ...]:
+    return tuple(
+        Window(start=fault_start(scenario, fault), end=fault_end(scenario, fault), group=fault.group, probability=fault.probability)
+        for fault in faults_of(scenario, kind)
+    )
+
+
+def faults_of(scenario: Scenario, kind: str) -> Sequence[FaultSpec]:
+    """The faults of one kind, in the order they stand."""
+    return [fault for fault in scenario.faults if fault.kind == kind]
+
+
+def fault_start(scenario: Scenario, fault: FaultSpec) -> Instant:
+    """When a fault begins."""
+    return after(start_of(scenario), parse_duration(fault.start))
+
+
+def fault_end(scenario: Scenario, fault: FaultSpec) -> Instant | None:
+    """When a fault ends; None if it stays."""
+    if fault.end is None:
+        return None
+    return after(start_of(scenario), Duration(parse_duration(fault.end)))

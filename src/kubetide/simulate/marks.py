@@ -1,0 +1,54 @@
+"""Turns decision records into the marks of a report as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubetide.explain.reasons import Reason, Vocabulary
+from kubetide.explain.records import Record, Recorder
+from kubetide.horizontal.reasons import VOCABULARY as HORIZONTAL
+from kubetide.nodes.reasons import VOCABULARY as NODES
+from kubetide.simulate.timeline import Mark
+
+VOCABULARIES: Mapping[str, Vocabulary] = {"horizontal": HORIZONTAL, "nodes": NODES}
+"""The reasons of each loop, by the name in its records."""
+
+
+class MarkingRecorder:
+    """Hands records on and tells of each decision that did something, with its why."""
+
+    def __init__(self, inner: Recorder, on_mark: Callable[[Mark], None]) -> None:
+        self._inner = inner
+        self._on_mark = on_mark
+
+    def wants_full(self, loop: str) -> bool:
+        """As the recorder behind says."""
+        return self._inner.wants_full(loop)
+
+    def write(self, record: Record) -> None:
+        """Hands the record on."""
+        for mark in marks_of(record):
+            self._on_mark(mark)
+        self._inner.write(record)
+
+
+def marks_of(record: Record) -> list[Mark]:
+    """Gives a mark for each action among the record's reasons; the others of its subject are the why."""
+    vocabulary = VOCABULARIES[record.loop]
+    why: dict[str, list[Reason]] = {}
+    actions: list[Reason] = []
+    for reason in record.reasons:
+        if vocabulary.is_action(reason):
+            actions.append(reason)
+        else:
+            why.setdefault(reason.subject, []).append(reason)
+    return [
+        Mark(
+            at=record.now,
+            loop=record.loop,
+            subject=action.subject,
+            title=vocabulary.text(action),
+            why=tuple(vocabulary.text(reason) for reason in why.get(action.subject, ())),
+        )
+        for action in actions
+    ]

@@ -1,0 +1,141 @@
+"""Watches a run from outside and keeps its timeline: one entry a sampling step.
+
+Counters follow the informers, so that a step costs the same whatever the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
+from kubetide.embedded.load import ServiceLoad, ServiceStep
+from kubetide.objects.node import Node, node_condition
+from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.objects.workload import Deployment
+from kubetide.scheduling import pod_requests
+from kubetide.simulate.timeline import ServiceSeries, Timeline
+from kubetide.units.quantity import milli
+from kubetide.units.time import Instant, to_seconds
+from kubetide.watching import Informer, Key
+
+
+class Observer:
+    """Keeps ``timeline`` from the first step that ends after ``start`` on."""
+
+    def __init__(
+        self,
+        *,
+        start: Instant,
+        load: ServiceLoad,
+        cloud: EmbeddedCloud,
+        groups: Sequence[str],
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        deployments: Informer[Deployment],
+        on_sample: Callable[[Timeline], None] | None = None,
+    ) -> None:
+        self.timeline = Timeline(
+            start=Instant(start + load.step),
+            step_s=to_seconds(load.step),
+            services={service.name: ServiceSeries(service.name) for service in load.services},
+            nodes={name: [] for name in groups},
+        )
+        self._start = start
+        self._load = load
+        self._cloud = cloud
+        self._spent_before: float | None = None
+        self._deployments = deployments
+        self._on_sample = on_sample
+        self._counts = _Counts(groups)
+        for key, pod in pods.objects.items():
+            self._counts.pod_changed(key, None, pod)
+        for node_key, node in nodes.objects.items():
+            self._counts.node_changed(node_key, None, node)
+        pods.on_change(self._counts.pod_changed)
+        nodes.on_change(self._counts.node_changed)
+        load.on_step(self._sample)
+
+    def begin(self) -> None:
+        """Starts the account: what was spent and started before does not count."""
+        self._spent_before = self._cloud.spent()
+        self._counts.starts = 0
+
+    def _sample(self, end: Instant, step: ServiceStep) -> None:
+        if end <= self._start:
+            return
+        line, counts = self.timeline, self._counts
+        for index, service in enumerate(self._load.services):
+            series = line.services[service.name]
+            series.offered.append(round(float(step.offered[index]), 4))
+            series.capacity.append(round(float(step.capacity[index]), 4))
+            series.queue.append(round(float(step.queue[index]), 2))
+            series.latency.append(round(float(step.latency[index]), 5))
+            series.existing.append(int(step.existing[index]))
+            series.ready.append(int(step.ready[index]))
+            series.violated.append(bool(step.violated[index]))
+            deployment = self._deployments.objects.get((service.namespace, service.name))
+            wanted = deployment.spec.replicas if deployment is not None else 0
+            series.wanted.append(1 if wanted is None else wanted)
+        line.pending.append(len(counts.pending))
+        for group, ready in counts.ready_nodes.items():
+            line.nodes[group].append(ready)
+        usage = self._load.usage(end)
+        line.cpu_requested.append(counts.requested_milli / 1000)
+        line.cpu_used.append(round(float(usage.cpu_milli.sum()) / 1000, 3) if usage is not None else 0.0)
+        line.cpu_allocatable.append(counts.allocatable_milli / 1000)
+        line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
+        line.pod_starts = counts.starts
+        if self._on_sample is not None:
+            self._on_sample(line)
+
+
+class _Counts:
+    """Counters of pods and nodes, moved by each change."""
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.pending: dict[Key, None] = {}
+        self.requested_milli = 0
+        self.allocatable_milli = 0
+        self.ready_nodes = dict.fromkeys(groups, 0)
+        self.starts = 0
+
+    def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and old.spec == new.spec and old.status.phase == new.status.phase:
+            self._count_start(old, new)
+            return
+        if old is not None and _counts(old):
+            self.requested_milli -= pod_requests(old).get("cpu", 0)
+        if new is not None and _counts(new):
+            self.requested_milli += pod_requests(new).get("cpu", 0)
+        if new is not None and not new.spec.node_name and not is_finished(new) and not new.metadata.deletion_timestamp:
+            self.pending[key] = None
+        else:
+            self.pending.pop(key, None)
+        self._count_start(old, new)
+
+    def _count_start(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and _is_ready(new) and (old is None or not _is_ready(old)):
+            self.starts += 1
+
+    def node_changed(self, _key: Key, old: Node | None, new: Node | None) -> None:
+        for node, sign in ((old, -1), (new, 1)):
+            if node is None or not _is_node_ready(node):
+                continue
+            self.allocatable_milli += sign * milli(str((node.status.allocatable or {}).get("cpu", 0)))
+            group = (node.metadata.labels or {}).get(GROUP_LABEL)
+            if group in self.ready_nodes:
+                self.ready_nodes[group] += sign
+
+
+def _counts(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) and not is_finished(pod)
+
+
+def _is_ready(pod: Pod) -> bool:
+    condition = pod_condition(pod, "Ready")
+    return condition is not None and condition.status == "True"
+
+
+def _is_node_ready(node: Node) -> bool:
+    condition = node_condition(node, "Ready")
+    return condition is not None and condition.status == "True"

@@ -1,0 +1,160 @@
+"""Runs a scenario: as fast as it goes in virtual time, or live at a speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kubetide.ports.clock import Clock
+from kubetide.runtime.clock import run_real, run_virtual
+from kubetide.runtime.process import tune_gc
+from kubetide.runtime.records import RecordWriter
+from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
+from kubetide.simulate.world import World
+from kubetide.units.time import Instant, before, parse_duration
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """What came of a run. ``violations`` are broken invariants, a sentence each."""
+
+    timeline: Timeline
+    summary: Summary
+    violations: tuple[str, ...]
+
+
+class _Run:
+    """What both ways of running share."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        base: Path,
+        out: Path,
+        seed: int,
+        end: Instant,
+        warn: Callable[[str], None],
+        on_sample: Callable[[Timeline], None] | None = None,
+        on_mark: Callable[[Mark], None] | None = None,
+    ) -> None:
+        self._scenario = scenario
+        self._base = base
+        self._seed = seed
+        self._end = end
+        self._on_sample = on_sample
+        self._on_mark = on_mark
+        self._writer = RecordWriter(out, warn=warn)
+        self._world: World | None = None
+
+    @property
+    def warm_up_start(self) -> Instant:
+        return before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
+
+    async def main(self, clock: Clock) -> None:
+        self._writer.start()
+        try:
+            self._world = World(
+                self._scenario,
+                clock,
+                base=self._base,
+                end=self._end,
+                seed=self._seed,
+                recorder=MarkingRecorder(self._writer, self._mark),
+                on_sample=self._on_sample,
+            )
+            await self._world.run()
+        finally:
+            self._writer.close()
+
+    def result(self) -> RunResult:
+        assert self._world is not None, "asked before the run"
+        timeline = self._world.timeline
+        return RunResult(
+            timeline, summarize(self._scenario.name, timeline), tuple(self._world.checkers.violations)
+        )
+
+    @property
+    def began(self) -> bool:
+        return self._world is not None
+
+    def _mark(self, mark: Mark) -> None:
+        if self._world is not None:
+            self._world.timeline.marks.append(mark)
+        if self._on_mark is not None:
+            self._on_mark(mark)
+
+
+def run_simulation(
+    scenario: Scenario,
+    *,
+    base: Path,
+    out: Path,
+    seed: int,
+    warn: Callable[[str], None],
+    progress: Callable[[Instant], None] | None = None,
+) -> RunResult:
+    """Runs a scenario in virtual time, from its start for its duration.
+
+    Args:
+        base: The folder that the scenario's files lie beside.
+        out: Where the records go.
+        warn: Called with a sentence when records cannot be kept.
+        progress: Called with the virtual time after each sampling step.
+    Raises: ScenarioError, FlagError, TraceError, RecordError.
+    """
+    tune_gc()
+    end = Instant(start_of(scenario) + parse_duration(scenario.duration))
+
+    def sampled(timeline: Timeline) -> None:
+        if progress is not None:
+            progress(Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9)))
+
+    run = _Run(scenario, base=base, out=out, seed=seed, end=end, warn=warn, on_sample=sampled)
+    run_virtual(run.main, start=run.warm_up_start)
+    return run.result()
+
+
+class LiveRun:
+    """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        base: Path,
+        out: Path,
+        seed: int,
+        speed: float,
+        until: Instant,
+        warn: Callable[[str], None],
+        on_sample: Callable[[Timeline], None],
+        on_mark: Callable[[Mark], None],
+    ) -> None:
+        self._speed = speed
+        self._run = _Run(
+            scenario,
+            base=base,
+            out=out,
+            seed=seed,
+            end=until,
+            warn=warn,
+            on_sample=on_sample,
+            on_mark=on_mark,
+        )
+
+    def run(self) -> RunResult:
+        """Runs to the end; Ctrl-C ends it early and cleanly, with the result so far.
+
+        Raises: KeyboardInterrupt when interrupted before it began; the errors of ``run_simulation``.
+        """
+        tune_gc()
+        try:
+            run_real(self._run.main, start=self._run.warm_up_start, speed=self._speed)
+        except KeyboardInterrupt:
+            if not self._run.began:
+                raise
+        return self._run.result()

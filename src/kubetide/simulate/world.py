@@ -1,0 +1,251 @@
+"""The world of a run: the embedded cluster, its load, and the loops that scale it.
+
+The same loops, the same clients of the same ports as in production; only the ends of the ports are
+embedded. A run goes through three stretches: the cluster comes up and settles (``warmUp`` of the
+scenario), the load begins and the loops with it, and at the end everything is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from kubetide.embedded.cloud import EmbeddedCloud
+from kubetide.embedded.controllers import (
+    DaemonSetController,
+    DeploymentController,
+    DisruptionController,
+    PodIndex,
+    ReplicaSetController,
+    Scheduler,
+)
+from kubetide.embedded.kubelet import KubeletPool, Profile
+from kubetide.embedded.load import EmbeddedMetrics, ServiceLoad
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.explain.records import Recorder
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.nodes.controller import NodesController
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PDBS, PODS, REPLICA_SETS, Kind
+from kubetide.plan.board import Board
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import AlreadyExists, ApiError
+from kubetide.runtime.settings import parse_flags
+from kubetide.simulate.build import (
+    between,
+    catalogue_of,
+    cloud_faults_of,
+    groups_of,
+    manifests_of,
+    services_of,
+)
+from kubetide.simulate.checkers import Checkers
+from kubetide.simulate.faults import ApiFaults, run_watch_expiries
+from kubetide.simulate.observe import Observer
+from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
+from kubetide.simulate.timeline import Timeline
+from kubetide.units.time import Duration, Instant, parse_duration
+from kubetide.watching import Informer
+
+
+class World:
+    """Everything of one run. Make it inside the event loop that runs it.
+
+    Args:
+        scenario: What to run; ``base`` is the folder that its files lie beside.
+        clock: Its time at the beginning is that of the warm-up.
+        end: When the run ends.
+        seed: What everything random is drawn from.
+        recorder: Takes the decision records.
+        on_sample: Called after each sampling step.
+
+    Raises: ScenarioError, FlagError, TraceError for what the scenario states wrongly.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        clock: Clock,
+        *,
+        base: Path,
+        end: Instant,
+        seed: int,
+        recorder: Recorder,
+        on_sample: Callable[[Timeline], None] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.clock = clock
+        self.start = start_of(scenario)
+        self.end = end
+        self._seed = seed
+        self._on_sample = on_sample
+        settings = parse_flags(scenario.flags)
+        self._manifests = manifests_of(scenario, base)
+        services = services_of(scenario, self._manifests, base, seed, end)
+
+        store = Store()
+        self.cluster = EmbeddedCluster(store, clock, seed)
+        # The loops' own way to the API server, which may fail while the rest of the world goes on.
+        loops_cluster = EmbeddedCluster(
+            store, clock, rest=self.cluster.rest, faults=ApiFaults.of(scenario, clock, seed)
+        )
+        self.pods = Informer(self.cluster, PODS, clock)
+        self.nodes = Informer(self.cluster, NODES, clock)
+        self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)
+        self._replica_sets = Informer(self.cluster, REPLICA_SETS, clock)
+        self._daemon_sets = Informer(self.cluster, DAEMON_SETS, clock)
+        self._pdbs = Informer(self.cluster, PDBS, clock)
+        self._namespaces = Informer(self.cluster, NAMESPACES, clock)
+        self._informers: tuple[Informer[Any], ...] = (
+            self.pods,
+            self.nodes,
+            self.deployments,
+            self._replica_sets,
+            self._daemon_sets,
+            self._pdbs,
+        )
+        self.cloud = EmbeddedCloud(
+            self.cluster,
+            clock,
+            seed=seed,
+            groups=groups_of(scenario),
+            catalogue=catalogue_of(scenario),
+            faults=cloud_faults_of(scenario),
+        )
+        self.load = ServiceLoad(
+            services, clock=clock, pods=self.pods, nodes=self.nodes, start=self.start, step=parse_duration(scenario.step)
+        )
+        self.checkers = Checkers(
+            clock=clock,
+            cloud=self.cloud,
+            pods=self.pods,
+            nodes=self.nodes,
+            deployments=self.deployments,
+            pdbs=self._pdbs,
+        )
+        self.observer = Observer(
+            start=self.start,
+            load=self.load,
+            cloud=self.cloud,
+            groups=[group.name for group in scenario.node_groups],
+            pods=self.pods,
+            nodes=self.nodes,
+            deployments=self.deployments,
+            on_sample=on_sample,
+        )
+        board = Board()
+        self.horizontal = HorizontalController(
+            loops_cluster,
+            EmbeddedMetrics(self.load, clock=clock),
+            clock,
+            recorder=recorder,
+            board=board,
+            settings=settings.horizontal,
+        )
+        self.node_loop = NodesController(
+            loops_cluster, self.cloud, clock, recorder=recorder, board=board, settings=settings.nodes, seed=seed
+        )
+
+    @property
+    def timeline(self) -> Timeline:
+        """What the run looked like so far."""
+        return self.observer.timeline
+
+    async def run(self) -> None:
+        """Runs from warm-up to the end."""
+        await self._create_objects()
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(informer.run()) for informer in self._informers]
+            for informer in self._informers:
+                await informer.synced()
+            await self.cloud.start()
+            tasks += [group.create_task(part) for part in self._cluster_parts()]
+            await self._sleep_until(self.start)
+            self.observer.begin()
+            tasks += [group.create_task(part) for part in self._scaling_parts()]
+            await self._sleep_until(self.end)
+            self.load.advance(self.clock.now())
+            for task in reversed(tasks):
+                task.cancel()
+
+    def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
+        cluster, clock, seed = self.cluster, self.clock, self._seed
+        index = PodIndex(self.pods)
+        times = self.scenario.pods
+        profile = Profile(
+            pull=between(times.image_pull),
+            start=between(times.start),
+            ready=between(times.ready),
+            stop=between(times.stop),
+        )
+        kubelets = KubeletPool(cluster, clock, seed=seed, profile=profile, pods=self.pods, nodes=self.nodes)
+        self.load.on_oom(kubelets.kill_for_memory)
+        return [
+            self.cloud.run(),
+            kubelets.run(),
+            Scheduler(cluster, clock, seed, pods=self.pods, nodes=self.nodes).run(),
+            ReplicaSetController(
+                cluster, clock, seed, replica_sets=self._replica_sets, pods=self.pods, pod_index=index
+            ).run(),
+            DeploymentController(
+                cluster,
+                clock,
+                seed,
+                deployments=self.deployments,
+                replica_sets=self._replica_sets,
+                pods=self.pods,
+                pod_index=index,
+            ).run(),
+            DaemonSetController(
+                cluster,
+                clock,
+                seed,
+                daemon_sets=self._daemon_sets,
+                nodes=self.nodes,
+                pods=self.pods,
+                pod_index=index,
+            ).run(),
+            DisruptionController(
+                cluster, clock, seed, pdbs=self._pdbs, pods=self.pods, replica_sets=self._replica_sets
+            ).run(),
+        ]
+
+    def _scaling_parts(self) -> list[Coroutine[Any, Any, None]]:
+        return [
+            self._sample(),
+            self.horizontal.run(),
+            self.node_loop.run(),
+            self.checkers.run(),
+            run_watch_expiries(self.scenario, self.cluster, self.clock),
+        ]
+
+    async def _sample(self) -> None:
+        """Works the load out step by step, also where nobody asks for it."""
+        while True:
+            await self._sleep_until(Instant(self.load.done_until + self.load.step))
+            self.load.advance(self.clock.now())
+
+    async def _sleep_until(self, due: Instant) -> None:
+        await self.clock.sleep(Duration(due - self.clock.now()))
+
+    async def _create_objects(self) -> None:
+        for namespace in sorted({json["metadata"].get("namespace") or "default" for _, json in self._manifests}):
+            try:
+                await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
+            except AlreadyExists:
+                continue
+        for kind, json in self._manifests:
+            await self._create(kind, json)
+
+    async def _create(self, kind: Kind[Any], json: Json) -> None:
+        meta = json["metadata"]
+        namespace = (meta.get("namespace") or "default") if kind.namespaced else ""
+        try:
+            await self.cluster.create(kind, json, namespace=namespace)
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            raise ScenarioError(f"manifests: {kind.kind} {namespace}/{meta.get('name')}: {error}") from error
+
