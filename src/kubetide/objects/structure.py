@@ -35,16 +35,16 @@ def misfits(kind: Kind[Any], obj: Json) -> list[Misfit]:
     try:
         msgspec.convert(obj, kind.model)
     except msgspec.ValidationError as exc:
-        found = list(_walk(obj, type_of(kind.model), ""))
+        found = list(_walk(obj, type_of(kind), ""))
         # The walk follows the same types; should it find less than the reader, the reader's words stand.
         return found or [Misfit("", None, "an object that reads as its type", str(exc))]
     return []
 
 
 @lru_cache(maxsize=64)
-def type_of(model: Any) -> inspect.Type:
-    """Gives the described type of an API struct."""
-    return inspect.type_info(model)
+def type_of(kind: Kind[Any]) -> inspect.Type:
+    """Gives the described type of a kind's objects."""
+    return inspect.type_info(kind.model)
 
 
 def child_path(path: str, member: str) -> str:

@@ -1,0 +1,214 @@
+"""Manifests: files of YAML or JSON documents, read strictly.
+
+Everything that is wrong with a file is said at once: where (file, line, document), about which
+object and field, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec import inspect
+
+from kubetide.objects.defaults import defaults
+from kubetide.objects.kinds import KINDS
+from kubetide.objects.structure import child_path, misfits, type_of
+from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
+from kubetide.objects.validation import validate
+from kubetide.objects.yaml_reading import YamlError, read_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kubetide.objects.base import Json
+    from kubetide.objects.kinds import Kind
+
+__all__ = ["ManifestError", "Problem", "load_manifests"]
+
+_TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+_MAX_TYPO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with one object of a file; document and line count from 1."""
+
+    source: str
+    line: int
+    document: int
+    subject: str  # "Deployment shop/web", or empty where no object could be made out
+    text: str
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}: document {self.document}"
+        return f"{place}: {self.subject}: {self.text}" if self.subject else f"{place}: {self.text}"
+
+
+class ManifestError(ValueError):
+    """A file with problems, one a line."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+def load_manifests(text: str | bytes, source: str) -> list[tuple[Kind[Any], Json]]:
+    """Reads every object of a file, ``List`` kinds taken apart; documents may be empty.
+
+    The objects come back as written, without defaults; null members are dropped.
+
+    Args:
+        text: YAML or JSON, any number of documents.
+        source: the file's name, for messages.
+
+    Raises: ManifestError with everything that was found wrong.
+    """
+    objects: list[tuple[Kind[Any], Json]] = []
+    problems: list[Problem] = []
+    try:
+        for document in read_documents(text):
+            for path, value in _expanded(document.value, ""):
+                kind, texts = _checked(value)
+                if kind is not None and not texts:
+                    objects.append((kind, value))
+                subject = _subject(value)
+                for field, problem in texts:
+                    line = document.line_of(_joined(path, field))
+                    said = f"{field}: {problem}" if field else problem
+                    problems.append(Problem(source, line, document.number, subject, said))
+    except YamlError as exc:
+        problems.append(Problem(source, exc.line, exc.document, "", exc.detail))
+    if problems:
+        raise ManifestError(problems)
+    return objects
+
+
+def _expanded(value: Any, path: str, inherited: tuple[str, str] = ("", "")) -> Iterator[tuple[str, Any]]:
+    """Gives each object with its path in the document; items of a typed list have the list's type."""
+    if not isinstance(value, dict):
+        yield path, value
+        return
+    kind, version = value.get("kind"), value.get("apiVersion")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list):
+        item_type = (str(version or ""), kind.removesuffix("List"))
+        for index, item in enumerate(value["items"]):
+            yield from _expanded(item, f"{path}items[{index}]", item_type if item_type[1] else ("", ""))
+        return
+    if inherited[1] and not kind and not version:
+        value["apiVersion"], value["kind"] = inherited
+    yield path, value
+
+
+def _joined(path: str, field: str) -> str:
+    return f"{path}.{field}" if path and field else path or field
+
+
+def _subject(value: Any) -> str:
+    if not isinstance(value, dict):
+        return ""
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    namespace = metadata.get("namespace") or ""
+    full = f"{namespace}/{name}" if namespace else name
+    return f"{value.get('kind') or 'object'} {full}".rstrip()
+
+
+def _checked(value: Any) -> tuple[Kind[Any] | None, list[tuple[str, str]]]:
+    """Gives the kind, and what is wrong: field path and text."""
+    if not isinstance(value, dict):
+        return None, [("", "a manifest is a map with apiVersion, kind and metadata")]
+    version, name = value.get("apiVersion"), value.get("kind")
+    if not isinstance(name, str) or not name:
+        return None, [("kind", "is missing: write for example kind: Deployment")]
+    kind = KINDS.get((version, name)) if isinstance(version, str) else None
+    if kind is None:
+        return None, [_unknown_kind(version, name)]
+    texts = list(_unknown_fields(value, type_of(kind), "", kind))
+    metadata = value.get("metadata")
+    if metadata is None or (isinstance(metadata, dict) and not metadata.get("name")):
+        if not (isinstance(metadata, dict) and metadata.get("generateName")):
+            return kind, [*texts, ("metadata.name", "is missing: give the object a name")]
+        value_for_rules = {**value, "metadata": {**metadata, "name": "generated"}}
+    else:
+        value_for_rules = value
+    return kind, texts + _rule_problems(kind, value_for_rules)
+
+
+def _rule_problems(kind: Kind[Any], value: Json) -> list[tuple[str, str]]:
+    """Gives the rules that the object will break when it is created."""
+    metadata = value["metadata"]
+    if kind.namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
+        value = {**value, "metadata": {**metadata, "namespace": "default"}}
+    # Defaults are filled in before the rules are asked, and only where the types are right.
+    errors = validate(kind, value if misfits(kind, value) else defaults(kind, value))
+    return [(error.field, str(error).partition(": ")[2]) for error in errors]
+
+
+def _unknown_kind(version: Any, name: str) -> tuple[str, str]:
+    served = sorted(api_version for api_version, kind in KINDS if kind == name)
+    if served:
+        if not version:
+            return "apiVersion", f"is missing: {name} is {served[0]}"
+        return "apiVersion", f'"{version}" does not serve {name}: write {served[0]}'
+    names = sorted({kind for _, kind in KINDS})
+    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
+    if near:
+        meant = next(known for known in names if known.lower() == near[0])
+        return "kind", f'"{name}" is not known; did you mean {meant}?'
+    return "kind", f'"{name}" is not known; known kinds are {", ".join(names)}'
+
+
+def _unknown_fields(
+    value: Any, kind: inspect.Type, path: str, top: Kind[Any] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Gives fields that nobody reads, as they are mistakes: see ``upstream_fields``."""
+    if isinstance(kind, inspect.UnionType):
+        for option in kind.types:
+            if not isinstance(option, inspect.NoneType):
+                yield from _unknown_fields(value, option, path)
+    elif isinstance(kind, inspect.StructType) and isinstance(value, dict):
+        ours = {field.encode_name: field for field in kind.fields}
+        others = UPSTREAM_FIELDS.get(kind.cls, frozenset())
+        complete = kind.cls in UPSTREAM_FIELDS
+        for name, member in value.items():
+            field = ours.get(name)
+            if field is not None:
+                yield from _unknown_fields(member, field.type, child_path(path, name))
+            elif name not in others and not (top is not None and name in _TOP_FIELDS):
+                meant = _nearest(name, [*ours, *others])
+                if meant:
+                    yield child_path(path, name), f"unknown field; did you mean {meant}?"
+                elif complete:
+                    yield child_path(path, name), "unknown field"
+    elif isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown_fields(item, kind.item_type, f"{path}[{index}]")
+
+
+def _nearest(name: str, known: list[str]) -> str | None:
+    """Gives the known name that is at most two edits away, the nearest first."""
+    best, best_distance = None, _MAX_TYPO + 1
+    for candidate in sorted(known):
+        # Short names are all near each other: of a name of three letters one may be wrong.
+        allowed = min(_MAX_TYPO, max(1, len(candidate) // 3))
+        distance = 0 if candidate.lower() == name.lower() else _edits(name, candidate, allowed)
+        if distance <= allowed and distance < best_distance:
+            best, best_distance = candidate, distance
+    return best
+
+
+def _edits(a: str, b: str, limit: int) -> int:
+    """Gives the Levenshtein distance, or more than ``limit`` as soon as it is."""
+    if abs(len(a) - len(b)) > limit:
+        return limit + 1
+    row = list(range(len(b) + 1))
+    for i, char in enumerate(a, start=1):
+        previous, row[0] = row[0], i
+        for j, other in enumerate(b, start=1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (char != other))
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]

@@ -1,0 +1,75 @@
+"""Names of fields that upstream has and our structs do not read.
+
+For a type in this table the known names are complete (v1.36), so any other name is a mistake. For
+other types only a name that is nearly one of theirs is taken for one.
+"""
+
+from __future__ import annotations
+
+from kubetide.objects import hpa, meta, node, pod, policy, workload
+
+_VOLUME_SOURCES = (
+    "awsElasticBlockStore azureDisk azureFile cephfs cinder configMap csi downwardAPI ephemeral fc flexVolume flocker "
+    "gcePersistentDisk gitRepo glusterfs image iscsi nfs photonPersistentDisk portworxVolume quobyte rbd scaleIO secret "
+    "storageos vsphereVolume"
+)
+
+UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
+    owner: frozenset(names.split())
+    for owner, names in {
+        meta.ObjectMeta: "managedFields selfLink",
+        meta.LabelSelector: "",
+        meta.LabelSelectorRequirement: "",
+        meta.OwnerReference: "",
+        pod.PodSpec: (
+            "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
+            "ephemeralContainers hostAliases hostIPC hostPID hostUsers hostname hostnameOverride imagePullSecrets os "
+            "preemptionPolicy readinessGates resourceClaims runtimeClassName securityContext serviceAccount "
+            "serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain workloadRef schedulingGroup"
+        ),
+        pod.Container: (
+            "args command env envFrom imagePullPolicy lifecycle livenessProbe readinessProbe resizePolicy "
+            "restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessagePath "
+            "terminationMessagePolicy tty volumeDevices workingDir"
+        ),
+        pod.ContainerPort: "",
+        pod.ResourceRequirements: "claims",
+        pod.Toleration: "",
+        pod.NodeAffinity: "preferredDuringSchedulingIgnoredDuringExecution",
+        pod.PodAffinity: "preferredDuringSchedulingIgnoredDuringExecution",
+        pod.PodAffinityTerm: "matchLabelKeys mismatchLabelKeys",
+        pod.Affinity: "",
+        pod.NodeSelector: "",
+        pod.NodeSelectorTerm: "",
+        pod.NodeSelectorRequirement: "",
+        pod.TopologySpreadConstraint: "",
+        pod.Volume: _VOLUME_SOURCES,
+        pod.EmptyDirVolume: "sizeLimit",
+        pod.PersistentVolumeClaimVolume: "readOnly",
+        pod.VolumeMount: "mountPath mountPropagation readOnly recursiveReadOnly subPath subPathExpr",
+        pod.SchedulingGate: "",
+        pod.PodTemplate: "",
+        node.NodeSpec: "configSource externalID podCIDR podCIDRs",
+        node.Taint: "",
+        workload.DeploymentSpec: "",
+        workload.DeploymentStrategy: "",
+        workload.RollingUpdate: "",
+        workload.ReplicaSetSpec: "",
+        workload.DaemonSetSpec: "minReadySeconds revisionHistoryLimit updateStrategy",
+        hpa.HpaSpec: "",
+        hpa.CrossVersionObjectReference: "",
+        hpa.MetricSpec: "",
+        hpa.MetricTarget: "",
+        hpa.MetricIdentifier: "",
+        hpa.ResourceMetricSource: "",
+        hpa.ContainerResourceMetricSource: "",
+        hpa.PodsMetricSource: "",
+        hpa.ObjectMetricSource: "",
+        hpa.ExternalMetricSource: "",
+        hpa.Behavior: "",
+        hpa.ScalingRules: "",
+        hpa.ScalingPolicy: "",
+        policy.PodDisruptionBudgetSpec: "",
+        policy.PriorityClass: "description",
+    }.items()
+}
