@@ -1,0 +1,124 @@
+"""The conditions of an HPA: their texts, and how a set of them changes.
+
+Source: horizontal controller v1.36. The transition time changes only when the *status* of a
+condition flips; new conditions go to the end; none but ``ScaledToZero`` is ever taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from kubetide.objects.meta import Condition
+
+ABLE, ACTIVE, LIMITED, SCALED_TO_ZERO = "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"
+
+
+class Note(NamedTuple):
+    """A condition as it is set, without its time."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+GOT_SCALE = Note(ABLE, "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+READY_FOR_NEW_SCALE = Note(ABLE, "True", "ReadyForNewScale", "recommended size matches current size")
+SCALE_DOWN_STABILIZED = Note(
+    ABLE,
+    "True",
+    "ScaleDownStabilized",
+    "recent recommendations were higher than current one, applying the highest recent recommendation",
+)
+SCALE_UP_STABILIZED = Note(
+    ABLE,
+    "True",
+    "ScaleUpStabilized",
+    "recent recommendations were lower than current one, applying the lowest recent recommendation",
+)
+SCALING_DISABLED = Note(
+    ACTIVE, "False", "ScalingDisabled", "scaling is disabled since the replica count of the target is zero"
+)
+SELECTOR_MISSING = Note(ACTIVE, "False", "InvalidSelector", "the HPA target's scale is missing a selector")
+WENT_TO_ZERO = Note(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+STAYED_ABOVE_ZERO = Note(
+    SCALED_TO_ZERO, "False", "NotScaledToZero", "the HPA controller did not scale the workload to zero"
+)
+
+_LIMIT_TEXTS = {
+    "DesiredWithinRange": "the desired count is within the acceptable range",
+    "TooFewReplicas": "the desired replica count is less than the minimum replica count",
+    "TooManyReplicas": "the desired replica count is more than the maximum replica count",
+    "ScaleUpLimit": "the desired replica count is increasing faster than the maximum scale rate",
+    "ScaleDownLimit": "the desired replica count is decreasing faster than the maximum scale rate",
+}
+_LIMIT_NOTES = {
+    (reason, limited): Note(LIMITED, "True" if limited else "False", reason, text)
+    for reason, text in _LIMIT_TEXTS.items()
+    for limited in (False, True)
+}
+
+
+def scaling_limited(reason: str, *, limited: bool) -> Note:
+    return _LIMIT_NOTES[reason, limited]
+
+
+@lru_cache(maxsize=1024)
+def valid_metric(metric: str) -> Note:
+    text = f"the HPA was able to successfully calculate a replica count from {metric}"
+    return Note(ACTIVE, "True", "ValidMetricFound", text)
+
+
+def invalid_metric(reason: str, problem: str) -> Note:
+    return Note(ACTIVE, "False", reason, f"the HPA was unable to compute the replica count: {problem}")
+
+
+def not_active(reason: str, text: str) -> Note:
+    return Note(ACTIVE, "False", reason, text)
+
+
+def scale_unreadable(problem: str) -> Note:
+    text = f"the HPA controller was unable to get the target's current scale: {problem}"
+    return Note(ABLE, "False", "FailedGetScale", text)
+
+
+def rescaled(replicas: int) -> Note:
+    text = f"the HPA controller was able to update the target scale to {replicas}"
+    return Note(ABLE, "True", "SucceededRescale", text)
+
+
+def rescale_failed(problem: str) -> Note:
+    text = f"the HPA controller was unable to update the target scale: {problem}"
+    return Note(ABLE, "False", "FailedUpdateScale", text)
+
+
+def with_notes(
+    conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: str, *, without: str = ""
+) -> tuple[Condition, ...] | None:
+    """Gives the conditions after the notes were set one by one; the same objects where nothing changed.
+
+    Args:
+        now: RFC 3339 text for conditions whose status flips.
+        without: A type to take away.
+    """
+    held = {condition.type: condition for condition in conditions or ()}
+    for note in notes:
+        old = held.get(note.type)
+        if old is not None and (old.status, old.reason, old.message) == note[1:]:
+            continue
+        since = old.last_transition_time if old is not None and old.status == note.status else now
+        held[note.type] = Condition(
+            type=note.type, status=note.status, reason=note.reason, message=note.message, last_transition_time=since
+        )
+    if without:
+        held.pop(without, None)
+    return tuple(held.values()) or None
+
+
+def condition_status(conditions: tuple[Condition, ...] | None, kind: str) -> str:
+    """Gives the status of a condition, empty when there is none."""
+    return next((condition.status for condition in conditions or () if condition.type == kind), "")
+
+

@@ -1,0 +1,107 @@
+"""Carries commands out: scale writes, status writes, events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubetide.horizontal.controller.eventlog import EventLog
+from kubetide.horizontal.controller.parallel import in_parallel
+from kubetide.horizontal.controller.targets import TargetError, Targets
+from kubetide.horizontal.decision import (
+    Result,
+    ScaleOutcome,
+    ScaleWrite,
+    Settlement,
+    error_of,
+    events_in_order,
+)
+from kubetide.objects.kinds import HPAS
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, Conflict
+from kubetide.units.time import milliseconds
+
+# Source: client-go retry.DefaultRetry; its jitter is left out, a tick is to be the same in a replay.
+_ATTEMPTS = 5
+_PAUSE = milliseconds(10)
+
+
+class Ending(NamedTuple):
+    """How the tick ended for one HPA: the error of the status write, and of the whole."""
+
+    settlement: Settlement
+    status_error: str
+    error: str
+    error_label: str
+
+
+class Actor:
+    """Does what was decided."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, targets: Targets, events: EventLog, *, limit: int) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._targets = targets
+        self._events = events
+        self._limit = limit
+
+    async def scale(self, writes: Sequence[ScaleWrite]) -> list[ScaleOutcome]:
+        """Writes the scales; the outcomes are in the order of the writes."""
+        return await in_parallel(writes, self._scale_one, limit=self._limit)
+
+    async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
+        """Writes one scale; after a conflict again, with the version that is then there.
+
+        The number stays the same: it was decided from the scale that was read first.
+        """
+        try:
+            kind = self._targets.kind_of(write.api_version, write.kind)
+        except TargetError as error:
+            return ScaleOutcome(write.namespace, write.name, str(error))
+        if "scale" not in kind.subresources:
+            resource = f"{kind.api_version}, Resource={kind.plural}"
+            text = (
+                f"could not find proper group-version for scale subresource of {resource}: "
+                f"could not find scale subresource for {resource} in discovery information"
+            )
+            return ScaleOutcome(write.namespace, write.name, text)
+        version, problem = write.resource_version, ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await self._clock.sleep(_PAUSE)
+            try:
+                await self._cluster.replace_scale(
+                    kind, write.target, write.replicas, namespace=write.namespace, resource_version=version
+                )
+            except ApiError as error:
+                problem = str(error)
+                try:
+                    latest = await self._cluster.get_scale(kind, write.target, namespace=write.namespace)
+                except ApiError:
+                    break
+                version = latest.metadata.resource_version
+                if not isinstance(error, Conflict):
+                    break
+            else:
+                return ScaleOutcome(write.namespace, write.name)
+        return ScaleOutcome(write.namespace, write.name, problem)
+
+    async def settle(self, result: Result) -> list[Ending]:
+        """Writes statuses and events; gives how it ended for the HPAs that had any."""
+        busy = [one for one in result.settlements if one.changes or one.events or one.late_events]
+        return await in_parallel(busy, self._settle_one, limit=self._limit)
+
+    async def _settle_one(self, settlement: Settlement) -> Ending:
+        problem = ""
+        if settlement.changes:
+            namespace, name = settlement.verdict.key
+            try:
+                await self._cluster.patch(
+                    HPAS, name, {"status": settlement.changes}, namespace=namespace, subresource="status"
+                )
+            except ApiError as error:
+                problem = str(error)
+        for note in events_in_order(settlement, problem):
+            await self._events.emit(settlement.verdict.key, note)
+        return Ending(settlement, problem, *error_of(settlement, problem))

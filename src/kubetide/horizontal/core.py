@@ -1,0 +1,68 @@
+"""The loop's pure core in bytes, for the recorder and for replay (``explain.records.Core``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubetide.horizontal.decide import absorb, decide
+from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, ScaleWrite, record_of
+from kubetide.horizontal.samples import decode_array, encode_array
+from kubetide.horizontal.settings import Settings
+from kubetide.horizontal.state import Delta, State
+from kubetide.units.time import Instant
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_array)
+_deltas = msgspec.json.Decoder(Delta, dec_hook=decode_array)
+_outcomes = msgspec.json.Decoder(tuple[ScaleOutcome, ...])
+
+
+def encode_delta(delta: Delta) -> bytes:
+    """Gives a delta as JSON; columns become lists."""
+    return _encoder.encode(delta)
+
+
+def encode_commands(commands: Commands) -> bytes:
+    """Gives the writes as JSON: what a replay must come to again."""
+    writes: tuple[ScaleWrite, ...] = commands.writes
+    return _encoder.encode(writes)
+
+
+def encode_outcomes(outcomes: Sequence[ScaleOutcome]) -> bytes:
+    """Gives the outcomes as JSON, in the order of the writes."""
+    return _encoder.encode(outcomes)
+
+
+def encode_result(result: Result) -> bytes:
+    """Gives what changes and is said as JSON."""
+    return _encoder.encode(record_of(result))
+
+
+class HorizontalCore:
+    """Decides again from recorded deltas; the same functions as in production."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.state = State(settings)
+        self._commands = Commands((), ())
+
+    def apply(self, delta: bytes, *, full: bool) -> None:
+        """Takes over gathered state: everything, or what changed."""
+        read = _deltas.decode(delta)
+        if full:
+            self.state = State.from_full(read)
+        else:
+            self.state.apply(read)
+
+    def decide(self, now: Instant) -> bytes:
+        """Gives the scale writes."""
+        self._commands = decide(self.state, now)
+        return encode_commands(self._commands)
+
+    def absorb(self, outcomes: bytes, now: Instant) -> bytes:
+        """Takes in what came of the writes; gives changed statuses and events."""
+        return encode_result(absorb(self.state, self._commands, _outcomes.decode(outcomes), now))
+
+    def dump(self) -> bytes:
+        """Gives the whole state, memory included, as a full delta."""
+        return encode_delta(self.state.dump())

@@ -1,0 +1,180 @@
+"""What the loop decides, what comes of it, and what it then has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kubetide.horizontal.conditions import Note
+from kubetide.horizontal.events import EventNote, status_not_written
+from kubetide.horizontal.metrics.types import MetricFailure, Proposal, Tally
+from kubetide.horizontal.views import Key
+from kubetide.objects.base import Json
+from kubetide.objects.hpa import HpaStatus, MetricStatus
+
+
+class ScaleWrite(msgspec.Struct, frozen=True):
+    """One change of a target's ``spec.replicas``.
+
+    Attributes:
+        namespace, name: The HPA that wants it.
+        resource_version: The scale that the decision was made from; a precondition.
+    """
+
+    namespace: str
+    name: str
+    api_version: str
+    kind: str
+    target: str
+    replicas: int
+    resource_version: str
+
+
+class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a write; ``error`` is empty when it was taken."""
+
+    namespace: str
+    name: str
+    error: str = ""
+
+
+class Computation(msgspec.Struct, frozen=True, array_like=True):
+    """Labels of one metric computation, for the loop's own metrics."""
+
+    metric_type: str
+    action: str
+    error: str
+
+
+@dataclass(slots=True, eq=False)
+class Verdict:
+    """All that was found out about one HPA in one tick, before anything is written.
+
+    Attributes:
+        current: ``spec.replicas`` that was read; ``desired`` what is wanted.
+        rescale: Whether a write is needed; ``why`` is what its event says.
+        notes: Conditions in the order they are set.
+        events: Before the status is written; ``late_events`` after it.
+        stage: ``unread`` (no scale), ``uncomputed`` (no proposal), or ``decided``.
+        metrics: Entries of ``status.currentMetrics``.
+        computations: For the loop's own metrics.
+        error: What upstream's reconcile returns; ``error_label`` its class.
+        first: Whether the HPA is seen for the first time.
+        raw: The proposal to be remembered, None when metrics were not asked.
+        slot: Where, -1 for a new slot.
+        forget_zero: Whether the ScaledToZero condition goes.
+        proposals, tallies: By metric, for the explanation.
+        stabilized: After stabilization, None when metrics were not asked.
+        limit: Reason that ``ScalingLimited`` gives.
+    """
+
+    key: Key
+    current: int = 0
+    desired: int = 0
+    rescale: bool = False
+    why: str = ""
+    notes: list[Note] = field(default_factory=list)
+    events: list[EventNote] = field(default_factory=list)
+    late_events: list[EventNote] = field(default_factory=list)
+    stage: str = "decided"
+    metrics: tuple[MetricStatus, ...] | None = None
+    computations: tuple[Computation, ...] = ()
+    error: str = ""
+    error_label: str = "none"
+    first: bool = False
+    raw: int | None = None
+    slot: int = -1
+    forget_zero: bool = False
+    proposals: Sequence[Proposal | MetricFailure] = ()
+    tallies: Sequence[Tally | str] = ()
+    stabilized: int | None = None
+    limit: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Commands:
+    """The answer of ``decide``: writes to carry out, and the verdicts behind them, ordered by HPA."""
+
+    writes: tuple[ScaleWrite, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settlement:
+    """What is left to do and to say for one HPA once the outcome is known.
+
+    Attributes:
+        status: The new status; ``changes`` the fields of it that differ, empty when none does.
+        action, error_label: Labels of the reconciliation.
+        gauge: Value of the desired-replicas gauge, None when it is not set.
+        wanted: Replicas that are wanted of the target from now on, None when not known.
+        normal_end: Whether a failing status write becomes the error of the tick.
+    """
+
+    verdict: Verdict
+    status: HpaStatus
+    changes: Json
+    events: tuple[EventNote, ...]
+    late_events: tuple[EventNote, ...]
+    action: str = "none"
+    error: str = ""
+    error_label: str = "none"
+    gauge: int | None = None
+    wanted: int | None = None
+    normal_end: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The answer of ``absorb``, ordered by HPA."""
+
+    settlements: tuple[Settlement, ...]
+
+
+class StatusPatch(msgspec.Struct, frozen=True):
+    """The fields of an HPA's status that change."""
+
+    namespace: str
+    name: str
+    status: Json
+
+
+class HpaEvent(msgspec.Struct, frozen=True):
+    """The events of one HPA in one tick."""
+
+    namespace: str
+    name: str
+    events: tuple[EventNote, ...]
+
+
+class ResultRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A result as it stands in a record: only what changes or is said."""
+
+    statuses: tuple[StatusPatch, ...] = ()
+    events: tuple[HpaEvent, ...] = ()
+
+
+def record_of(result: Result) -> ResultRecord:
+    """Gives the part of a result that a record keeps."""
+    settled = result.settlements
+    return ResultRecord(
+        statuses=tuple(StatusPatch(*one.verdict.key, one.changes) for one in settled if one.changes),
+        events=tuple(
+            HpaEvent(*one.verdict.key, one.events + one.late_events) for one in settled if one.events or one.late_events
+        ),
+    )
+
+
+def events_in_order(settlement: Settlement, status_error: str) -> tuple[EventNote, ...]:
+    """Gives the events of a tick, with that of a failed status write in its place."""
+    failed = (status_not_written(status_error),) if status_error else ()
+    return settlement.events + failed + settlement.late_events
+
+
+def error_of(settlement: Settlement, status_error: str) -> tuple[str, str]:
+    """Gives the error that the tick ends with for this HPA, and its label."""
+    if status_error and settlement.normal_end:
+        return f"failed to update status for {settlement.verdict.key[1]}: {status_error}", "internal"
+    return settlement.error, settlement.error_label

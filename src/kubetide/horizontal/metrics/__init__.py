@@ -1,0 +1,1 @@
+"""Metric sources: one file a source type, and the registry."""

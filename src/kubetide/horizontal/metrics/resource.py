@@ -1,0 +1,104 @@
+"""Resource and ContainerResource metrics: usage from the resource metrics API.
+
+Texts are upstream's (horizontal controller v1.36), as operators match on them in conditions and events.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kubetide.horizontal.metrics.types import Arithmetic, Metric, MetricFailure, Proposal, Tally, Tolerance
+from kubetide.horizontal.proposal import proposal_by_average, proposal_by_utilization
+from kubetide.objects.hpa import (
+    ContainerResourceMetricSource,
+    ContainerResourceMetricStatus,
+    MetricSpec,
+    MetricStatus,
+    MetricTarget,
+    MetricValueStatus,
+    ResourceMetricSource,
+    ResourceMetricStatus,
+)
+from kubetide.units.quantity import Quantity, QuantityError, bytes_to_text, milli_to_text
+
+_NO_TARGET = (
+    "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
+)
+
+
+def read_resource(spec: MetricSpec) -> Metric:
+    """Reads a ``type: Resource`` entry."""
+    source = spec.resource or ResourceMetricSource()
+    return _read("Resource", source.name, "", source.target)
+
+
+def read_container_resource(spec: MetricSpec) -> Metric:
+    """Reads a ``type: ContainerResource`` entry."""
+    source = spec.container_resource or ContainerResourceMetricSource()
+    return _read("ContainerResource", source.name, source.container, source.target)
+
+
+def _read(source_type: str, resource: str, container: str, target: MetricTarget) -> Metric:
+    if target.average_value is not None:
+        try:
+            average = Quantity.parse(target.average_value).milli_value()
+        except QuantityError as error:
+            return Metric(source_type, resource, container, problem=f"target.averageValue of {resource}: {error}")
+        return Metric(source_type, resource, container, average_milli=average)
+    if target.average_utilization is None:
+        return Metric(source_type, resource, container, problem=_NO_TARGET)
+    return Metric(source_type, resource, container, utilization=target.average_utilization)
+
+
+def propose(metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
+    """Proposes replicas from what the pods add up to; a text in its place says why there are no samples."""
+    if metric.problem:
+        return _failure(metric, metric.problem)
+    if not isinstance(tally, str) and not tally.answered:
+        tally = "no metrics returned from resource metrics API"
+    if isinstance(tally, str):
+        found: Arithmetic | str = f"unable to get metrics for resource {metric.resource}: {tally}"
+    elif metric.average_milli is not None:
+        found = proposal_by_average(tally, current, metric.average_milli, tolerance)
+    else:
+        found = proposal_by_utilization(tally, current, metric.utilization or 0, tolerance)
+    if isinstance(found, str):
+        what = "utilization" if metric.average_milli is None else "usage"
+        return _failure(metric, f"failed to get {metric.resource} {what}: {found}")
+    return Proposal(found.replicas, name_of(metric), status_of(metric, found), found)
+
+
+def _failure(metric: Metric, text: str) -> MetricFailure:
+    if metric.type == "ContainerResource":
+        return MetricFailure(
+            "FailedGetContainerResourceMetric", text, f"failed to get {metric.container} container metric value: "
+        )
+    return MetricFailure("FailedGetResourceMetric", text, f"failed to get {metric.resource} resource metric value: ")
+
+
+@lru_cache(maxsize=1024)
+def name_of(metric: Metric) -> str:
+    """Names the metric as conditions and events do; upstream leaves "container" out for averages."""
+    if metric.average_milli is not None:
+        return f"{metric.resource} resource"
+    container = "container " if metric.type == "ContainerResource" else ""
+    return f"{metric.resource} {container}resource utilization (percentage of request)"
+
+
+def status_of(metric: Metric, arithmetic: Arithmetic) -> MetricStatus:
+    """Gives the entry of ``status.currentMetrics``: the values of the first pass."""
+    printed = _memory_text if metric.resource == "memory" else milli_to_text
+    value = MetricValueStatus(
+        average_value=printed(arithmetic.average), average_utilization=arithmetic.utilization
+    )
+    if metric.type == "ContainerResource":
+        status = ContainerResourceMetricStatus(name=metric.resource, container=metric.container, current=value)
+        return MetricStatus(type=metric.type, container_resource=status)
+    return MetricStatus(type=metric.type, resource=ResourceMetricStatus(name=metric.resource, current=value))
+
+
+def _memory_text(milli: int) -> str:
+    """Prints whole multiples of 1024 in binary form, all else in decimal form."""
+    return milli_to_text(milli) if milli % 1_024_000 else bytes_to_text(milli // 1000)
+
+

@@ -1,0 +1,153 @@
+"""The pods in columns: one row a pod, kept in place as pods change.
+
+Rows are handed out from a free list and mean nothing outside the state; whatever a decision or a
+text depends on goes by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.horizontal.selectors import Membership
+from kubetide.horizontal.views import YEAR_ONE, Key, PodView
+from kubetide.ports.metrics import Int64Vector
+
+Int8Vector = NDArray[np.int8]
+
+# What a pod is before samples are looked at.
+IGNORED, PENDING, ORDINARY = 0, 1, 2
+# The Ready condition.
+READY_NONE, READY_FALSE, READY_OTHER = 0, 1, 2
+
+NO_START = YEAR_ONE - 1
+NO_REQUEST = -1
+
+_FIRST_SIZE = 64
+
+
+def standing(pod: PodView) -> int:
+    """Whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
+    if pod.deleting or pod.phase == "Failed":
+        return IGNORED
+    return PENDING if pod.phase == "Pending" else ORDINARY
+
+
+def readiness(pod: PodView) -> int:
+    """Gives the code of the Ready condition. Unknown is not False."""
+    if not pod.ready:
+        return READY_NONE
+    return READY_FALSE if pod.ready == "False" else READY_OTHER
+
+
+class Shapes:
+    """The distinct requests of pods; pods of one template share a shape."""
+
+    def __init__(self) -> None:
+        self._ids: dict[bytes, int] = {}
+        self._pods: list[PodView] = []
+        self._columns: dict[tuple[SampleKey, bool], Int64Vector] = {}
+
+    def shape_of(self, pod: PodView) -> int:
+        identity = msgspec.json.encode((pod.containers, pod.pod_level))
+        found = self._ids.get(identity)
+        if found is None:
+            found = self._ids[identity] = len(self._pods)
+            self._pods.append(pod)
+        return found
+
+    def column(
+        self, key: SampleKey, *, pod_level: bool, request: Callable[[PodView, SampleKey, bool], int | str]
+    ) -> Int64Vector:
+        """Gives (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` answers with a problem."""
+        column = self._columns.get((key, pod_level))
+        if column is None or len(column) != len(self._pods):
+            values = (request(pod, key, pod_level) for pod in self._pods)
+            column = np.array([NO_REQUEST if isinstance(v, str) else v for v in values], np.int64)
+            self._columns[key, pod_level] = column
+        return column
+
+
+class PodTable:
+    """Pods by row. ``members`` says which pods each HPA's selector takes in."""
+
+    def __init__(self) -> None:
+        self.members = Membership()
+        self.shapes = Shapes()
+        self.rows: dict[Key, int] = {}
+        self.views: list[PodView | None] = []
+        self.version = 0
+        """Changes with the set of pods."""
+        self._free: list[int] = []
+        self.standing: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
+        self.readiness: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
+        self.ready_since: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+        self.started: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+        self.shape: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+
+    @property
+    def capacity(self) -> int:
+        """Length of the columns."""
+        return len(self.standing)
+
+    def put(self, pod: PodView) -> None:
+        """Takes in a new or changed pod."""
+        key = pod.namespace, pod.name
+        row = self.rows.get(key)
+        if row is None:
+            row = self._new_row(key)
+            self.members.add_pod(row, pod)
+        else:
+            old = self.view(row)
+            if old.labels != pod.labels:
+                self.members.remove_pod(row, old)
+                self.members.add_pod(row, pod)
+        self.views[row] = pod
+        self.standing[row] = standing(pod)
+        self.readiness[row] = readiness(pod)
+        self.ready_since[row] = pod.ready_since
+        self.started[row] = NO_START if pod.started is None else pod.started
+        self.shape[row] = self.shapes.shape_of(pod)
+
+    def remove(self, key: Key) -> None:
+        """Forgets a pod, if it is known."""
+        row = self.rows.pop(key, None)
+        if row is None:
+            return
+        self.members.remove_pod(row, self.view(row))
+        self.views[row] = None
+        self._free.append(row)
+        self.version += 1
+
+    def view(self, row: int) -> PodView:
+        pod = self.views[row]
+        assert pod is not None
+        return pod
+
+    def members_of(self, hpa: Key) -> Int64Vector:
+        """Gives the rows of the pods that the HPA's selector takes in, ordered by pod name."""
+        return self.members.rows_of(hpa, lambda row: self.view(row).name)
+
+    def _new_row(self, key: Key) -> int:
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = len(self.views)
+            self.views.append(None)
+            if row == self.capacity:
+                self._grow()
+        self.rows[key] = row
+        self.version += 1
+        return row
+
+    def _grow(self) -> None:
+        size = 2 * self.capacity
+        self.standing = np.resize(self.standing, size)
+        self.readiness = np.resize(self.readiness, size)
+        self.ready_since = np.resize(self.ready_since, size)
+        self.started = np.resize(self.started, size)
+        self.shape = np.resize(self.shape, size)

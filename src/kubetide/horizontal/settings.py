@@ -1,0 +1,55 @@
+"""Settings of the horizontal loop: upstream's flags and feature gates with upstream's defaults.
+
+Source: kube-controller-manager v1.36, ``--horizontal-pod-autoscaler-*`` and the feature gates
+``HPAConfigurableTolerance``, ``HPAScaleToZero`` and ``PodLevelResources``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.units.time import Duration, minutes, seconds
+
+
+class FeatureGates(msgspec.Struct, frozen=True):
+    """Upstream's feature gates that the loop asks.
+
+    Attributes:
+        configurable_tolerance: ``behavior.scaleUp/scaleDown.tolerance`` count (beta, on).
+        scale_to_zero: Workloads scaled to zero by the loop may come back (alpha, off).
+        pod_level_resources: Pod-level requests stand for the sum of the containers' (beta, on).
+    """
+
+    configurable_tolerance: bool = True
+    scale_to_zero: bool = False
+    pod_level_resources: bool = True
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Upstream's flags.
+
+    Attributes:
+        sync_period: Time between two ticks.
+        downscale_stabilization: Window of scale-downs where ``behavior.scaleDown`` has none.
+        tolerance: How far the ratio may be from 1 without a change.
+        cpu_initialization_period: For so long after its start a pod's CPU may be skipped.
+        initial_readiness_delay: Within it after the start, a change to not ready is the first state.
+        concurrent_syncs: Writes in flight at once.
+        gates: The feature gates.
+    """
+
+    sync_period: Duration = seconds(15)
+    downscale_stabilization: Duration = minutes(5)
+    tolerance: float = 0.1
+    cpu_initialization_period: Duration = minutes(5)
+    initial_readiness_delay: Duration = seconds(30)
+    concurrent_syncs: int = 5
+    gates: FeatureGates = FeatureGates()
+
+    def __post_init__(self) -> None:
+        if self.concurrent_syncs < 1:
+            raise ValueError(
+                f"concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {self.concurrent_syncs}"
+            )
+        if self.sync_period <= 0:
+            raise ValueError(f"horizontal-pod-autoscaler-sync-period must be greater than 0, but got {self.sync_period} ns")

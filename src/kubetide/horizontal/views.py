@@ -1,0 +1,200 @@
+"""What the loop reads of the objects: small views, made once an object changes.
+
+Views are what a record holds of the cluster, so they hold nothing that no rule reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubetide.objects.base import Quantities
+from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaSpec, HpaStatus
+from kubetide.objects.pod import Container, Pod, PodSpec, pod_condition
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.time import Instant, parse_rfc3339
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+# Go's zero time, year 1, does not fit int64 nanoseconds; every comparison of the rules comes out
+# the same with this one, and sums with periods cannot overflow.
+YEAR_ONE = -(1 << 62)
+
+
+class ContainerView(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A container or sidecar: its name and its requests in thousandths."""
+
+    name: str
+    requests: dict[str, int]
+
+
+class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A pod as the rules see it.
+
+    Attributes:
+        ready: Status of the Ready condition, empty when there is none.
+        ready_since: Its last transition, ns.
+        started: ``status.startTime``, ns; None when there is none.
+        containers: Containers and sidecars (init containers that restart always).
+        pod_level: Effective requests in thousandths if any pod-level request is set.
+    """
+
+    namespace: str
+    name: str
+    labels: dict[str, str] = {}
+    phase: str = ""
+    deleting: bool = False
+    ready: str = ""
+    ready_since: int = YEAR_ONE
+    started: int | None = None
+    containers: tuple[ContainerView, ...] = ()
+    pod_level: dict[str, int] | None = None
+
+
+class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A HorizontalPodAutoscaler without its status."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: HpaSpec
+
+
+class StatusView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The status of an HPA, where it is not the one that the loop has written last."""
+
+    namespace: str
+    name: str
+    status: HpaStatus
+
+
+class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The scale of an HPA's target, or why it cannot be read.
+
+    Attributes:
+        spec_replicas: What is asked for.
+        status_replicas: What is there.
+        selector: Text form, as the scale client gives it back (parsed and printed again).
+        resource_version: Of the scale that was read; the precondition of the write.
+        error: Why there is no scale, as events and conditions quote it; empty when there is one.
+        error_stage: Which step failed: ``version``, ``resource`` or ``query``.
+    """
+
+    namespace: str
+    name: str
+    spec_replicas: int = 0
+    status_replicas: int = 0
+    selector: str = ""
+    resource_version: str = ""
+    error: str = ""
+    error_stage: str = ""
+
+
+def instant_or_year_one(text: str | None) -> int:
+    """Reads a time of the API; absent is year 1, and so is whatever lies before int64 nanoseconds."""
+    return max(int(parse_rfc3339(text)), YEAR_ONE) if text else YEAR_ONE
+
+
+def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:
+    meta = hpa.metadata
+    return HpaView(namespace=meta.namespace, name=meta.name, uid=meta.uid, spec=hpa.spec)
+
+
+def view_of_pod(pod: Pod) -> PodView:
+    """Gives what the rules read of a pod.
+
+    A request that is no quantity counts as absent: the API server lets none in, and a loop must
+    not die of one bad object.
+    """
+    ready = pod_condition(pod, "Ready")
+    spec = pod.spec
+    restarting = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+    started = pod.status.start_time
+    return PodView(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        labels=pod.metadata.labels or {},
+        phase=pod.status.phase,
+        deleting=pod.metadata.deletion_timestamp is not None,
+        ready=ready.status if ready else "",
+        ready_since=instant_or_year_one(ready.last_transition_time if ready else None),
+        started=Instant(instant_or_year_one(started)) if started else None,
+        containers=tuple(
+            ContainerView(c.name, _milli(c.resources.requests)) for c in (*(spec.containers or ()), *restarting)
+        ),
+        pod_level=_pod_level(spec),
+    )
+
+
+def _quantities(requests: Quantities | None) -> dict[str, Quantity]:
+    found = {}
+    for resource, text in (requests or {}).items():
+        try:
+            found[resource] = Quantity.parse(text)
+        except QuantityError:
+            continue
+    return found
+
+
+def _milli(requests: Quantities | None) -> dict[str, int]:
+    return {resource: quantity.milli_value() for resource, quantity in _quantities(requests).items()}
+
+
+# ── Pod-level requests ──────────────────────────────────────────────────────────────────────────
+
+
+def _pod_level(spec: PodSpec) -> dict[str, int] | None:
+    """Gives the effective requests of a pod that sets any pod-level request; None for other pods.
+
+    What is missing at pod level is the larger of containers with sidecars and the peak of the init
+    containers. Source: k8s.io/component-helpers v0.36 resource.PodRequests.
+    """
+    stated = _quantities(spec.resources.requests if spec.resources else None)
+    stated = {resource: q for resource, q in stated.items() if _is_pod_level(resource)}
+    if not stated:
+        return None
+    effective = {**_container_requests(spec), **stated}
+    for resource, q in _quantities(spec.overhead).items():
+        effective[resource] = effective[resource] + q if resource in effective else q
+    return {resource: q.milli_value() for resource, q in effective.items()}
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in {"cpu", "memory"} or resource.startswith("hugepages-")
+
+
+def _container_requests(spec: PodSpec) -> dict[str, Quantity]:
+    running = _sum(c for c in spec.containers or ())
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.init_containers or ():
+        own = _quantities(container.resources.requests)
+        if container.restart_policy == "Always":
+            _add(running, own)
+            _add(sidecars, own)
+            _raise_to(peak, sidecars)
+        else:
+            _add(own, sidecars)
+            _raise_to(peak, own)
+    _raise_to(running, peak)
+    return running
+
+
+def _sum(containers: Iterable[Container]) -> dict[str, Quantity]:
+    total: dict[str, Quantity] = {}
+    for container in containers:
+        _add(total, _quantities(container.resources.requests))
+    return total
+
+
+def _add(total: dict[str, Quantity], more: dict[str, Quantity]) -> None:
+    for resource, q in more.items():
+        total[resource] = total[resource] + q if resource in total else q
+
+
+def _raise_to(total: dict[str, Quantity], other: dict[str, Quantity]) -> None:
+    for resource, q in other.items():
+        if resource not in total or total[resource] < q:
+            total[resource] = q
