@@ -48,6 +48,8 @@ class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     pods: tuple[Pod, ...] = ()
     from_node: str
     seen_at: Instant
+    live: bool = True
+    """Whether the node was there and well when last looked at."""
 
 
 class StatusTimes(msgspec.Struct, omit_defaults=True):
@@ -58,12 +60,23 @@ class StatusTimes(msgspec.Struct, omit_defaults=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An increase made for pods: used to see whether it helped them."""
+    """Nodes that were asked for on behalf of pods: used to see whether they helped them."""
 
     group: str
     nodes: int
     time: Instant
+    kind: str
+    """What the pods have in common: namespace and name of their controller, or of the pod."""
     pods: tuple[tuple[str, str], ...] = ()
+    joined: Instant | None = None
+    """When all the group's nodes had registered."""
+
+
+class Useless(msgspec.Struct, frozen=True):
+    """A group whose new nodes left pods of one kind pending: not offered to them before ``until``."""
+
+    times: int
+    until: Instant
 
 
 class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -86,16 +99,19 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     longest_join: dict[str, Duration] = {}
     """By group: the longest time from an increase to its last node's joining."""
     attempts: tuple[Attempt, ...] = ()
-    useless: dict[str, int] = {}
-    """``group/class`` -> increases in a row that joined and left the pods of this class pending."""
-    useless_until: dict[str, Instant] = {}
-    """``group/class`` -> until when the group is not offered for the class."""
+    useless: dict[str, Useless] = {}
+    """By ``<group> <kind of pods>``."""
+    wanted_since: dict[str, Instant] = {}
+    """By workload: since when replicas are wanted that do not exist."""
     increases: tuple[tuple[Instant, int], ...] = ()
     """Nodes asked for within the last hour."""
-    rotation: int = 0
+    rotation: int = 1
     """Where the next search for room starts; the scheduler's rotating index."""
     health_status: dict[str, StatusTimes] = {}
     scale_up_status: dict[str, StatusTimes] = {}
     scale_down_status: dict[str, StatusTimes] = {}
     """By group id, and "" for the whole cluster."""
+    status_text: str = ""
+    """The status document as last written, without the times of probing."""
+    status_written: Instant | None = None
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)

@@ -90,6 +90,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Kubetide's own
     demand_sources: tuple[str, ...] = ("pending",)
     """Which of ``demand.SOURCES`` are asked; ``intents`` needs a board."""
+    seed: int = 0
+    """For picks among equals; the wiring draws a fresh one, and records keep it."""
+    status_interval: Duration = minutes(1)
+    """The status ConfigMap is written at every change, and else once in this time."""
     max_node_increases_per_hour: int = 2000
     max_node_deletions_per_hour: int = 500
     max_evictions_per_hour: int = 5000
@@ -99,5 +103,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A relist that loses more than this share of the pods or nodes holds scale-down."""
     relist_hold: Duration = minutes(10)
     """How long such a relist holds scale-down."""
-    useless_scale_up_limit: int = 3
-    """After so many increases in a row that joined and left the pods pending, the class backs off from the group."""
+    intent_patience: Duration = minutes(10)
+    """Replicas that are wanted but do not come into being for so long buy no more nodes."""

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
@@ -31,6 +32,7 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Snapshot
 
 if TYPE_CHECKING:
+    from kubetide.nodes.cluster_state import ClusterView
     from kubetide.nodes.tick import Tick
 
 _T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, PodDisruptionBudget)
@@ -86,6 +88,7 @@ class State:
     Attributes:
         snapshot: Nodes and the pods that are on them (or nominated to them), without expendable pods.
         version: Counts the changes of anything but ``holds``, ``step`` and ``memory``.
+        view: What the update step of this tick saw of the groups; None before the first.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
     """
 
@@ -105,9 +108,9 @@ class State:
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
         self.version = 0
+        self.view: ClusterView | None = None
         self.tick: Tick | None = None
         self._pending: dict[Key, Pod] = {}
-        self._keys_on: dict[str, dict[Key, None]] = {}
         self._group_of_provider: dict[str, str] = {}
 
     # -- reading -----------------------------------------------------------------------------
@@ -146,7 +149,12 @@ class State:
 
     def apply(self, delta: Delta, *, full: bool = False) -> None:
         """Takes over what was gathered; ``full`` forgets all that was there before."""
-        self.end_tick_if_new(delta.step)
+        if delta.step in {"update", "actuate"}:
+            self.end_tick()
+        elif delta.nodes or delta.pods or delta.gone.nodes or delta.gone.pods:
+            raise ValueError(
+                f"step {delta.step} goes on with the tick's snapshot: nodes and pods come with the next tick"
+            )
         if full:
             self.__init__(delta.settings, delta.memory)  # type: ignore[misc]  # the one way to start anew
         self.step = delta.step
@@ -157,7 +165,6 @@ class State:
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
         for pod in sorted(delta.pods, key=_key):
-            self._drop_pod(_key(pod))
             self._put_pod(pod)
         changed = [
             _put_all(self.replica_sets, delta.replica_sets),
@@ -172,11 +179,6 @@ class State:
             self.version += 1
         if any(changed) and self.version == before:
             self.version += 1
-
-    def end_tick_if_new(self, step: Step) -> None:
-        """Takes back what the former tick put into the snapshot, when the step begins another."""
-        if self.tick is not None and step in {"update", "actuate"}:
-            self.end_tick()
 
     def end_tick(self) -> None:
         """Takes the simulated placements of this tick out of the snapshot."""
@@ -201,6 +203,20 @@ class State:
             if provider_id in known and provider_id not in self._group_of_provider
         }
         self.version += 1
+
+    def set_target(self, group_id: str, target: int) -> None:
+        """Notes a group's new target after a call to the cloud, ahead of the next refresh."""
+        self.groups[group_id] = replace(self.groups[group_id], target_size=target)
+        self.version += 1
+
+    def drop_instances(self, group_id: str, provider_ids: Iterable[str]) -> None:
+        """Notes that the cloud took away machines, and lowered the target by their number."""
+        group = self.groups[group_id]
+        gone = dict.fromkeys(provider_ids)
+        left = tuple(one for one in group.instances or () if one.provider_id not in gone)
+        lost = len(group.instances or ()) - len(left)
+        changed = replace(group, instances=left, target_size=group.target_size - lost)
+        self.set_groups({**self.groups, group_id: changed}.values())
 
     def export(self) -> Delta:
         """Gives the full form: a state made from it decides as this one does."""
@@ -238,46 +254,29 @@ class State:
                 self.version += 1
 
     def _put_node(self, node: Node) -> None:
-        name = node.metadata.name
-        joined = name not in self.nodes
-        self.nodes[name] = node
+        self.nodes[node.metadata.name] = node
         self.snapshot.set_node(node)
-        if joined:
-            for key in self._keys_on.get(name, ()):
-                self._place(self.pods[key], name)
         self.version += 1
 
     def _put_pod(self, pod: Pod) -> None:
-        if is_finished(pod):
-            return
         key = _key(pod)
+        if is_finished(pod):
+            self._drop_pod(key)
+            return
+        self._pending.pop(key, None)
         self.pods[key] = pod
         self.version += 1
         node_name = pod.spec.node_name or pod.status.nominated_node_name
         if not node_name:
             self._pending[key] = pod
-            return
-        self._keys_on.setdefault(node_name, {})[key] = None
-        if node_name in self.nodes:
-            self._place(pod, node_name)
-
-    def _place(self, pod: Pod, node_name: str) -> None:
-        if not is_expendable(pod, self.settings.expendable_pods_priority_cutoff):
+        elif not is_expendable(pod, self.settings.expendable_pods_priority_cutoff):
             self.snapshot.add_pod(pod, node_name)
 
     def _drop_pod(self, key: Key) -> None:
-        pod = self.pods.pop(key, None)
-        if pod is None:
+        if self.pods.pop(key, None) is None:
             return
         self.version += 1
-        if self._pending.pop(key, None) is not None:
-            return
-        node_name = pod.spec.node_name or pod.status.nominated_node_name
-        keys = self._keys_on[node_name]
-        del keys[key]
-        if not keys:
-            del self._keys_on[node_name]
-        if self.snapshot.node_of(key) is not None:
+        if self._pending.pop(key, None) is None:
             self.snapshot.remove_pod(key)
 
 

@@ -1,0 +1,81 @@
+"""The node loop's table of contents: what is decided, in which order.
+
+One tick::
+
+    update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
+    scale_up    nodes on their way -> what already fits -> options of each group -> expander
+                -> limits, balance -> increases
+    scale_down  unneeded nodes -> soft taints -> which to delete -> taints
+
+and between ticks, while deletions are in flight, ``actuate``: wait, look again, evict, delete.
+
+``decide`` and ``absorb`` advance ``state.memory``; else they depend on nothing but the state and the
+time: from the same record they give the same bytes.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubetide.nodes import scale_down
+from kubetide.nodes.answers import board_answers
+from kubetide.nodes.cluster_state import ClusterView, observe
+from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.scale_up import absorb_scale_up, open_tick, plan_scale_up
+from kubetide.nodes.state import State
+from kubetide.nodes.status_map import update_status
+from kubetide.nodes.templates import learn_templates
+from kubetide.nodes.update import absorb_update, plan_update
+from kubetide.units.time import Instant
+
+
+def decide(state: State, now: Instant) -> Commands:
+    """Gives the commands of the state's step."""
+    match state.step:
+        case "update":
+            return _begin(state, now)
+        case "scale_up":
+            assert state.view is not None, "the update step comes first"
+            return _scale_up(state, state.view, now)
+        case "scale_down":
+            return scale_down.decide(state, now)
+        case "actuate":
+            return scale_down.actuate(state, now)
+
+
+def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
+    """Takes in what came of the commands; at the end of a tick gives the status document."""
+    match state.step:
+        case "update" if state.tick is None:
+            result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
+        case "update" | "scale_up":
+            assert state.tick is not None, "scale-up opens the tick"
+            increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
+            events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
+            result = Result(events=tuple(events), reasons=tuple(reasons))
+        case "scale_down":
+            result = scale_down.absorb(state, commands, outcomes, now)
+        case "actuate":
+            return scale_down.absorb_actuation(state, commands, outcomes, now)
+    if not commands.next_step and state.settings.write_status_configmap:
+        assert state.view is not None, "every tick begins with a view"
+        return replace(result, status=update_status(state, state.view, now))
+    return result
+
+
+def _begin(state: State, now: Instant) -> Commands:
+    view = state.view = observe(state, now)
+    learned = learn_templates(state, now)
+    commands = plan_update(state, view, now)
+    if commands is None:
+        commands = _scale_up(state, view, now)
+    return replace(commands, reasons=(*learned, *commands.reasons))
+
+
+def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:
+    for group_id, group in state.groups.items():
+        # Counts stay those of the tick's beginning; sizes are as the update step left them.
+        view.groups[group_id].group = group
+    tick = open_tick(state, view, now)
+    commands = plan_scale_up(state, tick, now)
+    return replace(commands, answers=board_answers(state, tick))

@@ -1,0 +1,208 @@
+"""Where demand comes from: one function a source, all asked in the order of ``SOURCES``.
+
+A source gives pods that want a place. Pods that do not exist yet are made from their workload's pod
+template; they are counted like pods, but get no events. A new source is one function and one line in
+``SOURCES``; ``settings.demand_sources`` says which are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kubetide.nodes.pod_facts import consumes_request, is_daemon_set_pod, is_mirror_pod, is_unschedulable
+from kubetide.nodes.state import State, is_expendable
+from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
+from kubetide.objects.pod import Pod, PodSpec, PodStatus
+from kubetide.objects.workload import ReplicaSet
+from kubetide.plan.board import Intent, Workload, missing_replicas
+from kubetide.units.time import Duration, Instant, after
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A pod that wants a place; ``source`` names who asks, ``virtual`` that it does not exist yet."""
+
+    pod: Pod
+    source: str
+    virtual: bool = False
+
+
+def pending_pods(state: State, now: Instant) -> list[Asked]:
+    """Gives the pods that the scheduler found no node for, in name order."""
+    del now
+    settings = state.settings
+    return [
+        Asked(pod, "pending")
+        for key, pod in sorted(state.pending.items())
+        if is_unschedulable(pod, settings)
+        and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
+        and not consumes_request(pod)
+    ]
+
+
+def drained_pods(state: State, now: Instant) -> list[Asked]:
+    """Gives the pods of nodes that are being drained: their controllers will make them anew.
+
+    Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again.
+    """
+    del now
+    found = []
+    for name, deletion in sorted(state.memory.scale_down.deletions.items()):
+        if not deletion.drain or name not in state.nodes:
+            continue
+        for pod in state.snapshot.pods_on(name):
+            movable = not is_daemon_set_pod(pod) and not is_mirror_pod(pod)
+            if movable and controller_of(pod.metadata) is not None:
+                found.append(Asked(without_node(pod), "drain", virtual=True))
+    return sorted(found, key=lambda asked: (asked.pod.metadata.namespace, asked.pod.metadata.name))
+
+
+def intended_pods(state: State, now: Instant) -> list[Asked]:
+    """Gives the replicas that the board says are wanted and that do not exist yet.
+
+    Of several intents for a workload the largest that is due holds; one counts as due as early as its
+    nodes must be asked for, by the longest joining that was seen. Replicas that are wanted for long
+    and do not come into being are given up (``intent_patience``).
+    """
+    lead = max(state.memory.longest_join.values(), default=0)
+    wanted: dict[Workload, Intent] = {}
+    for intent in state.intents:
+        if intent.due > after(now, Duration(lead)):
+            continue
+        best = wanted.get(intent.workload)
+        if best is None or intent.replicas > best.replicas:
+            wanted[intent.workload] = intent
+    if not wanted:
+        return []
+    pods_of = pods_by_workload(state)
+    found = []
+    since = state.memory.wanted_since
+    missing_now: dict[str, Instant] = {}
+    for workload in sorted(wanted):
+        existing = pods_of.get(workload, ())
+        missing = missing_replicas(wanted[workload].replicas, len(existing))
+        if not missing:
+            continue
+        name = f"{workload.kind}/{workload.namespace}/{workload.name}"
+        first = missing_now[name] = since.get(name, now)
+        if after(first, state.settings.intent_patience) < now:
+            continue
+        prototype = _prototype(state, workload, existing)
+        if prototype is not None:
+            found += [
+                Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)
+                for at in range(missing)
+            ]
+    state.memory.wanted_since = missing_now
+    return found
+
+
+Source = Callable[[State, Instant], list[Asked]]
+
+SOURCES: dict[str, Source] = {"pending": pending_pods, "drain": drained_pods, "intents": intended_pods}
+"""By name; ``pending`` and ``drain`` are always asked."""
+
+_ALWAYS = ("pending", "drain")
+
+
+def demand(state: State, now: Instant) -> list[Asked]:
+    """Gives all that is asked for by the sources that are on. Raises KeyError for an unknown source in the settings."""
+    names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
+    return [asked for name in names for asked in SOURCES[name](state, now)]
+
+
+def workload_of(state: State, pod: Pod) -> Workload | None:
+    """Gives the scalable object that a pod belongs to: its Deployment, or else its controller."""
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind == "DaemonSet":
+        return None
+    namespace = pod.metadata.namespace
+    if owner.kind == "ReplicaSet":
+        replica_set = state.replica_sets.get((namespace, owner.name))
+        above = controller_of(replica_set.metadata) if replica_set else None
+        if above is not None:
+            return Workload(namespace, above.kind, above.name)
+    return Workload(namespace, owner.kind, owner.name)
+
+
+def pods_by_workload(state: State) -> Mapping[Workload, list[Pod]]:
+    """Gives the pods of each workload that are not being deleted, in name order."""
+    found: dict[Workload, list[Pod]] = {}
+    known: dict[tuple[str, str], Workload | None] = {}
+    for _, pod in sorted(state.pods.items()):
+        if pod.metadata.deletion_timestamp:
+            continue
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            continue
+        key = (pod.metadata.namespace, owner.uid)
+        if key not in known:
+            known[key] = workload_of(state, pod)
+        workload = known[key]
+        if workload is not None:
+            found.setdefault(workload, []).append(pod)
+    return found
+
+
+def without_node(pod: Pod) -> Pod:
+    """Gives the pod as it was before it had a node."""
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
+
+
+def _prototype(state: State, workload: Workload, existing: list[Pod] | tuple[Pod, ...]) -> Pod | None:
+    """Gives what a new replica will look like: like the newest there are, else as the template says."""
+    newest = _newest_replica_set(state, workload)
+    for pod in existing:
+        owner = controller_of(pod.metadata)
+        if newest is None or (owner is not None and owner.uid == newest.metadata.uid):
+            # A live pod shows what admission adds to the template: priority, tolerations.
+            return without_node(pod)
+    if newest is not None:
+        template = newest.spec.template
+        return _made(newest.metadata, "ReplicaSet", template.metadata, template.spec)
+    deployment = state.deployments.get((workload.namespace, workload.name))
+    if workload.kind == "Deployment" and deployment is not None:
+        template = deployment.spec.template
+        return _made(deployment.metadata, "Deployment", template.metadata, template.spec)
+    return None
+
+
+def _newest_replica_set(state: State, workload: Workload) -> ReplicaSet | None:
+    if workload.kind == "ReplicaSet":
+        return state.replica_sets.get((workload.namespace, workload.name))
+    found = []
+    for key, replica_set in sorted(state.replica_sets.items()):
+        owner = controller_of(replica_set.metadata)
+        if (
+            key[0] == workload.namespace
+            and owner is not None
+            and (owner.kind, owner.name) == (workload.kind, workload.name)
+        ):
+            found.append(replica_set)
+    return max(found, key=lambda item: item.metadata.creation_timestamp or "", default=None)
+
+
+def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> Pod:
+    reference = OwnerReference(
+        api_version="apps/v1", kind=kind, name=owner.name, uid=owner.uid, controller=True
+    )
+    return Pod(
+        metadata=ObjectMeta(
+            name=owner.name,
+            namespace=owner.namespace,
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            owner_references=(reference,),
+        ),
+        spec=spec,
+    )
+
+
+def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
+    name = f"{workload.name}-wanted-{number:05d}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid="", creation_timestamp=None))

@@ -1,0 +1,130 @@
+"""The events of the node loop: upstream's reasons and messages, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.state import State
+from kubetide.nodes.tick import Tick, Verdict
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Duration, format_duration
+
+MAX_TOTAL_NODES = "max total nodes in cluster reached"
+
+
+def on_status(state: State, kind: str, reason: str, message: str) -> list[EventRecord]:
+    """Gives an event on the status ConfigMap; none when that is switched off."""
+    settings = state.settings
+    if not settings.write_status_configmap:
+        return []
+    return [
+        EventRecord(
+            kind="ConfigMap",
+            namespace=settings.namespace,
+            name=settings.status_config_map_name,
+            type="Warning" if kind == "Warning" else "Normal",
+            reason=reason,
+            message=message,
+        )
+    ]
+
+
+def scaling_up(state: State, action: IncreaseSize) -> list[EventRecord]:
+    """Before an increase."""
+    message = f"Scale-up: setting group {action.group} size to {action.size + action.delta} instead of {action.size} (max: {action.max_size})"
+    return on_status(state, "Normal", "ScaledUpGroup", message)
+
+
+def scaled_up(state: State, action: IncreaseSize) -> list[EventRecord]:
+    """After an increase."""
+    message = f"Scale-up: group {action.group} size set to {action.size + action.delta} instead of {action.size} (max: {action.max_size})"
+    return on_status(state, "Normal", "ScaledUpGroup", message)
+
+
+def failed_to_scale_up(state: State, action: IncreaseSize, outcome: Outcome) -> list[EventRecord]:
+    """After an increase that the cloud refused."""
+    message = f"Scale-up failed for group {action.group}: {outcome.error}"
+    return on_status(state, "Warning", "FailedToScaleUpGroup", message)
+
+
+def max_nodes_total(state: State) -> list[EventRecord]:
+    message = f"Max total nodes in cluster reached: {state.settings.max_nodes_total}"
+    return on_status(state, "Warning", "MaxNodesTotalReached", message)
+
+
+def cluster_unhealthy(state: State) -> list[EventRecord]:
+    return on_status(state, "Warning", "ClusterUnhealthy", "Cluster is unhealthy")
+
+
+def scale_up_timed_out(state: State, group: str, waited: Duration) -> list[EventRecord]:
+    message = f"Nodes added to group {group} failed to register within {format_duration(waited)}"
+    return on_status(state, "Warning", "ScaleUpTimedOut", message)
+
+
+def failed_to_revert(state: State, action: DecreaseTarget, error: str) -> list[EventRecord]:
+    message = f"Failed to decrease target size for group {action.group} after scale-up timeout: {error}"
+    return on_status(state, "Warning", "FailedToRevertScaleUp", message)
+
+
+def instances_failed(
+    state: State, group: str, count: int, error: str, messages: Sequence[str]
+) -> list[EventRecord]:
+    message = (
+        f"Failed adding {count} nodes to group {group} due to {error}; source errors: {', '.join(messages)}"
+    )
+    return on_status(state, "Warning", "ScaleUpFailed", message)
+
+
+def unregistered_deleted(state: State, action: DeleteInstances, outcome: Outcome) -> list[EventRecord]:
+    """One for each machine that never became a node."""
+    found = []
+    for provider_id in action.provider_ids:
+        if outcome.status == "ok":
+            found += on_status(
+                state, "Normal", "DeleteUnregistered", f"Removed unregistered node {provider_id}"
+            )
+        elif outcome.status == "failed":
+            message = f"Failed to remove node {provider_id}: {outcome.error}"
+            found += on_status(state, "Warning", "DeleteUnregisteredFailed", message)
+    return found
+
+
+def on_pod(pod: Pod, reason: str, message: str) -> EventRecord:
+    meta = pod.metadata
+    return EventRecord("Pod", meta.name, "Normal", reason, message, meta.namespace, meta.uid)
+
+
+def triggered(tick: Tick) -> list[EventRecord]:
+    """One for each pod that the new nodes are for."""
+    parts = [
+        f"{{{increase.group.id} {increase.group.target_size}->{increase.size} (max: {increase.group.max_size})}}"
+        for increase in tick.increases
+    ]
+    assert tick.chosen is not None, "only a chosen option triggers"
+    message = f"pod triggered scale-up: [{' '.join(parts)}]"
+    return [on_pod(pod, "TriggeredScaleUp", message) for pod in _real(tick, tick.chosen.pods)]
+
+
+def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
+    """One for each pod that no group helps, with the counts of the reasons."""
+    if tick.result == "ScaleUpLimitedByMaxNodesTotal":
+        message = f"pod didn't trigger scale-up: {MAX_TOTAL_NODES}"
+        return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.wanted.pods)]
+    found = []
+    for verdict in left:
+        counts: dict[str, int] = {}
+        for reasons in tick.skipped.values():
+            for text in reasons:
+                counts[text] = counts.get(text, 0) + 1
+        for rejection in verdict.rejected.values():
+            for text in rejection.reasons:
+                counts[text] = counts.get(text, 0) + 1
+        parts = sorted(f"{count} {text}" for text, count in counts.items())
+        message = f"pod didn't trigger scale-up: {', '.join(parts)}"
+        found += [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, verdict.pods.pods)]
+    return found
+
+
+def _real(tick: Tick, pods: Sequence[Pod]) -> list[Pod]:
+    return [pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.wanted.virtual]

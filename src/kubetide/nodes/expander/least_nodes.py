@@ -1,0 +1,13 @@
+"""``least-nodes``: the group that needs fewest new nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.nodes.expander.base import Option
+
+
+def least_nodes(options: Sequence[Option]) -> list[Option]:
+    """Keeps the options with the fewest nodes. Source: Cluster Autoscaler."""
+    fewest = min(option.nodes for option in options)
+    return [option for option in options if option.nodes == fewest]

@@ -1,0 +1,36 @@
+"""``least-waste``: the group whose new nodes would leave the smallest share of cpu and memory idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.nodes.expander.base import Option
+from kubetide.scheduling import classify
+from kubetide.units.quantity import milli, whole
+
+
+def least_waste(options: Sequence[Option]) -> list[Option]:
+    """Keeps the options with the least waste.
+
+    Source: Cluster Autoscaler's waste expander: the sum of the idle shares of cpu and memory, out of
+    capacity (not allocatable), ties by exact equality of floats.
+    """
+    scored = [(_waste(option), option) for option in options]
+    least = min(waste for waste, _ in scored)
+    return [option for waste, option in scored if waste == least]
+
+
+def _waste(option: Option) -> float:
+    cpu = memory = 0
+    for pod in option.pods:
+        requests = classify(pod).requests
+        cpu += requests.get("cpu", 0)
+        memory += requests.get("memory", 0)
+    capacity = option.template.node.status.capacity or {}
+    available_cpu = milli(capacity.get("cpu", 0)) * option.nodes
+    available_memory = whole(capacity.get("memory", 0)) * option.nodes
+    if not available_cpu or not available_memory:
+        return float("inf")
+    wasted_cpu = float(available_cpu - cpu) / float(available_cpu)
+    wasted_memory = float(available_memory - memory) / float(available_memory)
+    return wasted_cpu + wasted_memory

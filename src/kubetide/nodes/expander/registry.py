@@ -1,0 +1,61 @@
+"""The expanders by the names of ``--expander``, and chains of them.
+
+A new expander is one file here and one line in ``EXPANDERS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.nodes.expander.base import Expander, Option
+from kubetide.nodes.expander.least_nodes import least_nodes
+from kubetide.nodes.expander.least_waste import least_waste
+from kubetide.nodes.expander.most_pods import most_pods
+from kubetide.units.seeds import unit_interval
+from kubetide.units.time import Instant
+
+RANDOM = "random"
+
+EXPANDERS: dict[str, Expander] = {
+    "least-waste": least_waste,
+    "most-pods": most_pods,
+    "least-nodes": least_nodes,
+}
+
+
+class ExpanderError(ValueError):
+    """The list given with ``--expander`` makes no sense."""
+
+
+def parse_expanders(text: str) -> tuple[str, ...]:
+    """Reads ``a,b,c``. Raises ExpanderError for an unknown name, a name twice, or anything after ``random``."""
+    names = tuple(text.split(","))
+    for at, name in enumerate(names):
+        if name != RANDOM and name not in EXPANDERS:
+            known = ", ".join((*EXPANDERS, RANDOM))
+            raise ExpanderError(f"--expander={text}: there is no expander {name!r}; there are {known}")
+        if name in names[:at]:
+            raise ExpanderError(f"--expander={text}: {name} stands twice; name each expander once")
+        if RANDOM in names[:at]:
+            raise ExpanderError(
+                f"--expander={text}: {name} comes after random, which leaves nothing to choose"
+            )
+    return names
+
+
+def choose(options: Sequence[Option], expander: str, *, seed: int, now: Instant) -> tuple[Option, str]:
+    """Gives the best option and the name of the expander that settled it.
+
+    Each expander of the chain keeps its best; of several that are left at the end one is drawn, by
+    seed and time. Options must be in order of group id, at least one.
+    """
+    left = list(options)
+    for name in parse_expanders(expander):
+        if name == RANDOM:
+            break
+        left = EXPANDERS[name](left)
+        if len(left) == 1:
+            return left[0], name
+    if len(left) == 1:
+        return left[0], "being the only one"
+    return left[int(unit_interval(seed, "expander", now) * len(left))], RANDOM

@@ -1,0 +1,76 @@
+"""Limits over the whole cluster: cores, memory, nodes.
+
+Source: ``--cores-total``, ``--memory-total`` (GiB), ``--max-nodes-total``. Used is the capacity of
+all nodes, those on their way included, without virtual kubelets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubetide.nodes.node_facts import is_virtual_kubelet
+from kubetide.nodes.settings import Settings
+from kubetide.objects.node import Node
+from kubetide.units.quantity import whole
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A ``<min>:<max>`` flag."""
+
+    minimum: int
+    maximum: int
+
+
+def parse_range(text: str, flag: str) -> Range:
+    """Reads ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
+    low, colon, high = text.partition(":")
+    if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
+        raise ValueError(f"--{flag}={text}: give <min>:<max> with 0 <= min <= max, such as 0:320")
+    return Range(int(low), int(high))
+
+
+def limits_of(settings: Settings) -> dict[str, Range]:
+    """Gives the limits by resource: cpu in cores, memory in bytes."""
+    memory = parse_range(settings.memory_total, "memory-total")
+    return {
+        "cpu": parse_range(settings.cores_total, "cores-total"),
+        "memory": Range(memory.minimum * _GIB, memory.maximum * _GIB),
+    }
+
+
+def capacity_of(node: Node) -> dict[str, int]:
+    """Gives what a node counts for: whole cores and bytes of its capacity; nothing for a virtual kubelet."""
+    if is_virtual_kubelet(node):
+        return {"cpu": 0, "memory": 0}
+    capacity = node.status.capacity or {}
+    return {name: whole(capacity[name]) if name in capacity else 0 for name in ("cpu", "memory")}
+
+
+class Headroom:
+    """What may still be added before a limit is passed."""
+
+    def __init__(self, settings: Settings, nodes: Iterable[Node]) -> None:
+        self.used = {"cpu": 0, "memory": 0}
+        for node in nodes:
+            for name, amount in capacity_of(node).items():
+                self.used[name] += amount
+        self.left = {name: limit.maximum - self.used[name] for name, limit in limits_of(settings).items()}
+
+    def exceeded_by(self, node: Node, count: int = 1) -> tuple[str, ...]:
+        """Gives the resources of which ``count`` such nodes would take too much, in name order."""
+        need = capacity_of(node)
+        return tuple(
+            name for name in sorted(self.left) if need[name] and need[name] * count > self.left[name]
+        )
+
+    def cap(self, node: Node, count: int) -> int:
+        """Gives how many of ``count`` such nodes are within the limits; 0 or more."""
+        need = capacity_of(node)
+        for name in sorted(self.left):
+            if need[name]:
+                count = min(count, self.left[name] // need[name])
+        return max(count, 0)

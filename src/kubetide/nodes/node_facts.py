@@ -1,0 +1,122 @@
+"""What a node is to the autoscaler: ready or not, tainted for deletion, fit to be copied.
+
+Names of taints, annotations and labels are upstream's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from kubetide.nodes.settings import Settings
+from kubetide.objects.node import Node, Taint, node_condition
+from kubetide.units.quantity import whole
+from kubetide.units.time import Instant, after, parse_rfc3339, seconds
+
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
+TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
+UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
+DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
+
+_STARTUP_PREFIXES: Final = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)
+_STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
+_CONDITION_TAINTS: Final = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/pid-pressure",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "cloud.google.com/impending-node-termination",
+        "NodeWithImpairedVolumes",
+    }
+)
+_UNREADY_TAINTS: Final = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+    }
+)
+
+Readiness = Literal["", "Unready", "ResourceUnready"]
+
+
+def readiness(node: Node, settings: Settings) -> Readiness:
+    """Why the node is not ready; empty when it is.
+
+    Source: Cluster Autoscaler, node readiness: conditions, three taints, startup taints, and a GPU
+    label without an allocatable GPU.
+    """
+    for condition in node.status.conditions or ():
+        if condition.type == "Ready" and condition.status in {"False", "Unknown"}:
+            return "Unready"
+        if condition.type in {"DiskPressure", "NetworkUnavailable"} and condition.status == "True":
+            return "Unready"
+    for taint in node.spec.taints or ():
+        if taint.key in _UNREADY_TAINTS or is_startup_taint(taint.key, settings):
+            return "Unready"
+    labels = node.metadata.labels or {}
+    if settings.gpu_label and settings.gpu_label in labels and allocatable_gpus(node) == 0:
+        return "ResourceUnready"
+    return ""
+
+
+def allocatable_gpus(node: Node) -> int:
+    """Gives how many GPUs the node offers now."""
+    allocatable = node.status.allocatable or {}
+    return sum(whole(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
+
+
+def is_startup_taint(key: str, settings: Settings) -> bool:
+    """Whether a node counts as unready while it has this taint."""
+    return key in settings.startup_taint or key.startswith(
+        (*_STARTUP_PREFIXES, *settings.startup_taint_prefix)
+    )
+
+
+def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple[Taint, ...]:
+    """Gives the taints that a new node of the same kind will keep: those of moods and of deletion are left out."""
+    return tuple(
+        taint
+        for taint in taints or ()
+        if taint.key not in _CONDITION_TAINTS
+        and taint.key not in {TO_BE_DELETED, DELETION_CANDIDATE}
+        and taint.key not in settings.status_taint
+        and not taint.key.startswith(_STATUS_PREFIX)
+        and not is_startup_taint(taint.key, settings)
+    )
+
+
+def has_taint(node: Node, key: str) -> bool:
+    """Whether the node has a taint with this key."""
+    return any(taint.key == key for taint in node.spec.taints or ())
+
+
+def is_good_template(node: Node, settings: Settings, now: Instant) -> bool:
+    """Whether new nodes of the group can be expected to look like this one.
+
+    Source: Cluster Autoscaler: ready for at least a minute, schedulable, not being deleted.
+    """
+    if readiness(node, settings) or node.spec.unschedulable or has_taint(node, TO_BE_DELETED):
+        return False
+    ready = node_condition(node, "Ready")
+    since = ready.last_transition_time if ready else None
+    # One minute to the instant counts as stable only once it has passed.
+    return since is None or after(parse_rfc3339(since), seconds(60)) < now
+
+
+def is_virtual_kubelet(node: Node) -> bool:
+    """Whether the node stands for something that is no machine; such nodes do not count for limits."""
+    return (node.metadata.labels or {}).get("type") == "virtual-kubelet"

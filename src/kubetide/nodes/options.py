@@ -1,0 +1,164 @@
+"""Expansion options: what each group could do for the pods, or why it is left out.
+
+Source: Cluster Autoscaler's scale-up orchestrator: valid groups, schedulable pod groups, binpacking.
+"""
+
+from __future__ import annotations
+
+from kubetide.nodes.backoff import is_backed_off
+from kubetide.nodes.balancing import are_similar
+from kubetide.nodes.cluster_state import GroupView
+from kubetide.nodes.expander import Option
+from kubetide.nodes.failures import is_zero_or_max
+from kubetide.nodes.limits import Headroom
+from kubetide.nodes.pods import kind_of
+from kubetide.nodes.reasons import (
+    ATOMIC_OVER_MAX_TOTAL,
+    BACKED_OFF,
+    MAX_SIZE_REACHED,
+    NO_TEMPLATE,
+    NOT_READY,
+    USELESS,
+    quota_exceeded,
+)
+from kubetide.nodes.state import State
+from kubetide.nodes.templates import Template
+from kubetide.nodes.tick import Rejection, Tick, Verdict
+from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling.grouping import equivalence_groups
+from kubetide.scheduling.packing import Limits, cluster_threshold, estimate, similar_groups_threshold
+from kubetide.units.time import Instant
+
+CLUSTER_WIDE = "cluster-wide"
+
+
+def skip_reasons(
+    view: GroupView,
+    template: Template | None,
+    headroom: Headroom,
+    *,
+    backed_off: bool,
+    nodes: int,
+    max_nodes_total: int,
+) -> tuple[str, ...]:
+    """Gives upstream's words for why the group is not offered at all; none when it is.
+
+    Args:
+        view: The group.
+        template: What its nodes look like.
+        headroom: The cluster-wide limits.
+        backed_off: Whether the group has failed lately.
+        nodes: Nodes in the cluster, those on their way included.
+        max_nodes_total: The flag, 0 for no limit.
+    """
+    group = view.group
+    if not view.healthy:
+        return (NOT_READY,)
+    if backed_off:
+        return (BACKED_OFF,)
+    if group.target_size >= group.max_size:
+        return (MAX_SIZE_REACHED,)
+    atomic = is_zero_or_max(group)
+    count = group.max_size - group.target_size if atomic else 1
+    if atomic and max_nodes_total and nodes + count > max_nodes_total:
+        return (ATOMIC_OVER_MAX_TOTAL,)
+    if template is None:
+        return (NO_TEMPLATE,)
+    exceeded = headroom.exceeded_by(template.node, count)
+    return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
+
+
+def find_options(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
+    """Fills in the tick: the groups that are skipped, each group's verdict on the pods, and the options.
+
+    The pods and the snapshot are those of the tick; the snapshot is left as found.
+    """
+    settings = state.settings
+    nodes = len(state.snapshot)
+    tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
+    for group_id, view in tick.view.groups.items():
+        skipped = skip_reasons(
+            view,
+            tick.templates[group_id],
+            headroom,
+            backed_off=is_backed_off(state.memory.backoff.get(group_id), now),
+            nodes=nodes,
+            max_nodes_total=settings.max_nodes_total,
+        )
+        if skipped:
+            tick.skipped[group_id] = skipped
+            continue
+        _judge(state, tick, group_id, now)
+    for group_id, view in tick.view.groups.items():
+        if group_id not in tick.skipped:
+            option = _option(state, tick, view.group, nodes)
+            if option is not None:
+                tick.options.append(option)
+
+
+def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:
+    """Gives the groups that may share an increase of this one, in order of id.
+
+    A similar group is offered itself and takes every kind of pods that this one takes.
+    """
+    template = tick.templates[group.id]
+    if not state.settings.balance_similar_node_groups or is_zero_or_max(group) or template is None:
+        return ()
+    found = []
+    for other_id in tick.view.groups:
+        other = tick.templates[other_id]
+        if other_id == group.id or other is None or other_id in tick.skipped:
+            continue
+        takes_all = all(
+            other_id in verdict.accepted for verdict in tick.verdicts if group.id in verdict.accepted
+        )
+        if takes_all and are_similar(template, other, state.settings):
+            found.append(other_id)
+    return tuple(found)
+
+
+def _judge(state: State, tick: Tick, group_id: str, now: Instant) -> None:
+    template = tick.templates[group_id]
+    assert template is not None, "a group without template is skipped"
+    for verdict in tick.verdicts:
+        useless = state.memory.useless.get(f"{group_id} {kind_of(verdict.pods.pods[0])}")
+        if useless is not None and useless.until > now:
+            verdict.rejected[group_id] = Rejection((USELESS,))
+            continue
+        refusal = template.fresh.first_refusal(verdict.pods.pod_class, template.node.metadata.name)
+        if refusal is None:
+            verdict.accepted.append(group_id)
+        else:
+            verdict.rejected[group_id] = Rejection(refusal.reasons, refusal)
+
+
+def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | None:
+    template = tick.templates[group.id]
+    takes = [verdict.pods for verdict in tick.verdicts if group.id in verdict.accepted]
+    if template is None or not takes:
+        return None
+    similar = similar_groups(state, tick, group)
+    settings = state.settings
+    sizes = [(state.groups[one].max_size, state.groups[one].target_size) for one in (group.id, *similar)]
+    limits = Limits(
+        (
+            settings.max_nodes_per_scaleup,
+            similar_groups_threshold(sizes),
+            cluster_threshold(settings.max_nodes_total, nodes),
+        )
+    )
+    packed = estimate(
+        state.snapshot, template.node, template.pods, takes, limits, start=state.memory.rotation
+    )
+    state.memory.rotation = packed.start
+    pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
+    if not packed.nodes or not pods:
+        return None
+    count = group.max_size - group.target_size if is_zero_or_max(group) else packed.nodes
+    return Option(group, template, count, pods, similar)
+
+
+def pods_left(verdicts: list[Verdict]) -> list[Verdict]:
+    """Gives the verdicts on pods that no group would take."""
+    return [verdict for verdict in verdicts if not verdict.accepted]

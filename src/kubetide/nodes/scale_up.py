@@ -1,0 +1,262 @@
+"""Scale-up: from demand to increases.
+
+``plan_scale_up`` opens the tick: it forks the snapshot, puts the upcoming nodes and what fits into
+it, and chooses what to buy. ``absorb_scale_up`` takes in what came of the increases.
+
+Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orchestrator.
+"""
+
+from __future__ import annotations
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.backoff import is_backed_off, start_backoff
+from kubetide.nodes.balancing import balance
+from kubetide.nodes.cluster_state import ClusterView, GroupView, upcoming_nodes
+from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.events import (
+    failed_to_scale_up,
+    max_nodes_total,
+    not_triggered,
+    scaled_up,
+    scaling_up,
+    triggered,
+)
+from kubetide.nodes.expander import choose
+from kubetide.nodes.failures import is_zero_or_max, note_request
+from kubetide.nodes.limits import Headroom
+from kubetide.nodes.memory import Attempt
+from kubetide.nodes.options import find_options, pods_left
+from kubetide.nodes.pods import all_are_new, kind_of, wanted_pods
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.state import State
+from kubetide.nodes.templates import template_of
+from kubetide.nodes.tick import Increase, Tick
+from kubetide.units.time import Instant, before, hours
+
+MAX_TOTAL_REACHED = "max node total count already reached"
+
+
+def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
+    """Forks the snapshot and puts into it what is certain to come: nodes on their way, pods that fit."""
+    tick = Tick(view)
+    state.snapshot.fork()
+    state.tick = tick
+    names = state.nodes_by_group()
+    for group_id, group in state.groups.items():
+        tick.templates[group_id] = template_of(state, group, names[group_id])
+    for group_view in view.groups.values():
+        _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
+    tick.wanted = wanted_pods(state, now)
+    return tick
+
+
+def plan_scale_up(state: State, tick: Tick, now: Instant) -> Commands:
+    """Gives the increases that the demand calls for, if any, and says why."""
+    wanted, settings = tick.wanted, state.settings
+    reasons: list[Reason] = [
+        reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
+    ]
+    events: list[EventRecord] = []
+    if wanted.placed:
+        reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
+    if wanted.too_new:
+        reasons.append(reason("PodsTooNew", pods=len(wanted.too_new)))
+    if not wanted.pods:
+        tick.result = "ScaleUpNotNeeded"
+        reasons.append(reason("NoDemand"))
+    elif settings.max_nodes_total and tick.view.total.ready >= settings.max_nodes_total:
+        tick.result = "ScaleUpLimitedByMaxNodesTotal"
+        events = max_nodes_total(state)
+        reasons.append(reason("MaxNodesTotal", nodes=tick.view.total.ready, limit=settings.max_nodes_total))
+    elif all_are_new(wanted.pods, state, now):
+        tick.result = "ScaleUpInCooldown"
+        reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
+    else:
+        events = _choose(state, tick, reasons, now)
+    actions = [_command(state, increase, "pods") for increase in tick.increases]
+    if settings.enforce_node_group_min_size:
+        actions += _raise_to_minimum(state, tick, reasons, now)
+    for action in actions:
+        events += scaling_up(state, action)
+    reasons += [reason("ScaleDownHeld", why=why) for why in state.holds]
+    goes_on = settings.scale_down_enabled and tick.result != "ScaleUpInCooldown" and not state.holds
+    return Commands(
+        actions=tuple(actions),
+        events=tuple(events),
+        next_step=next_step,
+        result=tick.result,
+        reasons=tuple(reasons),
+    )
+
+
+def absorb_scale_up(
+    state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
+) -> tuple[list[EventRecord], list[Reason]]:
+    """Takes in what came of the increases: requests, backoff, events for the pods."""
+    events: list[EventRecord] = []
+    reasons: list[Reason] = []
+    failed = done = False
+    for action, outcome in zip(actions, results, strict=True):
+        if outcome.status == "ok":
+            done = True
+            _increased(state, tick, action, now)
+            events += scaled_up(state, action)
+            reasons.append(reason("Increased", action.group, size=action.size, to=action.size + action.delta))
+        elif outcome.status == "failed":
+            failed = failed or action.why == "pods"
+            reasons.append(_failed(state, action, outcome, now))
+            events += failed_to_scale_up(state, action, outcome)
+            tick.error = tick.error or outcome.error
+    if tick.chosen is not None and tick.increases:
+        tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
+    if tick.result == "ScaleUpSuccessful" and tick.chosen is not None:
+        events += triggered(tick)
+    elif tick.result != "ScaleUpError":
+        events += not_triggered(tick, pods_left(tick.verdicts))
+    return events, reasons
+
+
+def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None:
+    template = tick.templates[view.group.id]
+    if not count or template is None:
+        return
+    for name in view.counts.not_started:
+        # A template copy stands for it until it has started.
+        state.snapshot.remove_node(name)
+    tick.upcoming[view.group.id] = count
+    for number in range(count):
+        name = f"{template.node.metadata.name}-upcoming-{number:04d}"
+        state.snapshot.add_template(template.node, template.pods, name)
+        tick.upcoming_nodes[name] = view.group.id
+
+
+def _choose(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[EventRecord]:
+    """Finds options, chooses one and cuts it to the limits: fills in the tick; gives the events before the act."""
+    settings = state.settings
+    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
+    headroom = Headroom(settings, nodes)
+    find_options(state, tick, headroom, now)
+    reasons += [
+        reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
+    ]
+    for verdict in tick.verdicts:
+        pod = verdict.pods.pods[0].metadata
+        for group_id, rejection in verdict.rejected.items():
+            why = ", ".join(rejection.reasons)
+            reasons.append(reason("GroupRefuses", group_id, pod=f"{pod.namespace}/{pod.name}", why=why))
+    reasons += [
+        reason("Option", option.group.id, nodes=option.nodes, pods=len(option.pods))
+        for option in tick.options
+    ]
+    if not tick.options:
+        tick.result = "ScaleUpNoOptionsAvailable"
+        return []
+    chosen, by = choose(tick.options, settings.expander, seed=settings.seed, now=now)
+    tick.chosen = chosen
+    reasons.append(reason("Chosen", chosen.group.id, expander=by, nodes=chosen.nodes, pods=len(chosen.pods)))
+    count = chosen.nodes
+    if settings.max_nodes_total and len(nodes) + count > settings.max_nodes_total:
+        count = settings.max_nodes_total - len(nodes)
+        reasons.append(
+            reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
+        )
+        if count < 1:
+            tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
+            return max_nodes_total(state)
+    events = max_nodes_total(state) if count < chosen.nodes else []
+    count = _within_limits(state, tick, headroom, count, reasons, now)
+    if count < 1:
+        tick.result, tick.error = "ScaleUpError", "the limits leave no node"
+        return events
+    groups = [chosen.group, *(state.groups[group] for group in chosen.similar)]
+    tick.increases = [Increase(group, size) for group, size in balance(groups, count)]
+    return events
+
+
+def _within_limits(
+    state: State, tick: Tick, headroom: Headroom, count: int, reasons: list[Reason], now: Instant
+) -> int:
+    chosen = tick.chosen
+    assert chosen is not None, "limits are applied to the chosen option"
+    allowed = headroom.cap(chosen.template.node, count)
+    if allowed < count:
+        reasons.append(
+            reason("Capped", chosen.group.id, wanted=count, nodes=allowed, limit="resource limits")
+        )
+    cap = state.settings.max_node_increases_per_hour
+    state.memory.increases = tuple(
+        (at, nodes) for at, nodes in state.memory.increases if at > before(now, hours(1))
+    )
+    used = sum(nodes for _, nodes in state.memory.increases)
+    if used + allowed > cap:
+        reasons.append(reason("ScaleUpCapReached", used=used, limit=cap))
+        allowed = max(0, cap - used)
+    if is_zero_or_max(chosen.group) and allowed < chosen.nodes:
+        return 0
+    return allowed
+
+
+def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
+    """Gives increases for groups below their minimum. Source: --enforce-node-group-min-size."""
+    rising = [increase.group.id for increase in tick.increases]
+    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
+    headroom = Headroom(state.settings, nodes)
+    found = []
+    for group_id, view in tick.view.groups.items():
+        group, template = view.group, tick.templates[group_id]
+        short = group.min_size - group.target_size
+        safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
+        if short <= 0 or group_id in rising or template is None or not safe:
+            continue
+        if state.settings.max_nodes_total:
+            short = min(short, state.settings.max_nodes_total - len(nodes))
+        short = headroom.cap(template.node, max(short, 0))
+        if short > 0:
+            reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
+            found.append(_command(state, Increase(group, group.target_size + short), "min_size"))
+    return found
+
+
+def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
+    group = increase.group
+    return IncreaseSize(
+        group=group.id,
+        delta=increase.size - group.target_size,
+        size=group.target_size,
+        max_size=group.max_size,
+        why="pods" if why == "pods" else "min_size",
+        parallel=state.settings.parallel_scale_up,
+    )
+
+
+def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> None:
+    memory, group = state.memory, state.groups[action.group]
+    note_request(state, group, action.delta, now)
+    memory.last_scale_up = now
+    memory.last_scale_up_of[group.id] = now
+    memory.increases = (*memory.increases, (now, action.delta))
+    state.set_target(group.id, action.size + action.delta)
+    if action.why == "pods" and tick.chosen is not None:
+        kinds: dict[str, list[tuple[str, str]]] = {}
+        for pod in tick.chosen.pods:
+            key = (pod.metadata.namespace, pod.metadata.name)
+            if key not in tick.wanted.virtual:
+                kinds.setdefault(kind_of(pod), []).append(key)
+        memory.attempts += tuple(
+            Attempt(group.id, action.delta, now, kind, tuple(keys)) for kind, keys in kinds.items()
+        )
+
+
+def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) -> Reason:
+    memory = state.memory
+    entry = start_backoff(
+        memory.backoff.get(action.group),
+        now,
+        state.settings,
+        error_class=outcome.error_class,
+        error_code=outcome.error_code or "cloudProviderError",
+        error_message=outcome.error,
+    )
+    memory.backoff[action.group] = entry
+    memory.last_failure_of[action.group] = now
+    return reason("IncreaseRefused", action.group, delta=action.delta, error=outcome.error)

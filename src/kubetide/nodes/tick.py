@@ -1,0 +1,92 @@
+"""What the scale-up step of a tick finds out: for the later steps, for the statuses, for explanations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubetide.nodes.cluster_state import ClusterView
+from kubetide.nodes.expander import Option
+from kubetide.nodes.templates import Template
+from kubetide.objects.pod import Pod
+from kubetide.plan.board import Workload
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import Refusal
+from kubetide.scheduling.grouping import PodGroup
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why one group does not serve one group of pods: upstream's words, and the scheduler's refusal if it was that."""
+
+    reasons: tuple[str, ...]
+    refusal: Refusal | None = None
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What each node group says to one group of like pods; groups that would serve are not in ``rejected``."""
+
+    pods: PodGroup
+    rejected: dict[str, Rejection] = field(default_factory=dict)
+    accepted: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """Pods without a place, after filtering.
+
+    Attributes:
+        pods: What new nodes are wanted for.
+        placed: Pods that fit on existing or upcoming nodes, with the node's name.
+        virtual: Keys of pods that do not exist yet; they get no events.
+        too_new: Pods that are not old enough to be looked at.
+        workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
+    """
+
+    pods: list[Pod] = field(default_factory=list)
+    placed: list[tuple[Pod, str]] = field(default_factory=list)
+    virtual: dict[Key, None] = field(default_factory=dict)
+    too_new: list[Pod] = field(default_factory=list)
+    workloads: dict[Key, Workload] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Increase:
+    """One group's part of a scale-up."""
+
+    group: NodeGroup
+    size: int
+    """The new target."""
+
+
+@dataclass(slots=True)
+class Tick:
+    """State of a tick between its steps. The snapshot is forked as long as it lives.
+
+    Attributes:
+        view: The registry's view.
+        templates: Of each group; None where nobody knows.
+        upcoming: Nodes on their way, by group; they stand in the snapshot.
+        upcoming_nodes: Names of those nodes in the snapshot -> group.
+        wanted: The demand.
+        skipped: Groups that are left out, and upstream's words for why.
+        verdicts: Each group of like pods and what the node groups say to it.
+        options: What could be bought; ``chosen`` what was.
+        result: Upstream's word for how scale-up went.
+        error: What went wrong, when ``result`` is ``ScaleUpError``.
+    """
+
+    view: ClusterView
+    templates: dict[str, Template | None] = field(default_factory=dict)
+    upcoming: dict[str, int] = field(default_factory=dict)
+    upcoming_nodes: dict[str, str] = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
+    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
+    chosen: Option | None = None
+    increases: list[Increase] = field(default_factory=list)
+    result: str = "ScaleUpNotTried"
+    error: str = ""
