@@ -99,6 +99,7 @@ def read_documents(text: str | bytes) -> Iterator[Document]:
         else:
             yield Document(1, 1, _plain_json(value, 0))
             return
+    _refuse_deep(text)
     number = 0
     try:
         for node in yaml.compose_all(text, Loader=_Loader):
@@ -112,10 +113,24 @@ def read_documents(text: str | bytes) -> Iterator[Document]:
         raise YamlError(mark.line + 1 if mark else 1, f"malformed YAML: {problem}", number + 1) from exc
     except yaml.YAMLError as exc:
         raise YamlError(1, f"malformed YAML: {exc}", number + 1) from exc
-    except RecursionError as exc:
-        raise YamlError(1, "malformed YAML: it is nested too deeply", number + 1) from exc
     except YamlError as exc:
         raise YamlError(exc.line, exc.detail, number) from None
+
+
+def _refuse_deep(text: str) -> None:
+    """Raises YamlError for deep nesting: the composer recurses in C and would overflow the stack."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _MAX_DEPTH:
+                    line = event.start_mark.line + 1 if event.start_mark else 1
+                    raise YamlError(line, "the value is nested too deeply")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.YAMLError:
+        return  # the composer stops at the same place and says where
 
 
 def _plain_json(value: Any, depth: int) -> Any:
