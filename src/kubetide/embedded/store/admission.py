@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.embedded.store.errors import forbidden
+from kubetide.embedded.store.errors import forbidden, invalid
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import PRIORITY_CLASSES, Kind
 from kubetide.objects.policy import PriorityClass
+from kubetide.objects.validation import validate
 
 SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -34,9 +35,13 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
     return checked(kind, json)
 
 
-def checked(kind: Kind[Any], json: Json) -> Json:
+def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
     """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
-    return defaults(kind, json)
+    json = defaults(kind, json)
+    faults = validate(kind, json, old)
+    if faults:
+        raise invalid(kind, json["metadata"]["name"], faults)
+    return json
 
 
 def _with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:

@@ -15,13 +15,31 @@ from kubetide.ports.errors import AlreadyExists, BadRequest, Conflict, Expired, 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
+# What the field errors' types are called in the causes of a Status.
+_CAUSES = {
+    "Duplicate value": "FieldValueDuplicate",
+    "Forbidden": "FieldValueForbidden",
+    "Invalid value": "FieldValueInvalid",
+    "Not found": "FieldValueNotFound",
+    "Required value": "FieldValueRequired",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+    "Unsupported value": "FieldValueNotSupported",
+}
+
+
 class Fault(Protocol):
     """What is wrong with one field; ``str()`` is the API server's sentence about it."""
 
     @property
-    def field(self) -> str: ...
+    def field(self) -> str:
+        """The path of the field."""
+        ...
+
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """What is wrong, in a word or two: ``Invalid value``."""
+        ...
 
 
 def _details(kind: Kind[Any], name: str, *, as_kind: bool = False) -> Json:
@@ -73,7 +91,11 @@ def invalid(kind: Kind[Any], name: str, faults: Sequence[Fault]) -> Invalid:
     texts = [str(fault) for fault in faults]
     what = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = tuple(
-        {"reason": fault.type, "message": text.removeprefix(f"{fault.field}: "), "field": fault.field}
+        {
+            "reason": _CAUSES.get(fault.type, "FieldValueInvalid"),
+            "message": text.removeprefix(f"{fault.field}: "),
+            "field": fault.field,
+        }
         for fault, text in zip(faults, texts, strict=True)
     )
     title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind

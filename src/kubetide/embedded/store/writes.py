@@ -105,11 +105,9 @@ class Writer:
                 new.pop("status", None)
         if new == before:
             return old
-        new = checked(kind, new)
+        new = checked(kind, new, before)
         if new == before:
             return old
-        if is_deleting(before):
-            self._check_finalizers(kind, new, before)
         new = metadata.with_generation(kind, new, before)
         if is_complete(new):
             return self._finish(kind, old.key, new, dry_run=dry_run)
@@ -198,18 +196,6 @@ class Writer:
                 causes=(
                     {"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"},
                 ),
-            )
-
-    @staticmethod
-    def _check_finalizers(kind: Kind[Any], new: Json, before: Json) -> None:
-        had = before["metadata"].get("finalizers") or ()
-        added = [name for name in new["metadata"].get("finalizers") or () if name not in had]
-        if added:
-            raise forbidden(
-                kind,
-                new["metadata"]["name"],
-                "metadata.finalizers: no new finalizers can be added if the object is being deleted, "
-                f"found new finalizers {added}",
             )
 
     def _delete_namespace(self, old: Revision, finalizers: list[str], *, dry_run: bool) -> Revision:

@@ -1,0 +1,1 @@
+"""The cases of the Cluster port's battery, by subject; ``testing.cluster_battery`` collects them."""

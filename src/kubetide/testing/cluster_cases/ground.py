@@ -1,0 +1,132 @@
+"""What the cases stand on: a namespace of their own, expected errors, patience, a watch being read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeVar
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES, Kind
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster, WatchEvent
+from kubetide.ports.errors import ApiError, NotFound
+from kubetide.testing import builders
+from kubetide.units.time import between, milliseconds, seconds
+
+T = TypeVar("T")
+
+Case = Callable[[Cluster, Clock], Awaitable[None]]
+
+NO_NODE = "battery-no-such-node"
+"""Pods may be bound to a node that is not there; nothing will run or end them."""
+
+_PATIENCE = seconds(30)
+_POLL = milliseconds(50)
+
+
+@asynccontextmanager
+async def scratch(cluster: Cluster) -> AsyncIterator[str]:
+    """Gives a new namespace of a unique name, which is deleted at the end."""
+    home = await cluster.create(NAMESPACES, {"metadata": {"generateName": "battery-"}})
+    name = home.metadata.name
+    try:
+        yield name
+    finally:
+        with suppress(NotFound):  # the case may have deleted it itself
+            await cluster.delete(NAMESPACES, name)
+
+
+class Refusal:
+    """What ``refused`` caught."""
+
+    def __init__(self) -> None:
+        self.error = ApiError("")
+
+
+@contextmanager
+def refused(*kinds: type[ApiError]) -> Iterator[Refusal]:
+    """Expects the block to be refused with one of these errors."""
+    refusal = Refusal()
+    try:
+        yield refusal
+    except kinds as error:
+        refusal.error = error
+        return
+    names = " or ".join(kind.__name__ for kind in kinds)
+    raise AssertionError(f"expected {names}, but the request was accepted")
+
+
+async def eventually(clock: Clock, what: str, check: Callable[[], Awaitable[bool]]) -> None:
+    """Waits until the check holds: what controllers do may take them a moment."""
+    start = clock.now()
+    while not await check():
+        assert between(start, clock.now()) < _PATIENCE, f"waited in vain: {what}"
+        await clock.sleep(_POLL)
+
+
+async def exists(cluster: Cluster, kind: Kind[Any], name: str, namespace: str) -> bool:
+    """Whether the object is there."""
+    try:
+        await cluster.get(kind, name, namespace=namespace)
+    except NotFound:
+        return False
+    return True
+
+
+async def goes(cluster: Cluster, clock: Clock, kind: Kind[Any], name: str, namespace: str) -> None:
+    """Waits until the object is not there."""
+
+    async def gone() -> bool:
+        return not await exists(cluster, kind, name, namespace)
+
+    await eventually(clock, f"{kind.kind} {name} is gone", gone)
+
+
+async def config_map(cluster: Cluster, namespace: str, name: str, **more: Any) -> Any:
+    """Creates a ConfigMap."""
+    return await cluster.create(CONFIG_MAPS, builders.config_map(name, **more), namespace=namespace)
+
+
+def own_pod(name: str, **more: Any) -> Json:
+    """Gives a pod that no scheduler binds by itself."""
+    extra: Json = more.pop("extra", None) or {}
+    spec = {"schedulerName": "battery-scheduler", **extra.pop("spec", {})}
+    return builders.pod(name, extra={**extra, "spec": spec}, **more)
+
+
+class Reader:
+    """A watch that is being read."""
+
+    def __init__(self, stream: AsyncGenerator[Any, None]) -> None:
+        self._stream = stream
+        self._events: list[WatchEvent[Any]] = []
+
+    async def next(self) -> WatchEvent[Any]:
+        """Gives the next event that is not a bookmark."""
+        while not self._events:
+            batch = await asyncio.wait_for(anext(self._stream), 30)
+            self._events += [event for event in batch if event.type != "BOOKMARK"]
+        return self._events.pop(0)
+
+    async def take(self, count: int) -> list[tuple[str, str]]:
+        """Gives type and name of the next events."""
+        events = [await self.next() for _ in range(count)]
+        return [(event.type, event.name) for event in events]
+
+
+@asynccontextmanager
+async def watching(
+    cluster: Cluster,
+    kind: Kind[Any],
+    version: str,
+    *,
+    namespace: str = "",
+    labels: str = "",
+    fields: str = "",
+) -> AsyncIterator[Reader]:
+    """Opens a watch and closes it at the end."""
+    stream = cluster.watch(kind, resource_version=version, namespace=namespace, labels=labels, fields=fields)
+    async with aclosing(stream):
+        yield Reader(stream)
