@@ -170,15 +170,13 @@ def _ports(container: Json, at: str, taken: set[str], *, host_network: bool) -> 
 
 
 def validate_pod_update(obj: Json, old: Json) -> list[FieldError]:
-    """Gives what a change of a pod breaks; a binding may set an empty ``nodeName``."""
+    """Gives what a change of a pod breaks; only the ``binding`` subresource sets ``nodeName``."""
     new_spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
     for part in ("containers", "initContainers"):
         if len(new_spec.get(part) or ()) != len(old_spec.get(part) or ()):
             return [forbidden(f"spec.{part}", "pod updates may not add or remove containers")]
     free = _FREE_FIELDS | _GATED_FIELDS if old_spec.get("schedulingGates") else _FREE_FIELDS
-    if not old_spec.get("nodeName"):
-        free |= {"nodeName"}
     if not same_json(_fixed_part(new_spec, free), _fixed_part(old_spec, free)):
         errors.append(forbidden("spec", _FIXED))
     kept = new_spec.get("tolerations") or []
