@@ -57,6 +57,13 @@ SCALE_DOWN = {
     "ScaleDownHeld": "scale-down holds: {why}",
     "ScaleDownDisabled": "scale-down is switched off",
     "ScaleDownInCooldown": "scale-down waits: {why}",
+    "NodeUnneeded": "node {subject} is unneeded: its pods have room elsewhere",
+    "NodeStays": "node {subject} stays, {why}: {detail}",
+    "NodeBlockedByPod": "node {subject} stays: pod {pod} keeps it, {why}: {detail}",
+    "EmptyNodeChosen": "node {subject} of group {group} is empty and goes",
+    "NodeChosen": "node {subject} of group {group} goes, {pods} pods move, utilization {utilization}",
+    "NodeDeleted": "node {subject} of group {group} was deleted",
+    "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }
 
 VOCABULARY = Vocabulary({**SCALE_UP, **SCALE_DOWN})

@@ -64,7 +64,7 @@ class Evaluation:
 def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
     """Finds the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
     memory = state.memory.scale_down
-    recent = tuple(name for name, until in memory.unremovable.items() if until > now)
+    recent = tuple(name for name, held in memory.unremovable.items() if held.until > now)
     key = (
         state.version,
         state.snapshot.version,
@@ -101,6 +101,12 @@ def unneeded_limit(state: State) -> int:
     return min(len(memory.unneeded) + 2 * parallelism, parallelism * loops + parallelism)
 
 
+def remembered(verdict: UnremovableNode) -> str:
+    """Gives the sentence for a node that is not tried again yet: what stood in its way."""
+    pod = f" {verdict.blocking_pod} ({verdict.blocking_reason})" if verdict.blocking_pod else ""
+    return f"{verdict.reason}{pod}: {verdict.detail}"
+
+
 def _local_delays(state: State, now: Instant) -> tuple[str, ...]:
     if not state.settings.scale_down_delay_type_local:
         return ()
@@ -128,7 +134,8 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
     try:
         for name in order:
             if name in recent:
-                run.refuse(name, facts[name], "RecentlyUnremovable", with_utilization=False)
+                detail = remembered(memory.unremovable[name].verdict)
+                run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
                 continue
             refused = refusal(facts[name], groups[name], settings, now)
             if refused is not None:

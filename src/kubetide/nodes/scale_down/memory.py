@@ -87,6 +87,13 @@ class UnremovableNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     resource: str = ""
 
 
+class Remembered(msgspec.Struct, frozen=True):
+    """A node that could not be removed: the verdict, and until when it is not simulated again."""
+
+    until: Instant
+    verdict: UnremovableNode
+
+
 class ScaledDownNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node whose deletion has begun."""
 
@@ -117,7 +124,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
         unneeded: Node -> since when it has been unneeded without a break.
-        unremovable: Node -> until when it is not simulated again, because it could not be removed.
+        unremovable: Node -> what its last simulation said, and until when that is not tried again.
         hints: Pod (``namespace/name``) -> the node that took it in the last simulation.
         rotation: The place in the name order of nodes where the last search for room ended.
         deletions: Node -> its deletion in flight.
@@ -129,7 +136,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """
 
     unneeded: dict[str, Instant] = {}
-    unremovable: dict[str, Instant] = {}
+    unremovable: dict[str, Remembered] = {}
     hints: dict[str, str] = {}
     rotation: int = 0
     deletions: dict[str, Deletion] = {}

@@ -161,13 +161,13 @@ def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     draining = sum(1 for deletion in memory.deletions.values() if deletion.drain)
     hour_ago = before(now, hours(1))
     used = sum(count for at, count in memory.recent_deletions if at > hour_ago)
-    cap = max(0, settings.max_node_deletions_per_hour - used)
+    cap = max(0, settings.max_node_deletions_per_hour - used - len(memory.deletions))
     parallelism = settings.max_scale_down_parallelism - len(memory.deletions)
     drains = settings.max_drain_parallelism - draining
 
     cut = Plan(waiting=plan.waiting)
     may_overflow = True
-    for group in _groups_of(state, plan, atomic=True):
+    for group in _atomic_groups(state, plan):
         empty = [one for one in plan.empty if one.group == group]
         drain = [one for one in plan.drain if one.group == group]
         count = len(empty) + len(drain)
@@ -193,7 +193,7 @@ def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     return cut
 
 
-def _groups_of(state: State, plan: Plan, *, atomic: bool) -> list[str]:
-    """Groups with nodes in the plan, those with empty nodes first."""
+def _atomic_groups(state: State, plan: Plan) -> list[str]:
+    """Groups that go as a whole and have nodes in the plan, those with empty nodes first."""
     found = dict.fromkeys(one.group for one in (*plan.empty, *plan.drain))
-    return [group for group in found if _is_atomic(state, group) == atomic]
+    return [group for group in found if _is_atomic(state, group)]

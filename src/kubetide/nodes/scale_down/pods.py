@@ -53,3 +53,8 @@ def is_long_terminating(pod: Pod, now: Instant) -> bool:
     """Whether the pod should have been gone for 30 s."""
     since = long_terminating_from(pod)
     return since is not None and since < now
+
+
+def is_expendable(pod: Pod, cutoff: int) -> bool:
+    """Whether the pod's priority is below --expendable-pods-priority-cutoff; a pod without one never is."""
+    return pod.spec.priority is not None and pod.spec.priority < cutoff

@@ -1,0 +1,294 @@
+"""The scale-down step: which nodes are unneeded, and which of them go now.
+
+    decide: restore times -> evaluate candidates -> note since when -> cooldown? -> choose -> taint
+    absorb: tainted nodes are deletions in flight from here on (``actuation``); failures are taken back
+
+Both change ``state.memory.scale_down`` and nothing else of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, RemoveTaint, Result
+from kubetide.nodes.node_facts import TO_BE_DELETED
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_down import events
+from kubetide.nodes.scale_down.actuation import CALL_LOST, next_wake
+from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
+from kubetide.nodes.scale_down.memory import (
+    DeleteResult,
+    Deletion,
+    Remembered,
+    ScaledDownNode,
+    ScaleDownStatus,
+    UnremovableNode,
+)
+from kubetide.nodes.scale_down.names import NO_SCHEDULE
+from kubetide.nodes.scale_down.plan import Plan, choose
+from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.units.time import Duration, Instant, after, format_duration
+
+if TYPE_CHECKING:
+    from kubetide.nodes.state import State
+
+
+def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
+    """Gives the taints to change: soft ones, or those that begin deletions.
+
+    Args:
+        state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
+        now: The time of the tick.
+        wait: Why nothing may be deleted in this tick, as the scale-up step found (pods too new ...).
+    """
+    memory = state.memory.scale_down
+    if not state.settings.scale_down_enabled:
+        memory.status = ScaleDownStatus(why="--scale-down-enabled is off")
+        return Commands(
+            result="ScaleDownNotTried",
+            wake_at=next_wake(memory.deletions),
+            reasons=(reason("ScaleDownDisabled"),),
+        )
+    restore(state, now)
+    _note_interval(state, now)
+    found = evaluate(state, now, state.scale_down_cache)
+    before = memory.status
+    _note_unneeded(state, found, now)
+    results, memory.results = memory.results, {}
+    held = "; ".join(state.holds) or wait or _cooldown(state, now)
+    if held or not found.candidates:
+        result = "ScaleDownInCooldown" if held else "ScaleDownNoCandidates"
+        plan = Plan()
+    else:
+        plan = choose(state, found.removable, now)
+        result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
+    memory.status = _status(state, found, plan, result, held, results)
+    actions: tuple[AddTaint | RemoveTaint, ...]
+    if plan.empty or plan.drain:
+        actions = _begin(state, plan, now)
+    else:
+        actions = soft_taints(state, memory.unneeded, now)
+    return Commands(
+        actions=actions,
+        wake_at=next_wake(memory.deletions),
+        result=result,
+        reasons=_reasons(state, before, memory.status, plan, held),
+    )
+
+
+def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
+    """Takes in which taints were put on; the tainted nodes' deletions begin to run.
+
+    When the taint of one empty node fails, all empty ones of this tick are given back and none is
+    drained; likewise among those to be drained. Source: upstream's taintNodesSync.
+    """
+    memory = state.memory.scale_down
+    told: list[EventRecord] = []
+    failed_kinds: dict[bool, str] = {}
+    tainted: list[Deletion] = []
+    for action, outcome in zip(commands.actions, outcomes.results, strict=True):
+        if not isinstance(action, AddTaint) or action.key != TO_BE_DELETED:
+            continue
+        deletion = memory.deletions[action.node]
+        if outcome.status == "ok":
+            tainted.append(deletion)
+            continue
+        del memory.deletions[action.node]
+        if outcome.status == "failed":
+            failed_kinds.setdefault(deletion.drain, outcome.error)
+            told.append(events.marking_failed(action.node, outcome.error))
+            memory.results[action.node] = DeleteResult(
+                "NodeDeleteErrorFailedToMarkToBeDeleted", outcome.error
+            )
+    empty_failed = False in failed_kinds
+    for deletion in tainted:
+        if deletion.drain in failed_kinds or empty_failed:
+            memory.deletions[deletion.node] = _changed(deletion, phase="untainting", due=now)
+            continue
+        delay = state.settings.node_delete_delay_after_taint
+        memory.deletions[deletion.node] = _changed(deletion, phase="waiting", due=after(now, delay))
+        told.extend(events.started(deletion, state.settings))
+        memory.last_delete = now
+    if failed_kinds:
+        memory.last_failure = now
+        memory.status = _with_result(memory.status, "ScaleDownError")
+    return Result(events=tuple(told), wake_at=next_wake(memory.deletions))
+
+
+def forget_unneeded(state: State) -> None:
+    """Forgets since when nodes have been unneeded: done when the cluster is unhealthy."""
+    state.memory.scale_down.unneeded = {}
+
+
+def _changed(deletion: Deletion, *, phase: str, due: Instant) -> Deletion:
+    return replace(deletion, phase=phase, due=due)
+
+
+def _with_result(status: ScaleDownStatus, result: str) -> ScaleDownStatus:
+    return replace(status, result=result, scaled_down=())
+
+
+def _note_interval(state: State, now: Instant) -> None:
+    """Keeps the shortest time between two evaluations; it starts at the unneeded time."""
+    memory = state.memory.scale_down
+    shortest = memory.shortest_interval
+    if shortest is None:
+        shortest = max(Duration(1), state.settings.scale_down_unneeded_time)
+    if memory.last_update is not None:
+        shortest = max(Duration(1), min(shortest, Duration(now - memory.last_update)))
+    memory.shortest_interval = shortest
+    memory.last_update = now
+
+
+def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
+    memory = state.memory.scale_down
+    names = sorted(one.node for one in found.removable)
+    memory.unneeded = {name: memory.unneeded.get(name, now) for name in names}
+    until = after(now, state.settings.unremovable_node_recheck_timeout)
+    kept = {
+        name: held for name, held in memory.unremovable.items() if held.until > now and name in state.nodes
+    }
+    for name in found.failed:
+        kept[name] = Remembered(until, found.unremovable[name])
+    memory.unremovable = dict(sorted(kept.items()))
+    memory.hints = found.hints
+    memory.rotation = found.rotation
+
+
+def _cooldown(state: State, now: Instant) -> str:
+    """Says which delay of the whole cluster still runs; empty when none does."""
+    settings, memory = state.settings, state.memory.scale_down
+    if settings.scale_down_delay_type_local:
+        return ""
+    for what, since, delay in (
+        ("the last scale-up", state.memory.last_scale_up, settings.scale_down_delay_after_add),
+        ("the last failure", memory.last_failure, settings.scale_down_delay_after_failure),
+        ("the last deletion", memory.last_delete, settings.scale_down_delay_after_delete),
+    ):
+        # At exactly the delay it is over. Source: upstream compares with "after now".
+        if since is not None and after(since, delay) > now:
+            left = format_duration(Duration(after(since, delay) - now))
+            return f"{what} is not {format_duration(delay)} ago, {left} to go"
+    return ""
+
+
+def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
+    """Enters the deletions and gives their taints: empty nodes first."""
+    memory, settings = state.memory.scale_down, state.settings
+    actions: list[AddTaint] = []
+    for one in (*plan.empty, *plan.drain):
+        memory.deletions[one.node] = Deletion(
+            node=one.node,
+            group=one.group,
+            provider_id=state.nodes[one.node].spec.provider_id,
+            drain=bool(one.moves.pods),
+            phase="marking",
+            since=now,
+            due=after(now, CALL_LOST),
+            utilization=str(one.utilization),
+            reschedule=tuple(pod.metadata.name for pod in one.moves.pods),
+        )
+        actions.append(
+            AddTaint(
+                one.node,
+                TO_BE_DELETED,
+                unix_seconds(now),
+                NO_SCHEDULE,
+                cordon=settings.cordon_node_before_terminating,
+            )
+        )
+    memory.deletions = dict(sorted(memory.deletions.items()))
+    return tuple(actions)
+
+
+def _status(
+    state: State,
+    found: Evaluation,
+    plan: Plan,
+    result: str,
+    why: str,
+    results: dict[str, DeleteResult],
+) -> ScaleDownStatus:
+    unremovable = dict(found.unremovable)
+    for one in found.removable:
+        if one.node in plan.waiting:
+            word, detail = plan.waiting[one.node]
+            unremovable[one.node] = _waiting(one, word, detail)
+    return ScaleDownStatus(
+        result=result,
+        why=why,
+        unneeded=tuple(state.memory.scale_down.unneeded),
+        unremovable=tuple(unremovable[name] for name in sorted(unremovable)),
+        scaled_down=_scaled_down(plan),
+        delete_results=dict(sorted(results.items())),
+    )
+
+
+def _waiting(one: Removable, word: str, detail: str) -> UnremovableNode:
+    return UnremovableNode(
+        node=one.node,
+        group=one.group,
+        reason=word,
+        detail=detail,
+        utilization=one.utilization.value,
+        resource=one.utilization.resource,
+    )
+
+
+def _scaled_down(plan: Plan) -> tuple[ScaledDownNode, ...]:
+    return tuple(
+        ScaledDownNode(
+            node=one.node,
+            group=one.group,
+            kind="drain" if one.moves.pods else "empty",
+            evicted_pods=tuple("/".join(key_of(pod)) for pod in one.moves.pods),
+            utilization=one.utilization.value,
+            resource=one.utilization.resource,
+        )
+        for one in (*plan.empty, *plan.drain)
+    )
+
+
+def _reasons(
+    state: State, before: ScaleDownStatus, status: ScaleDownStatus, plan: Plan, held: str
+) -> tuple[Reason, ...]:
+    """Says what has changed since the last evaluation, and what is begun."""
+    found: list[Reason] = []
+    if state.holds:
+        found.append(reason("ScaleDownHeld", why=held))
+    elif held:
+        found.append(reason("ScaleDownInCooldown", why=held))
+    known = {one.node: one.reason for one in before.unremovable}
+    found += [
+        _unremovable_reason(one)
+        for one in status.unremovable
+        if known.get(one.node) != one.reason and one.reason != "RecentlyUnremovable"
+    ]
+    was_unneeded = dict.fromkeys(before.unneeded or ())
+    found += [reason("NodeUnneeded", name) for name in status.unneeded or () if name not in was_unneeded]
+    found += _chosen(plan.empty, "EmptyNodeChosen") + _chosen(plan.drain, "NodeChosen")
+    return tuple(found)
+
+
+def _unremovable_reason(one: UnremovableNode) -> Reason:
+    if one.blocking_pod:
+        return reason(
+            "NodeBlockedByPod",
+            one.node,
+            pod=one.blocking_pod,
+            why=one.blocking_reason,
+            detail=one.detail,
+        )
+    return reason("NodeStays", one.node, why=one.reason, detail=one.detail)
+
+
+def _chosen(ones: Sequence[Removable], code: str) -> list[Reason]:
+    return [
+        reason(code, one.node, group=one.group, pods=len(one.moves.pods), utilization=one.utilization.value)
+        for one in ones
+    ]

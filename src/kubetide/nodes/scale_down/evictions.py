@@ -1,0 +1,108 @@
+"""Which pods of a node that goes are evicted, and what came of asking them.
+
+Source: Cluster Autoscaler, evictor: DaemonSet pods are asked once or as long as others are, and
+nobody waits for them; every other pod must be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kubetide.nodes.decision import EventRecord, EvictPod, Outcome
+from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
+from kubetide.nodes.scale_down.events import on_pod
+from kubetide.nodes.scale_down.facts import drain_context
+from kubetide.nodes.scale_down.memory import Deletion, Eviction
+from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
+from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.pods import annotation, grace_seconds, is_expendable, key_of
+from kubetide.nodes.settings import Settings
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.units.time import Duration, Instant, after
+
+if TYPE_CHECKING:
+    from kubetide.nodes.state import State
+
+_GONE = ("NotFound", "404")
+
+
+def split_live(state: State, pods: Sequence[Pod], now: Instant) -> Moves:
+    """Asks the drain rules about pods that were just read; finished and expendable ones do not count."""
+    cutoff = state.settings.expendable_pods_priority_cutoff
+    counted = [pod for pod in pods if not is_finished(pod) and not is_expendable(pod, cutoff)]
+    return pods_to_move(counted, drain_context(state, now, Allowances.of(state.pdbs)))
+
+
+def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool) -> tuple[Eviction, ...]:
+    """Gives the evictions that empty the node: pods to move, and DaemonSet pods as flags or annotations say."""
+    by_default = (
+        settings.daemonset_eviction_for_occupied_nodes
+        if drain
+        else settings.daemonset_eviction_for_empty_nodes
+    )
+    wanted = {"true": True, "false": False}
+    daemon_pods = [
+        pod for pod in moves.daemon_pods if wanted.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
+    ]
+    return (
+        *(_eviction(pod, settings, now, needed=True) for pod in moves.pods),
+        *(_eviction(pod, settings, now, needed=False) for pod in daemon_pods),
+    )
+
+
+def _eviction(pod: Pod, settings: Settings, now: Instant, *, needed: bool) -> Eviction:
+    return Eviction(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        grace_s=min(grace_seconds(pod), settings.max_graceful_termination_sec),
+        needed=needed,
+        next_try=now,
+    )
+
+
+def left_on_node(evictions: Iterable[Eviction], pods: Sequence[Pod]) -> bool:
+    """Whether any pod that must be gone is still there; another pod of the same name does not count."""
+    there = {key_of(pod): pod.metadata.uid for pod in pods}
+    return any(one.needed and there.get((one.namespace, one.name)) == one.uid for one in evictions)
+
+
+def settle_evictions(
+    deletion: Deletion,
+    answers: Sequence[tuple[EvictPod, Outcome]],
+    now: Instant,
+    retry: Duration,
+) -> tuple[Deletion, tuple[EventRecord, ...], int]:
+    """Takes in the answers to evictions; gives the deletion, events of first tries, and how many were accepted.
+
+    A pod that is not there any more counts as evicted. Others are asked again after ``retry``.
+    """
+    told: list[EventRecord] = []
+    accepted = 0
+    by_pod = {(action.namespace, action.name, action.uid): outcome for action, outcome in answers}
+    pods: list[Eviction] = []
+    for one in deletion.pods:
+        outcome = by_pod.get((one.namespace, one.name, one.uid))
+        if outcome is None:
+            pods.append(one)
+            continue
+        if outcome.status == "skipped":
+            pods.append(replace(one, next_try=after(now, retry)))
+            continue
+        if one.tries == 0:
+            told.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))
+        gone = outcome.status == "ok" or outcome.error_code in _GONE
+        accepted += gone
+        pods.append(
+            replace(
+                one,
+                tries=one.tries + 1,
+                evicted=gone,
+                next_try=after(now, retry),
+                error="" if gone else outcome.error,
+            )
+        )
+    return replace(deletion, pods=tuple(pods)), tuple(told), accepted

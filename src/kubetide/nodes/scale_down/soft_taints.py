@@ -1,0 +1,93 @@
+"""Taints that say what scale-down thinks: soft ones on unneeded nodes, and what earlier processes left.
+
+Source: Cluster Autoscaler, soft deletion taints; a soft taint keeps the scheduler from filling a node
+that is about to go, as long as there is room elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
+from kubetide.nodes.node_facts import DELETION_CANDIDATE, TO_BE_DELETED, has_taint
+from kubetide.nodes.scale_down.events import cleaned
+from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
+from kubetide.objects.node import Node
+from kubetide.units.time import Instant, after, seconds
+
+if TYPE_CHECKING:
+    from kubetide.nodes.state import State
+
+
+def unix_seconds(now: Instant) -> str:
+    """Gives the value that upstream puts into its taints."""
+    return str(now // seconds(1))
+
+
+def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[AddTaint | RemoveTaint, ...]:
+    """Gives the changes of soft taints for this tick: needed nodes first, at most --max-bulk-soft-taint-count."""
+    budget = state.settings.max_bulk_soft_taint_count
+    remove: list[AddTaint | RemoveTaint] = []
+    add: list[AddTaint | RemoveTaint] = []
+    if budget <= 0:
+        return ()
+    for name, node in state.nodes.items():
+        if (name in unneeded) == has_taint(node, DELETION_CANDIDATE) or has_taint(node, TO_BE_DELETED):
+            continue
+        if name in unneeded:
+            add.append(AddTaint(name, DELETION_CANDIDATE, unix_seconds(now), PREFER_NO_SCHEDULE))
+        else:
+            remove.append(RemoveTaint(name, DELETION_CANDIDATE))
+    remove.sort(key=lambda action: action.node)
+    add.sort(key=lambda action: action.node)
+    return (*remove, *add)[:budget]
+
+
+def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
+    """Gives what must be taken off nodes at the first tick of a process.
+
+    Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight; with soft
+    taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl.
+    """
+    settings = state.settings
+    actions: list[RemoveTaint] = []
+    for name in sorted(state.nodes):
+        node = state.nodes[name]
+        in_flight = name in state.memory.scale_down.deletions
+        if has_taint(node, TO_BE_DELETED) and not in_flight and state.group_of(name) is not None:
+            actions.append(RemoveTaint(name, TO_BE_DELETED, uncordon=settings.cordon_node_before_terminating))
+        if settings.max_bulk_soft_taint_count == 0:
+            since = candidate_since(node)
+            if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:
+                actions.append(RemoveTaint(name, DELETION_CANDIDATE))
+    return tuple(actions)
+
+
+def cleanup_event(action: RemoveTaint, outcome: Outcome) -> EventRecord:
+    """Gives the event for one clean-up."""
+    error = "" if outcome.status == "ok" else outcome.error or "not tried"
+    return cleaned(action.node, action.key, error)
+
+
+def candidate_since(node: Node) -> Instant | None:
+    """Since when the node has its soft taint; None without one whose value can be read."""
+    for taint in node.spec.taints or ():
+        if taint.key == DELETION_CANDIDATE and taint.value.isascii() and taint.value.isdigit():
+            return Instant(seconds(int(taint.value)))
+    return None
+
+
+def restore(state: State, now: Instant) -> None:
+    """Takes over, once, the times that an earlier process left in soft taints (--node-deletion-candidate-ttl)."""
+    memory = state.memory.scale_down
+    if memory.restored:
+        return
+    memory.restored = True
+    ttl = state.settings.node_deletion_candidate_ttl
+    if ttl <= 0:
+        return
+    for name in sorted(state.nodes):
+        since = candidate_since(state.nodes[name])
+        if since is not None and after(since, ttl) >= now and name not in memory.unneeded:
+            memory.unneeded[name] = since
