@@ -38,7 +38,8 @@ def decide(state: State, now: Instant) -> Commands:
             assert state.view is not None, "the update step comes first"
             return _scale_up(state, state.view, now)
         case "scale_down":
-            return scale_down.decide(state, now)
+            too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
+            return scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
         case "actuate":
             return scale_down.actuate(state, now)
 

@@ -1,4 +1,4 @@
-"""The events of the node loop: upstream's reasons and messages, to the letter."""
+"""The events of scale-up on the status object: upstream's reasons and messages, to the letter."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.state import State
-from kubetide.nodes.tick import Tick, Verdict
-from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, format_duration
-
-MAX_TOTAL_NODES = "max total nodes in cluster reached"
 
 
 def on_status(state: State, kind: str, reason: str, message: str) -> list[EventRecord]:
@@ -88,43 +84,3 @@ def unregistered_deleted(state: State, action: DeleteInstances, outcome: Outcome
             message = f"Failed to remove node {provider_id}: {outcome.error}"
             found += on_status(state, "Warning", "DeleteUnregisteredFailed", message)
     return found
-
-
-def on_pod(pod: Pod, reason: str, message: str) -> EventRecord:
-    meta = pod.metadata
-    return EventRecord("Pod", meta.name, "Normal", reason, message, meta.namespace, meta.uid)
-
-
-def triggered(tick: Tick) -> list[EventRecord]:
-    """One for each pod that the new nodes are for."""
-    parts = [
-        f"{{{increase.group.id} {increase.group.target_size}->{increase.size} (max: {increase.group.max_size})}}"
-        for increase in tick.increases
-    ]
-    assert tick.chosen is not None, "only a chosen option triggers"
-    message = f"pod triggered scale-up: [{' '.join(parts)}]"
-    return [on_pod(pod, "TriggeredScaleUp", message) for pod in _real(tick, tick.chosen.pods)]
-
-
-def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
-    """One for each pod that no group helps, with the counts of the reasons."""
-    if tick.result == "ScaleUpLimitedByMaxNodesTotal":
-        message = f"pod didn't trigger scale-up: {MAX_TOTAL_NODES}"
-        return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.wanted.pods)]
-    found = []
-    for verdict in left:
-        counts: dict[str, int] = {}
-        for reasons in tick.skipped.values():
-            for text in reasons:
-                counts[text] = counts.get(text, 0) + 1
-        for rejection in verdict.rejected.values():
-            for text in rejection.reasons:
-                counts[text] = counts.get(text, 0) + 1
-        parts = sorted(f"{count} {text}" for text, count in counts.items())
-        message = f"pod didn't trigger scale-up: {', '.join(parts)}"
-        found += [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, verdict.pods.pods)]
-    return found
-
-
-def _real(tick: Tick, pods: Sequence[Pod]) -> list[Pod]:
-    return [pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.wanted.virtual]

@@ -16,16 +16,15 @@ from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.events import (
     failed_to_scale_up,
     max_nodes_total,
-    not_triggered,
     scaled_up,
     scaling_up,
-    triggered,
 )
 from kubetide.nodes.expander import choose
 from kubetide.nodes.failures import is_zero_or_max, note_request
 from kubetide.nodes.limits import Headroom
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.options import find_options, pods_left
+from kubetide.nodes.pod_events import not_triggered, triggered
 from kubetide.nodes.pods import all_are_new, kind_of, wanted_pods
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
@@ -78,12 +77,10 @@ def plan_scale_up(state: State, tick: Tick, now: Instant) -> Commands:
         actions += _raise_to_minimum(state, tick, reasons, now)
     for action in actions:
         events += scaling_up(state, action)
-    reasons += [reason("ScaleDownHeld", why=why) for why in state.holds]
-    goes_on = settings.scale_down_enabled and tick.result != "ScaleUpInCooldown" and not state.holds
     return Commands(
         actions=tuple(actions),
         events=tuple(events),
-        next_step=next_step,
+        next_step="scale_down" if settings.scale_down_enabled else "",
         result=tick.result,
         reasons=tuple(reasons),
     )

@@ -22,6 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.memory import Memory
+from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
@@ -108,6 +109,7 @@ class State:
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
         self.version = 0
+        self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
         self._pending: dict[Key, Pod] = {}

@@ -7,6 +7,7 @@ that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
 from __future__ import annotations
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes import scale_down
 from kubetide.nodes.cluster_state import ClusterView
 from kubetide.nodes.decision import Action, Commands, DecreaseTarget, DeleteInstances, EventRecord, Outcome
 from kubetide.nodes.events import cluster_unhealthy, failed_to_revert, unregistered_deleted
@@ -33,6 +34,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     if not view.healthy:
         events += cluster_unhealthy(state)
         reasons.append(reason("ClusterUnhealthy", unready=view.total.unready, nodes=len(state.nodes)))
+        scale_down.forget_unneeded(state)
         ends = True
     else:
         for group_id, failed in view.failed.items():
