@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from tests.conformance.cases import Case, difference
 
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.eventlog import EventLog
@@ -34,7 +35,6 @@ from kubetide.units.quantity import Quantity
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Duration, Instant, parse_duration, parse_rfc3339, seconds
 from kubetide.watching import Feed
-from tests.conformance.cases import Case, difference
 
 _SCALE = ("status", "scale")
 _KINDS: tuple[Kind[Any], ...] = (
@@ -81,7 +81,10 @@ def has_steps(case: Case) -> bool:
 
 
 def metric_types(case: Case) -> set[str]:
-    specs = [case["hpa"]["spec"], *(step["hpaSpec"] for step in case.get("steps") or () if step.get("hpaSpec"))]
+    specs = [
+        case["hpa"]["spec"],
+        *(step["hpaSpec"] for step in case.get("steps") or () if step.get("hpaSpec")),
+    ]
     return {metric["type"] for spec in specs for metric in spec.get("metrics") or ()}
 
 
@@ -192,7 +195,9 @@ def _samples(items: list[dict[str, Any]]) -> PodSamples:
 
 def _usage(resource: str, usages: list[dict[str, Any]]) -> ResourceUsage:
     milli = [Quantity.parse(usage[resource]).milli_value() if resource in usage else 0 for usage in usages]
-    return ResourceUsage(np.array(milli, np.int64), np.array([resource in usage for usage in usages], np.bool_))
+    return ResourceUsage(
+        np.array(milli, np.int64), np.array([resource in usage for usage in usages], np.bool_)
+    )
 
 
 # ── playing a case ──────────────────────────────────────────────────────────────────────────────
@@ -269,8 +274,7 @@ class _Player:
         actor = Actor(self.world, self.clock, self.targets, events, limit=1)  # type: ignore[arg-type]  # as above
         self.state.apply(await self.gatherer.gather(self.state))
         commands = decide(self.state, self.clock.now(), columns_from=self.columns_from)
-        outcomes = await actor.scale(commands.writes)
-        result = absorb(self.state, commands, outcomes, self.clock.now())
+        result = absorb(self.state, commands, await actor.scale(commands.writes))
         endings = await actor.settle(result)
         if not result.settlements:
             return None, True
@@ -316,7 +320,9 @@ def _printed(selector: str) -> str:
 # ── comparing ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _compare(case: Case, step: Case, status: dict[str, Any], world: _World, ending: Ending | None) -> str | None:
+def _compare(
+    case: Case, step: Case, status: dict[str, Any], world: _World, ending: Ending | None
+) -> str | None:
     expected = step["expect"]
     found: dict[str, Any] = {
         "desiredReplicas": world.writes[-1] if world.writes else "no write",
@@ -332,7 +338,8 @@ def _compare(case: Case, step: Case, status: dict[str, Any], world: _World, endi
         found["reconcileAction"] = settlement.action
         found["reconcileError"] = ending.error_label
         found["metricComputations"] = [
-            {"type": c.metric_type, "action": c.action, "error": c.error} for c in settlement.verdict.computations
+            {"type": c.metric_type, "action": c.action, "error": c.error}
+            for c in settlement.verdict.computations
         ]
     for name, value in found.items():
         left, right = _normal(expected.get(name)), _normal(value)
@@ -351,7 +358,8 @@ def _normal(value: Any) -> Any:
         return {
             key: inner
             for key, inner in cleaned.items()
-            if inner is not None and not (inner == 0 and key in {"currentReplicas", "desiredReplicas"} and inner is not False)
+            if inner is not None
+            and not (inner == 0 and key in {"currentReplicas", "desiredReplicas"} and inner is not False)
         } or None
     if isinstance(value, list):
         return [_normal(inner) for inner in value] or None

@@ -24,7 +24,9 @@ class Note(NamedTuple):
     message: str
 
 
-GOT_SCALE = Note(ABLE, "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+GOT_SCALE = Note(
+    ABLE, "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale"
+)
 READY_FOR_NEW_SCALE = Note(ABLE, "True", "ReadyForNewScale", "recommended size matches current size")
 SCALE_DOWN_STABILIZED = Note(
     ABLE,
@@ -95,13 +97,12 @@ def rescale_failed(problem: str) -> Note:
 
 
 def with_notes(
-    conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: str, *, without: str = ""
+    conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: str
 ) -> tuple[Condition, ...] | None:
     """Gives the conditions after the notes were set one by one; the same objects where nothing changed.
 
     Args:
         now: RFC 3339 text for conditions whose status flips.
-        without: A type to take away.
     """
     held = {condition.type: condition for condition in conditions or ()}
     for note in notes:
@@ -110,15 +111,20 @@ def with_notes(
             continue
         since = old.last_transition_time if old is not None and old.status == note.status else now
         held[note.type] = Condition(
-            type=note.type, status=note.status, reason=note.reason, message=note.message, last_transition_time=since
+            type=note.type,
+            status=note.status,
+            reason=note.reason,
+            message=note.message,
+            last_transition_time=since,
         )
-    if without:
-        held.pop(without, None)
     return tuple(held.values()) or None
+
+
+def without(conditions: tuple[Condition, ...] | None, kind: str) -> tuple[Condition, ...] | None:
+    """Gives the conditions but for one type."""
+    return tuple(condition for condition in conditions or () if condition.type != kind) or None
 
 
 def condition_status(conditions: tuple[Condition, ...] | None, kind: str) -> str:
     """Gives the status of a condition, empty when there is none."""
     return next((condition.status for condition in conditions or () if condition.type == kind), "")
-
-

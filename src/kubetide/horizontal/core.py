@@ -44,7 +44,7 @@ class HorizontalCore:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.state = State(settings)
-        self._commands = Commands((), ())
+        self._commands = Commands(Instant(0), (), ())
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Takes over gathered state: everything, or what changed."""
@@ -59,9 +59,9 @@ class HorizontalCore:
         self._commands = decide(self.state, now)
         return encode_commands(self._commands)
 
-    def absorb(self, outcomes: bytes, now: Instant) -> bytes:
+    def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came
         """Takes in what came of the writes; gives changed statuses and events."""
-        return encode_result(absorb(self.state, self._commands, _outcomes.decode(outcomes), now))
+        return encode_result(absorb(self.state, self._commands, _outcomes.decode(outcomes)))
 
     def dump(self) -> bytes:
         """Gives the whole state, memory included, as a full delta."""

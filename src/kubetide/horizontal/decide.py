@@ -38,6 +38,7 @@ from kubetide.horizontal.status import action_of, changed_fields, changed_status
 from kubetide.horizontal.tally import tally_columns, tally_of
 from kubetide.horizontal.views import Key, ScaleView
 from kubetide.objects.hpa import MetricStatus
+from kubetide.objects.meta import Condition
 from kubetide.units.time import Instant, format_rfc3339
 
 # Below so many pods, walking over them costs less than a pass in columns.
@@ -58,7 +59,7 @@ def decide(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> C
     """Gives the scale writes, and the verdict on every HPA, in order of namespace and name."""
     tallies = _tallies(state, now) if len(state.table.rows) >= columns_from else {}
     verdicts = tuple(judge(state, key, now, tallies) for key in state.hpas)
-    return Commands(tuple(_write(state, verdict) for verdict in verdicts if verdict.rescale), verdicts)
+    return Commands(now, tuple(_write(state, verdict) for verdict in verdicts if verdict.rescale), verdicts)
 
 
 def judge(state: State, key: Key, now: Instant, tallies: Tallies) -> Verdict:
@@ -127,7 +128,9 @@ def _tallies(state: State, now: Instant) -> Tallies:
 
 
 def _places(spec: Autoscaler, sample_key: tuple[str, str]) -> list[int]:
-    return [at for at, metric in enumerate(spec.metrics) if metric.resource and metric.sample_key == sample_key]
+    return [
+        at for at, metric in enumerate(spec.metrics) if metric.resource and metric.sample_key == sample_key
+    ]
 
 
 def _best_proposal(
@@ -161,7 +164,8 @@ def _best_proposal(
         verdict.error = f"invalid metrics ({len(failures)} invalid out of {len(spec.metrics)}), first error is: {first.prefix}{first.text}"
         verdict.error_label = "internal"
         if len(failures) == len(spec.metrics) or best < verdict.current:
-            return _uncomputed(verdict, spec, say.invalid_metric(first.reason, first.text))
+            _uncomputed(verdict, spec, say.invalid_metric(first.reason, first.text))
+            return None
     verdict.notes.append(say.valid_metric(name))
     best = max(best, 0)
     if best > verdict.current:
@@ -218,7 +222,9 @@ def _normalize(
     verdict: Verdict, spec: Autoscaler, memory: Memory, proposal: int, state: State, now: Instant
 ) -> None:
     """Stabilizes the proposal and holds it within its limits."""
-    recommendations: Sequence[Recommendation] = memory.recommendations or [Recommendation(now, verdict.current)]
+    recommendations: Sequence[Recommendation] = memory.recommendations or [
+        Recommendation(now, verdict.current)
+    ]
     current, minimum, maximum = verdict.current, spec.minimum, spec.maximum
     if spec.up is None or spec.down is None:
         window = state.settings.downscale_stabilization
@@ -260,63 +266,68 @@ def _write(state: State, verdict: Verdict) -> ScaleWrite:
 # ── after the writes ────────────────────────────────────────────────────────────────────────────
 
 
-def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome], now: Instant) -> Result:
+def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
     """Takes in what came of the writes: remembers, and gives statuses, events and labels."""
-    errors = {(outcome.namespace, outcome.name): outcome.error for outcome in outcomes}
-    stamp = format_rfc3339(now)
-    return Result(tuple(_settle(state, verdict, errors, now, stamp) for verdict in commands.verdicts))
+    found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
+    stamp = format_rfc3339(commands.at)
+    return Result(
+        tuple(
+            _settle(state, verdict, found.get(verdict.key), commands.at, stamp)
+            for verdict in commands.verdicts
+        )
+    )
 
 
-def _settle(state: State, verdict: Verdict, errors: Mapping[Key, str], now: Instant, stamp: str) -> Settlement:
+def _settle(
+    state: State, verdict: Verdict, outcome: ScaleOutcome | None, now: Instant, stamp: str
+) -> Settlement:
     key, spec = verdict.key, state.specs[verdict.key]
     before = state.statuses[key]
     if verdict.stage != "unread":
         _remember_proposal(state, verdict, now)
-    said, notes = verdict.events, verdict.notes
-    action, error, label, without = "none", verdict.error, verdict.error_label, ""
-    refused = ""
+    conditions = say.with_notes(before.conditions, verdict.notes, stamp)
+    said: tuple[events.EventNote, ...] = tuple(verdict.events)
+    decided = verdict.stage == "decided"
+    action, error, label, rescaled_at = "none", verdict.error, verdict.error_label, None
     if verdict.rescale:
-        refused = errors.get(key, "the write was not carried out")
+        refused = outcome.error if outcome else "the write was not carried out"
+        written = format_rfc3339(outcome.at) if outcome else stamp
         if refused:
-            said = [*said, events.rescale_failed(verdict.desired, verdict.why, refused)]
-            notes = [*notes, say.rescale_failed(refused)]
+            decided = False
+            said += (events.rescale_failed(verdict.desired, verdict.why, refused),)
+            conditions = say.with_notes(conditions, [say.rescale_failed(refused)], written)
             error, label = f"failed to rescale {spec.reference}: {refused}", "internal"
         else:
-            said = [*said, events.rescaled(verdict.desired, verdict.why)]
-            notes = [*notes, say.rescaled(verdict.desired)]
-            _remember_change(state, verdict, spec, now)
-            action = action_of(verdict.current, verdict.desired)
-    decided = verdict.stage == "decided"
-    if verdict.forget_zero and decided:
-        without = say.SCALED_TO_ZERO
-    if action != "none":
-        if state.settings.gates.scale_to_zero:
-            notes = [*notes, _zero_note(verdict, spec)]
-        else:
-            without = say.SCALED_TO_ZERO
-    status = changed_status(
-        before, verdict, say.with_notes(before.conditions, notes, stamp, without=without),
-        rescaled_at=stamp if action != "none" else None, settled=decided and not refused,
-    )  # fmt: skip
+            said += (events.rescaled(verdict.desired, verdict.why),)
+            conditions = say.with_notes(conditions, [say.rescaled(verdict.desired)], written)
+            _remember_change(state, verdict, spec, outcome.at if outcome else now)
+            action, rescaled_at = action_of(verdict.current, verdict.desired), written
+    if action != "none" or verdict.forget_zero:
+        conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
+    status = changed_status(before, verdict, conditions, rescaled_at=rescaled_at, settled=decided)
     state.statuses[key] = status
     return Settlement(
         verdict=verdict,
         status=status,
         changes=changed_fields(before, status),
-        events=tuple(said),
+        events=said,
         late_events=tuple(verdict.late_events),
         action=action,
         error=error,
         error_label=label,
-        gauge=verdict.desired if decided and not refused else None,
-        wanted=verdict.desired if decided and not refused else None,
-        normal_end=decided and not refused,
+        wanted=verdict.desired if decided else None,
+        normal_end=decided,
     )
 
 
-def _zero_note(verdict: Verdict, spec: Autoscaler) -> say.Note:
+def _with_zero(
+    state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, stamp: str
+) -> tuple[Condition, ...] | None:
+    """Keeps the ScaledToZero condition after a rescale; with the gate off it goes."""
+    if not state.settings.gates.scale_to_zero:
+        return say.without(conditions, say.SCALED_TO_ZERO)
     went = verdict.desired == 0 and spec.minimum == 0 and spec.external
-    return say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO
+    return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], stamp)
 
 
 def _remember_proposal(state: State, verdict: Verdict, now: Instant) -> None:

@@ -13,6 +13,7 @@ from kubetide.horizontal.metrics.types import MetricFailure, Proposal, Tally
 from kubetide.horizontal.views import Key
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus, MetricStatus
+from kubetide.units.time import Instant
 
 
 class ScaleWrite(msgspec.Struct, frozen=True):
@@ -33,10 +34,11 @@ class ScaleWrite(msgspec.Struct, frozen=True):
 
 
 class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write; ``error`` is empty when it was taken."""
+    """What came of a write, and when; ``error`` is empty when it was taken. Conflicts take time."""
 
     namespace: str
     name: str
+    at: Instant
     error: str = ""
 
 
@@ -95,8 +97,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Commands:
-    """The answer of ``decide``: writes to carry out, and the verdicts behind them, ordered by HPA."""
+    """The answer of ``decide`` at ``at``: writes to carry out, and the verdicts behind them, ordered by HPA."""
 
+    at: Instant
     writes: tuple[ScaleWrite, ...]
     verdicts: tuple[Verdict, ...]
 
@@ -108,8 +111,8 @@ class Settlement:
     Attributes:
         status: The new status; ``changes`` the fields of it that differ, empty when none does.
         action, error_label: Labels of the reconciliation.
-        gauge: Value of the desired-replicas gauge, None when it is not set.
-        wanted: Replicas that are wanted of the target from now on, None when not known.
+        wanted: Replicas that are wanted of the target from now on, also for the desired-replicas gauge;
+            None when the tick did not come to its end.
         normal_end: Whether a failing status write becomes the error of the tick.
     """
 
@@ -121,7 +124,6 @@ class Settlement:
     action: str = "none"
     error: str = ""
     error_label: str = "none"
-    gauge: int | None = None
     wanted: int | None = None
     normal_end: bool = True
 
@@ -162,7 +164,9 @@ def record_of(result: Result) -> ResultRecord:
     return ResultRecord(
         statuses=tuple(StatusPatch(*one.verdict.key, one.changes) for one in settled if one.changes),
         events=tuple(
-            HpaEvent(*one.verdict.key, one.events + one.late_events) for one in settled if one.events or one.late_events
+            HpaEvent(*one.verdict.key, one.events + one.late_events)
+            for one in settled
+            if one.events or one.late_events
         ),
     )
 

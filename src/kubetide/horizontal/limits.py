@@ -31,8 +31,12 @@ def limit_plainly(desired: int, current: int, *, minimum: int, maximum: int) -> 
     if desired < minimum:
         return Limited(minimum, "TooFewReplicas")
     if maximum > at_once:
-        return Limited(at_once, "ScaleUpLimit") if desired > at_once else Limited(desired, "DesiredWithinRange")
-    return Limited(maximum, "TooManyReplicas") if desired > maximum else Limited(desired, "DesiredWithinRange")
+        return (
+            Limited(at_once, "ScaleUpLimit") if desired > at_once else Limited(desired, "DesiredWithinRange")
+        )
+    return (
+        Limited(maximum, "TooManyReplicas") if desired > maximum else Limited(desired, "DesiredWithinRange")
+    )
 
 
 def limit_by_rules(

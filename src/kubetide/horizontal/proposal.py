@@ -54,7 +54,9 @@ def ceiling(value: float) -> float:
     return float(math.ceil(value)) if math.isfinite(value) else value
 
 
-def proposal_by_utilization(tally: Tally, current: int, target: int, tolerance: Tolerance) -> Arithmetic | str:
+def proposal_by_utilization(
+    tally: Tally, current: int, target: int, tolerance: Tolerance
+) -> Arithmetic | str:
     """Proposes by the percent of requests in use; a text says why that cannot be."""
     problem = _no_ground(tally) or tally.problem
     if problem:
@@ -83,7 +85,9 @@ def proposal_by_utilization(tally: Tally, current: int, target: int, tolerance: 
     return Arithmetic(_filled_in(ratio, filled, count, current, tolerance), ratio, filled, percent, average)
 
 
-def proposal_by_average(tally: Tally, current: int, target_milli: int, tolerance: Tolerance) -> Arithmetic | str:
+def proposal_by_average(
+    tally: Tally, current: int, target_milli: int, tolerance: Tolerance
+) -> Arithmetic | str:
     """Proposes by the average per pod; a text says why that cannot be."""
     problem = _no_ground(tally)
     if problem:

@@ -92,7 +92,9 @@ def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
     milli, present = usage.milli, usage.present
     wanted: BoolVector | None = None
     if container:
-        wanted = np.fromiter((name == container for name in samples.containers), np.bool_, len(samples.containers))
+        wanted = np.fromiter(
+            (name == container for name in samples.containers), np.bool_, len(samples.containers)
+        )
         milli = np.where(wanted, milli, 0)
     if wanted is None and len(milli) == pods and present.all() and _one_each(samples.first):
         return SampleColumn(resource, container, milli)
@@ -138,7 +140,8 @@ class SampleTable:
         """Puts this tick's answers in the place of the last tick's."""
         size = table.capacity
         if len(self.seen) != size:
-            self.seen, self.times, self.windows = (np.zeros(size, d) for d in (np.bool_, np.int64, np.int64))
+            self.seen = np.zeros(size, np.bool_)
+            self.times, self.windows = np.zeros(size, np.int64), np.zeros(size, np.int64)
             self.milli, self.has = {}, {}
         self.seen[:] = False
         for has in self.has.values():

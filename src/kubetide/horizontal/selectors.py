@@ -98,7 +98,9 @@ class Membership:
             self.release(hpa)
         exact = selector.exact_values()
         namespace = hpa[0]
-        candidates = [(namespace, label, value) for label, value in sorted(exact.items())] or [(namespace, "", "")]
+        candidates = [(namespace, label, value) for label, value in sorted(exact.items())] or [
+            (namespace, "", "")
+        ]
         posting = min(candidates, key=lambda p: len(self._sets_by_label.get(p, ())))
         self._claims[hpa] = _Claim(selector, text, posting)
         self._claims_by_label.setdefault(posting, {})[hpa] = None

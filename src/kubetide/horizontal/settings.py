@@ -52,4 +52,6 @@ class Settings(msgspec.Struct, frozen=True):
                 f"concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {self.concurrent_syncs}"
             )
         if self.sync_period <= 0:
-            raise ValueError(f"horizontal-pod-autoscaler-sync-period must be greater than 0, but got {self.sync_period} ns")
+            raise ValueError(
+                f"horizontal-pod-autoscaler-sync-period must be greater than 0, but got {self.sync_period} ns"
+            )

@@ -104,7 +104,10 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
 def _up(rules: ScalingRules | None) -> Rules:
     """Gives the rules upwards. Defaults: no window; the larger of 4 pods and 100 % in 15 s."""
     rules = rules or ScalingRules()
-    default = (Policy(percent=False, value=4, period=seconds(15)), Policy(percent=True, value=100, period=seconds(15)))
+    default = (
+        Policy(percent=False, value=4, period=seconds(15)),
+        Policy(percent=True, value=100, period=seconds(15)),
+    )
     return _rules(rules, Duration(0), default)
 
 
@@ -143,4 +146,6 @@ def _of_direction(rules: ScalingRules | None, default: float) -> float:
     except QuantityError:
         return default
     # Upstream multiplies the mantissa by the power of ten as doubles (AsApproximateFloat64).
-    return float(quantity.mantissa) * 10.0**quantity.exponent if quantity.exponent else float(quantity.mantissa)
+    return (
+        float(quantity.mantissa) * 10.0**quantity.exponent if quantity.exponent else float(quantity.mantissa)
+    )

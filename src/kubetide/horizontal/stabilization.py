@@ -37,7 +37,13 @@ def stabilize(
 
 
 def stabilize_both_ways(
-    recommendations: Sequence[Recommendation], proposal: int, current: int, *, up: Rules, down: Rules, now: Instant
+    recommendations: Sequence[Recommendation],
+    proposal: int,
+    current: int,
+    *,
+    up: Rules,
+    down: Rules,
+    now: Instant,
 ) -> Stabilized:
     """Moves ``current`` into the band between lowest (up window) and highest (down window) recommendation."""
     up_cutoff, down_cutoff = now - up.window, now - down.window

@@ -109,13 +109,13 @@ class State:
         for view in delta.hpas:
             self._put_hpa(view)
         for key in delta.gone_hpas:
-            self._forget_hpa(tuple(key))
+            self._forget_hpa(key)
         for status in delta.statuses:
             self.statuses[status.namespace, status.name] = status.status
         for pod in delta.pods:
             self.table.put(pod)
         for key in delta.gone_pods:
-            self.table.remove(tuple(key))
+            self.table.remove(key)
         for entry in delta.memory:
             key = entry.namespace, entry.name
             self.memory[key] = entry.memory
@@ -139,7 +139,7 @@ class State:
     def _forget_hpa(self, key: Key) -> None:
         """Drops an HPA with its memory."""
         for known in (self.views, self.specs, self.statuses, self.scales, self.memory):
-            known.pop(key, None)  # type: ignore[attr-defined]  # dicts of several types, one key
+            known.pop(key, None)
         self.table.members.release(key)
         self._order = None
         self._specs_version += 1
@@ -168,7 +168,16 @@ class State:
 
     def sample_keys(self) -> tuple[SampleKey, ...]:
         """Gives the resources (and containers) that any HPA asks for, ordered."""
-        return tuple(sorted({metric.sample_key for spec in self.specs.values() for metric in spec.metrics if metric.resource}))
+        return tuple(
+            sorted(
+                {
+                    metric.sample_key
+                    for spec in self.specs.values()
+                    for metric in spec.metrics
+                    if metric.resource
+                }
+            )
+        )
 
     def segments(self, key: SampleKey) -> Segments:
         """Gives the pods of the HPAs that ask for this resource."""
@@ -181,7 +190,9 @@ class State:
         return found
 
     def _lay_out(self, key: SampleKey) -> Segments:
-        hpas = tuple(hpa for hpa in self.hpas if any(_asks(metric, key) for metric in self.specs[hpa].metrics))
+        hpas = tuple(
+            hpa for hpa in self.hpas if any(_asks(metric, key) for metric in self.specs[hpa].metrics)
+        )
         pieces = [self.table.members_of(hpa) for hpa in hpas]
         starts = np.zeros(len(hpas) + 1, np.int64)
         np.cumsum([len(piece) for piece in pieces], out=starts[1:])

@@ -153,7 +153,14 @@ def tally_columns(
         return [None] * len(segments.hpas)
     has = has_column[rows]
     classes = classify_rows(
-        table, rows, has, samples.times, samples.windows, cpu=key[0] == "cpu", now=now, settings=state.settings
+        table,
+        rows,
+        has,
+        samples.times,
+        samples.windows,
+        cpu=key[0] == "cpu",
+        now=now,
+        settings=state.settings,
     )
     add = _Adder(segments.starts)
     ready, missing, unready = (classes == code for code in (READY_POD, MISSING_POD, UNREADY_POD))
@@ -165,9 +172,14 @@ def tally_columns(
     sums, lacking = [zeros] * 4, zeros
     if any(metric.utilization is not None for metric in metrics):
         request, lacking = _requests(state, key, rows, add)
-        percent = np.repeat(np.array([fill_percent(metric) for metric in metrics], np.int64), np.diff(segments.starts))
+        percent = np.repeat(
+            np.array([fill_percent(metric) for metric in metrics], np.int64), np.diff(segments.starts)
+        )
         fills = add(np.where(missing, request * percent // 100, 0)) if missing.any() else zeros
-        sums = [*(add(np.where(mask, request, 0)) if mask.any() else zeros for mask in (ready, missing, unready)), fills]
+        sums = [
+            *(add(np.where(mask, request, 0)) if mask.any() else zeros for mask in (ready, missing, unready)),
+            fills,
+        ]
     found: list[Tally | None] = []
     odd = samples.strays
     for hpa, metric, n, up, un, mi, us, an, re, mr, ur, fi, no in zip(

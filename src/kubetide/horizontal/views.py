@@ -122,7 +122,8 @@ def view_of_pod(pod: Pod) -> PodView:
         ready_since=instant_or_year_one(ready.last_transition_time if ready else None),
         started=Instant(instant_or_year_one(started)) if started else None,
         containers=tuple(
-            ContainerView(c.name, _milli(c.resources.requests)) for c in (*(spec.containers or ()), *restarting)
+            ContainerView(c.name, _milli(c.resources.requests))
+            for c in (*(spec.containers or ()), *restarting)
         ),
         pod_level=_pod_level(spec),
     )

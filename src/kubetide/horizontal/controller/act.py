@@ -39,7 +39,9 @@ class Ending(NamedTuple):
 class Actor:
     """Does what was decided."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, targets: Targets, events: EventLog, *, limit: int) -> None:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, targets: Targets, events: EventLog, *, limit: int
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._targets = targets
@@ -51,21 +53,24 @@ class Actor:
         return await in_parallel(writes, self._scale_one, limit=self._limit)
 
     async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
-        """Writes one scale; after a conflict again, with the version that is then there.
+        error = await self._write_scale(write)
+        return ScaleOutcome(write.namespace, write.name, self._clock.now(), error)
+
+    async def _write_scale(self, write: ScaleWrite) -> str:
+        """Writes one scale; after a conflict again, with the version that is then there; gives the error.
 
         The number stays the same: it was decided from the scale that was read first.
         """
         try:
             kind = self._targets.kind_of(write.api_version, write.kind)
         except TargetError as error:
-            return ScaleOutcome(write.namespace, write.name, str(error))
+            return str(error)
         if "scale" not in kind.subresources:
             resource = f"{kind.api_version}, Resource={kind.plural}"
-            text = (
+            return (
                 f"could not find proper group-version for scale subresource of {resource}: "
                 f"could not find scale subresource for {resource} in discovery information"
             )
-            return ScaleOutcome(write.namespace, write.name, text)
         version, problem = write.resource_version, ""
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -84,8 +89,8 @@ class Actor:
                 if not isinstance(error, Conflict):
                     break
             else:
-                return ScaleOutcome(write.namespace, write.name)
-        return ScaleOutcome(write.namespace, write.name, problem)
+                return ""
+        return problem
 
     async def settle(self, result: Result) -> list[Ending]:
         """Writes statuses and events; gives how it ended for the HPAs that had any."""

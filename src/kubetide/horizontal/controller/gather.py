@@ -75,7 +75,9 @@ class Gatherer:
             statuses=statuses,
             pods=pods,
             gone_pods=gone_pods,
-            scales=[scale for scale in scales.values() if state.scales.get((scale.namespace, scale.name)) != scale],
+            scales=[
+                scale for scale in scales.values() if state.scales.get((scale.namespace, scale.name)) != scale
+            ],
             answers=answers,
         )
 

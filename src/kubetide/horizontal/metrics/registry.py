@@ -35,7 +35,9 @@ def read_metric(spec: MetricSpec) -> Metric:
     return source.read(spec) if source else Metric(type=spec.type)
 
 
-def propose(metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
+def propose(
+    metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance
+) -> Proposal | MetricFailure:
     """Comes to a proposal from what is known, or says why not.
 
     Args:

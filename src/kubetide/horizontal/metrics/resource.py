@@ -21,9 +21,7 @@ from kubetide.objects.hpa import (
 )
 from kubetide.units.quantity import Quantity, QuantityError, bytes_to_text, milli_to_text
 
-_NO_TARGET = (
-    "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
-)
+_NO_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
 
 
 def read_resource(spec: MetricSpec) -> Metric:
@@ -43,14 +41,18 @@ def _read(source_type: str, resource: str, container: str, target: MetricTarget)
         try:
             average = Quantity.parse(target.average_value).milli_value()
         except QuantityError as error:
-            return Metric(source_type, resource, container, problem=f"target.averageValue of {resource}: {error}")
+            return Metric(
+                source_type, resource, container, problem=f"target.averageValue of {resource}: {error}"
+            )
         return Metric(source_type, resource, container, average_milli=average)
     if target.average_utilization is None:
         return Metric(source_type, resource, container, problem=_NO_TARGET)
     return Metric(source_type, resource, container, utilization=target.average_utilization)
 
 
-def propose(metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
+def propose(
+    metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance
+) -> Proposal | MetricFailure:
     """Proposes replicas from what the pods add up to; a text in its place says why there are no samples."""
     if metric.problem:
         return _failure(metric, metric.problem)
@@ -71,9 +73,13 @@ def propose(metric: Metric, tally: Tally | str, current: int, tolerance: Toleran
 def _failure(metric: Metric, text: str) -> MetricFailure:
     if metric.type == "ContainerResource":
         return MetricFailure(
-            "FailedGetContainerResourceMetric", text, f"failed to get {metric.container} container metric value: "
+            "FailedGetContainerResourceMetric",
+            text,
+            f"failed to get {metric.container} container metric value: ",
         )
-    return MetricFailure("FailedGetResourceMetric", text, f"failed to get {metric.resource} resource metric value: ")
+    return MetricFailure(
+        "FailedGetResourceMetric", text, f"failed to get {metric.resource} resource metric value: "
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +98,9 @@ def status_of(metric: Metric, arithmetic: Arithmetic) -> MetricStatus:
         average_value=printed(arithmetic.average), average_utilization=arithmetic.utilization
     )
     if metric.type == "ContainerResource":
-        status = ContainerResourceMetricStatus(name=metric.resource, container=metric.container, current=value)
+        status = ContainerResourceMetricStatus(
+            name=metric.resource, container=metric.container, current=value
+        )
         return MetricStatus(type=metric.type, container_resource=status)
     return MetricStatus(type=metric.type, resource=ResourceMetricStatus(name=metric.resource, current=value))
 
@@ -100,5 +108,3 @@ def status_of(metric: Metric, arithmetic: Arithmetic) -> MetricStatus:
 def _memory_text(milli: int) -> str:
     """Prints whole multiples of 1024 in binary form, all else in decimal form."""
     return milli_to_text(milli) if milli % 1_024_000 else bytes_to_text(milli // 1000)
-
-

@@ -1,0 +1,207 @@
+"""The horizontal controller: every sync period it gathers, decides, acts, absorbs and records."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from kubetide.explain.reasons import Reason
+from kubetide.explain.records import Record, Recorder
+from kubetide.horizontal.controller.act import Actor, Ending
+from kubetide.horizontal.controller.eventlog import EventLog
+from kubetide.horizontal.controller.gather import Gatherer
+from kubetide.horizontal.controller.targets import Targets
+from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
+from kubetide.horizontal.decide import absorb, decide
+from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
+from kubetide.horizontal.reasons import reasons_of, signature
+from kubetide.horizontal.settings import Settings
+from kubetide.horizontal.state import Delta, State
+from kubetide.horizontal.views import Key
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
+from kubetide.plan.board import Board, Intent, Workload
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.metrics import MetricSource
+from kubetide.units.time import Duration, Instant
+from kubetide.watching import Informer
+
+LOOP = "horizontal"
+
+
+class HorizontalController:
+    """Scales pods out and in, as upstream's HPA controller does.
+
+    All HPAs are looked at together, once per sync period; upstream gives each a period of its own.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        metrics: MetricSource,
+        clock: Clock,
+        recorder: Recorder,
+        board: Board | None,
+        settings: Settings,
+        *,
+        kinds: Iterable[Kind[Any]] = STORED_KINDS,
+    ) -> None:
+        """Prepares the controller; nothing is asked before ``run``.
+
+        Args:
+            kinds: What a ``scaleTargetRef`` may mean.
+        """
+        self._clock = clock
+        self._recorder = recorder
+        self._board = board
+        self._state = State(settings)
+        hpas, pods = Informer(cluster, HPAS, clock), Informer(cluster, PODS, clock)
+        deployments, replica_sets = (
+            Informer(cluster, DEPLOYMENTS, clock),
+            Informer(cluster, REPLICA_SETS, clock),
+        )
+        self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
+        caches = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
+        targets = Targets(cluster, kinds, caches)
+        self._gatherer = Gatherer(hpas.feed(), pods.feed(), targets, metrics)
+        events = EventLog(cluster, clock, self._uid_of)
+        self._actor = Actor(cluster, clock, targets, events, limit=settings.concurrent_syncs)
+        self._tick = 0
+        self._said: dict[Key, tuple[object, ...]] = {}
+        self._announced: dict[Key, tuple[Workload, int]] = {}
+        self.result = Result(())
+        """What the last tick came to, with the labels of the loop's own metrics."""
+        self.endings: Mapping[Key, Ending] = MappingProxyType({})
+        """How the last tick ended for the HPAs that had anything to write or to say."""
+        self.failures = 0
+        """Ticks that ended with a bug; the loop goes on."""
+        self.last_failure = ""
+
+    @property
+    def state(self) -> State:
+        """What the last tick was decided from; for explaining, not for changing."""
+        return self._state
+
+    async def run(self) -> None:
+        """Keeps the caches and ticks every sync period, the first time one period after the caches are there."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+            for informer in self._informers:
+                await informer.synced()
+            start, period, count = self._clock.now(), self._state.settings.sync_period, 0
+            while True:
+                # From the start, so that ticks do not drift; what was missed is not made up for.
+                count = max(count + 1, (self._clock.now() - start) // period)
+                await self._clock.sleep(Duration(start + count * period - self._clock.now()))
+                try:
+                    await self.tick()
+                except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
+                    self.failures += 1
+                    self.last_failure = traceback.format_exc()
+
+    async def tick(self) -> None:
+        """Gathers, decides, acts, absorbs, records: once. The caches must be synced."""
+        delta = await self._gatherer.gather(self._state)
+        now = self._clock.now()
+        self._state.apply(delta)
+        self._tick += 1
+        full = self._recorder.wants_full(LOOP)
+        gathered = self._encoded_state(delta) if full else encode_delta(delta)
+        commands = decide(self._state, now)
+        outcomes = await self._actor.scale(commands.writes)
+        result = absorb(self._state, commands, outcomes)
+        self.result = result
+        self._announce(result, delta.gone_hpas, now)
+        endings = await self._actor.settle(result)
+        for ending in endings:
+            if ending.status_error:
+                self._gatherer.suspect(ending.settlement.verdict.key)
+        self.endings = MappingProxyType({ending.settlement.verdict.key: ending for ending in endings})
+        self._record(now, gathered, commands, outcomes, result, full=full)
+
+    def _encoded_state(self, delta: Delta) -> bytes:
+        """Gives everything, with this tick's samples, as it is before deciding."""
+        return encode_delta(msgspec.structs.replace(self._state.dump(), answers=delta.answers))
+
+    def _uid_of(self, key: Key) -> str:
+        view = self._state.views.get(key)
+        return view.uid if view else ""
+
+    # ── the board ──
+
+    def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
+        """Tells the other loops how many replicas are wanted, as soon as they are."""
+        if self._board is None:
+            return
+        for key in gone:
+            known = self._announced.pop(key, None)
+            if known is not None:
+                self._board.withdraw(known[0], LOOP)
+        for settlement in result.settlements:
+            if settlement.wanted is None:
+                continue
+            key = settlement.verdict.key
+            spec = self._state.specs[key]
+            known = self._announced.get(key)
+            if (
+                known is not None
+                and known[1] == settlement.wanted
+                and known[0].name == spec.target
+                and known[0].kind == spec.kind
+            ):
+                continue
+            workload = Workload(namespace=key[0], kind=spec.kind, name=spec.target)
+            if known is not None and known[0] != workload:
+                self._board.withdraw(known[0], LOOP)
+            self._announced[key] = workload, settlement.wanted
+            self._board.announce(Intent(workload=workload, replicas=settlement.wanted, due=now, source=LOOP))
+
+    # ── the record ──
+
+    def _record(
+        self,
+        now: Instant,
+        gathered: bytes,
+        commands: Commands,
+        outcomes: Sequence[ScaleOutcome],
+        result: Result,
+        *,
+        full: bool,
+    ) -> None:
+        reasons, repeated = self._new_reasons(result, full=full)
+        self._recorder.write(
+            Record(
+                loop=LOOP,
+                tick=self._tick,
+                now=now,
+                full=full,
+                state=msgspec.Raw(gathered),
+                commands=msgspec.Raw(encode_commands(commands)),
+                outcomes=msgspec.Raw(encode_outcomes(outcomes)),
+                result=msgspec.Raw(encode_result(result)),
+                reasons=reasons,
+                repeated=repeated,
+            )
+        )
+
+    def _new_reasons(self, result: Result, *, full: bool) -> tuple[tuple[Reason, ...], int]:
+        """Gives the reasons of verdicts that differ from the last tick's, and the number of the others."""
+        reasons: list[Reason] = []
+        repeated = 0
+        said: dict[Key, tuple[object, ...]] = {}
+        for settlement in result.settlements:
+            key = settlement.verdict.key
+            said[key] = signature(settlement)
+            if not full and self._said.get(key) == said[key]:
+                repeated += 1
+                continue
+            spec = self._state.specs[key]
+            reasons += reasons_of(settlement, minimum=spec.minimum, maximum=spec.maximum)
+        self._said = said
+        return tuple(reasons), repeated
