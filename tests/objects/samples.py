@@ -1,0 +1,118 @@
+"""Small whole objects, as a person writes them."""
+
+from __future__ import annotations
+
+
+def pod(**spec):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web-1", "namespace": "shop"},
+        "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}], **spec},
+    }
+
+
+def template(**spec):
+    return {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "nginx"}], **spec},
+    }
+
+
+def workload(kind="Deployment", **spec):
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template(), **spec},
+    }
+
+
+def hpa(**spec):
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 10,
+            **spec,
+        },
+    }
+
+
+def budget(**spec):
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+
+
+def node(**status):
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {}, "status": status}
+
+
+ALL = (
+    pod(),
+    pod(
+        hostNetwork=True,
+        initContainers=[{"name": "init", "image": "busybox", "resources": {"limits": {"cpu": "1"}}}],
+        containers=[
+            {
+                "name": "web",
+                "image": "nginx",
+                "ports": [{"containerPort": 80, "name": "http"}],
+                "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": 1, "memory": "1Gi"}},
+            }
+        ],
+        resources={"limits": {"cpu": "2", "memory": "2Gi"}},
+        tolerations=[{"operator": "Exists"}, {"key": "a", "effect": "NoExecute", "tolerationSeconds": 30}],
+        nodeSelector={"kubernetes.io/os": "linux"},
+        schedulingGates=[{"name": "example.com/gate"}],
+        topologySpreadConstraints=[
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+        ],
+        volumes=[{"name": "tmp", "emptyDir": {}}],
+    ),
+    workload(),
+    workload(strategy={"type": "Recreate"}, replicas=0),
+    workload("ReplicaSet", replicas=3),
+    workload("DaemonSet"),
+    hpa(),
+    hpa(
+        minReplicas=2,
+        behavior={"scaleDown": {"stabilizationWindowSeconds": 60}},
+        metrics=[
+            {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": "hits"},
+                    "target": {"type": "AverageValue", "averageValue": "10"},
+                },
+            }
+        ],
+    ),
+    budget(minAvailable="50%"),
+    node(capacity={"cpu": "4", "memory": "16Gi", "pods": "110"}),
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "namespace": "shop"},
+        "data": {"a": "b"},
+    },
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1000,
+    },
+    {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "l", "namespace": "kube-system"},
+        "spec": {"leaseDurationSeconds": 15},
+    },
+)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from tests.objects import samples
+
+from kubetide.objects.manifest import ManifestError, load_manifests
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: nginx
+        resources:
+          requests: {cpu: 250m, memory: 1Gi}
+"""
+
+
+def problems(text):
+    with pytest.raises(ManifestError) as caught:
+        load_manifests(text, "web.yaml")
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump], ids=["json", "yaml"])
+def test_written_objects_come_back_as_written(dump):
+    """YAML and JSON give the same objects, without defaults."""
+    for obj in samples.ALL:
+        ((kind, value),) = load_manifests(dump(obj), "x")
+        assert value == obj
+        assert (kind.api_version, kind.kind) == (obj["apiVersion"], obj["kind"])
+
+
+def test_documents_and_lists_are_taken_apart():
+    """Many documents, empty ones and List kinds give one flat list of objects."""
+    listed = {"apiVersion": "v1", "kind": "List", "items": [samples.pod(), samples.hpa()]}
+    bare = {name: value for name, value in samples.pod().items() if name in {"metadata", "spec"}}
+    typed = {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [bare]}
+    text = "---\n# nothing\n---\n" + WEB + "---\n" + json.dumps(listed) + "\n---\n" + yaml.safe_dump(typed)
+    kinds = [(kind.kind, value["kind"]) for kind, value in load_manifests(text, "x")]
+    assert kinds == [(name, name) for name in ("Deployment", "Pod", "HorizontalPodAutoscaler", "Pod")]
+    assert load_manifests("", "x") == []
+    assert load_manifests(b"\xef\xbb\xbf# only a comment\n", "x") == []
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("yes", True), ("off", False), ("y", True), ("True", True), ("'yes'", "yes"), ("!!str yes", "yes"),
+        ("12", 12), ("0777", 511), ("0o17", 15), ("0x1F", 31), ("1_000", 1000), ("-5", -5), ("1e3", 1000),
+        ("0.5", 0.5), (".5", 0.5), ("3.0", 3), ("12:30", "12:30"), ("2026-01-31", "2026-01-31"), ("1.2.3", "1.2.3"),
+        ("089", 89), ("'12'", "12"), ("100m", "100m"), ("|\n    a\n    b\n", "a\nb\n"), ("<<", "<<"),
+    ],
+)  # fmt: skip
+def test_plain_scalars_mean_what_they_mean_to_kubectl(written, expected):
+    """Scalars are read by YAML 1.1's rules as Kubernetes tools apply them."""
+    text = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers: [{{name: a, image: b}}]\n  hostname: {written}\n"
+    ((_, value),) = load_manifests(text, "x")
+    assert value["spec"]["hostname"] == expected
+    assert type(value["spec"]["hostname"]) is type(expected)
+
+
+def test_anchors_merge_and_nulls_vanish():
+    """Anchors and merge keys are expanded, null members count as absent, and keys are texts."""
+    text = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n  labels: &l {a: b}\n"
+        "  annotations: {<<: *l, c: d, e: ~}\ndata: {1: x, true: 'y'}\n"
+    )
+    ((_, value),) = load_manifests(text, "x")
+    assert value["metadata"]["annotations"] == {"a": "b", "c": "d"}
+    assert value["data"] == {"1": "x", "true": "y"}
+
+
+PLACE = "document 1: Deployment shop/web: "
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "expected"),
+    [
+        ("  replicas: 3", "  replcas: 3", f"web.yaml:7: {PLACE}spec.replcas: unknown field; did you mean replicas?"),
+        (
+            "  replicas: 3",
+            "  replicas: three",
+            f'web.yaml:7: {PLACE}spec.replicas: Invalid value: "three": expected a whole number, got the text "three"',
+        ),
+        (
+            "cpu: 250m",
+            "cpu: abc",
+            (f"web.yaml:16: {PLACE}spec.template.spec.containers[0].resources.requests[cpu]: "
+            'Invalid value: "abc": quantities must match the regular expression '
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+        ),
+        (
+            "cpu: 250m",
+            "cpu: [1]",
+            (f"web.yaml:16: {PLACE}spec.template.spec.containers[0].resources.requests.cpu: Invalid value: [1]: "
+            "expected a number or a text, got a list"),
+        ),
+        (
+            "cpu: 250m",
+            "cpu: -1",
+            (f"web.yaml:16: {PLACE}spec.template.spec.containers[0].resources.requests[cpu]: "
+            'Invalid value: "-1": must be greater than or equal to 0'),
+        ),
+        (
+            "        image: nginx",
+            "        image: nginx\n        tolerations: []",
+            f"web.yaml:15: {PLACE}spec.template.spec.containers[0].tolerations: unknown field",
+        ),
+        (
+            "        image: nginx",
+            "        image: nginx\n        ImagePullPolicy: Never",
+            (f"web.yaml:15: {PLACE}spec.template.spec.containers[0].ImagePullPolicy: unknown field; "
+            "did you mean imagePullPolicy?"),
+        ),
+        (
+            "labels: {app: web}",
+            "labels: {app: web, on: yes}",
+            f"web.yaml:10: {PLACE}spec.template.metadata.labels.true: Invalid value: true: expected a text, got true",
+        ),
+        (
+            "kind: Deployment",
+            "kind: Deploymnt",
+            'web.yaml:2: document 1: Deploymnt shop/web: kind: "Deploymnt" is not known; did you mean Deployment?',
+        ),
+        (
+            "apps/v1",
+            "extensions/v1beta1",
+            f'web.yaml:1: {PLACE}apiVersion: "extensions/v1beta1" does not serve Deployment: write apps/v1',
+        ),
+        ("apiVersion: apps/v1\n", "", f"web.yaml:1: {PLACE}apiVersion: is missing: Deployment is apps/v1"),
+        (
+            "  name: web\n",
+            "",
+            "web.yaml:4: document 1: Deployment shop/: metadata.name: is missing: give the object a name",
+        ),
+        ("kind: Deployment\n", "", "web.yaml:1: document 1: object shop/web: kind: is missing: write for example kind: Deployment"),
+        ("  replicas: 3", "  replicas: 3\n  replicas: 4", 'web.yaml:8: document 1: key "replicas" is given twice in one map'),
+        ("  replicas: 3", "\treplicas: 3", "web.yaml:7: document 1: malformed YAML: found character that cannot start any token"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_place_and_its_remedy(find, replace, expected):
+    """A mistake in a manifest is reported with file, line, document, object, field and the fix."""
+    assert find in WEB
+    assert problems(WEB.replace(find, replace, 1)) == [expected]
+
+
+def test_all_problems_of_a_file_are_reported_at_once():
+    """Every document is looked at, and lines count through the whole file."""
+    bad = (
+        WEB.replace("replicas: 3", "replicas: -1")
+        + "---\n7\n---\n"
+        + WEB.replace("kind: D", "kind: Wombat\nx: D")
+    )
+    found = problems(bad)
+    assert [line.partition(" ")[0] for line in found] == ["web.yaml:7:", "web.yaml:18:", "web.yaml:21:"]
+    assert 'document 3: Wombat shop/web: kind: "Wombat" is not known; known kinds are ConfigMap, ' in found[2]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, "[" * 100_000, '{"a":' * 5000, "- " * 5000 + "a", "a: " + "[" * 300 + "]" * 300]
+)
+def test_deep_nesting_is_refused(text):
+    """A text made to exhaust the stack is refused like any other bad text."""
+    assert problems(text) == ["web.yaml:1: document 1: the value is nested too deeply"]
+
+
+def test_what_is_not_text_is_refused_with_its_line():
+    """Bytes that are not UTF-8 are refused where they stand."""
+    assert problems(b"a: b\nc: \xff\n") == ["web.yaml:2: document 1: the text is not UTF-8"]
