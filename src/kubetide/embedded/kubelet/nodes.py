@@ -1,0 +1,122 @@
+"""The node side of the kubelets: heartbeats, leases, and health as the control plane sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+from kubetide.embedded.kubelet.statuses import node_heartbeat, node_ready_conditions, node_taints
+from kubetide.objects.kinds import LEASES, NAMESPACES, NODES
+from kubetide.objects.node import Node
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubetide.units.time import format_rfc3339_micro
+from kubetide.watching import Informer
+
+Health = Literal["True", "False", "Unknown"]
+
+_LEASE_NAMESPACE = "kube-node-lease"
+_LEASE_SECONDS = 40
+
+
+class NodeKeeper:
+    """Which nodes are animated, which of them fail, and what is written to them."""
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, nodes: Informer[Node], animates: Callable[[Node], bool]
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._nodes = nodes
+        self._animates = animates
+        self._failing: dict[str, Health] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether the node exists."""
+        return ("", name) in self._nodes.objects
+
+    def animates(self, name: str) -> bool:
+        """Whether the node exists and these are its kubelets."""
+        node = self._nodes.objects.get(("", name))
+        return node is not None and self._animates(node)
+
+    def is_failing(self, name: str) -> bool:
+        """Whether the node was made unhealthy."""
+        return name in self._failing
+
+    def forget(self, name: str) -> None:
+        """Forgets a node that is gone."""
+        self._failing.pop(name, None)
+
+    async def set_health(self, name: str, health: Health) -> None:
+        """Writes the node's Ready condition and its taint. Raises NotFound, and other errors of the port."""
+        if health == "True":
+            self._failing.pop(name, None)
+        else:
+            self._failing[name] = health
+        while True:
+            node = await self._cluster.get(NODES, name)
+            raw = await self._cluster.get(NODES.untyped, name)
+            now = self._clock.now()
+            taints = node_taints(list(raw.get("spec", {}).get("taints") or ()), health, now)
+            conditions = node_ready_conditions(node.status.conditions or (), health, now)
+            version = {"resourceVersion": raw["metadata"]["resourceVersion"]}
+            try:
+                await self._cluster.patch(
+                    NODES, name, {"metadata": version, "spec": {"taints": taints or None}}
+                )
+            except Conflict:
+                continue
+            await self._cluster.patch(
+                NODES, name, {"status": {"conditions": conditions}}, subresource="status"
+            )
+            return
+
+    async def confirm_statuses(self) -> None:
+        """Confirms the status of each healthy node; one that others have just written is left to the next time."""
+        now = self._clock.now()
+        for node in self._healthy():
+            patch = {
+                "metadata": {"resourceVersion": node.metadata.resource_version},
+                "status": {"conditions": node_heartbeat(node.status.conditions or (), now)},
+            }
+            with suppress(ApiError):
+                await self._cluster.patch(NODES, node.metadata.name, patch, subresource="status")
+
+    async def renew_leases(self) -> None:
+        """Renews the lease of each healthy node, and makes those that are missing."""
+        at = format_rfc3339_micro(self._clock.now())
+        for node in self._healthy():
+            name = node.metadata.name
+            with suppress(ApiError):
+                try:
+                    await self._cluster.patch(
+                        LEASES, name, {"spec": {"renewTime": at}}, namespace=_LEASE_NAMESPACE
+                    )
+                except NotFound:
+                    await self._create_lease(node, at)
+
+    async def _create_lease(self, node: Node, at: str) -> None:
+        name = node.metadata.name
+        with suppress(AlreadyExists):
+            await self._cluster.create(
+                NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _LEASE_NAMESPACE}}
+            )
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid}
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "ownerReferences": [owner]},
+            "spec": {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": at},
+        }
+        await self._cluster.create(LEASES, body, namespace=_LEASE_NAMESPACE)
+
+    def _healthy(self) -> list[Node]:
+        """Animated nodes that do not fail, by name."""
+        return [
+            node
+            for (_, name), node in sorted(self._nodes.objects.items(), key=lambda item: item[0])
+            if name not in self._failing and self._animates(node)
+        ]

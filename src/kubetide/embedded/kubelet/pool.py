@@ -1,0 +1,378 @@
+"""The kubelets of all animated nodes as one client of the Cluster port.
+
+A pod's life is a handful of steps, each an entry of one agenda: the containers run, the pod is
+ready, a container is started again, the containers have ended. Each step is one status patch (the
+last one a deletion). Steps are written one after another, in the order in which they are due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from kubetide.embedded.agenda import Agenda
+from kubetide.embedded.kubelet.nodes import NodeKeeper
+from kubetide.embedded.kubelet.statuses import (
+    Lives,
+    ended_status,
+    ready_status,
+    running_status,
+    unready_condition_status,
+)
+from kubetide.embedded.kubelet.times import DEFAULT_TIMES, PodTimes, Settled, Timing
+from kubetide.objects.kinds import PODS
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, Conflict, NotFound
+from kubetide.units.time import ZERO, Duration, Instant, after, minutes, parse_rfc3339, seconds
+from kubetide.watching import Informer, Key
+
+_GARBAGE_AFTER = seconds(40)
+"""How long a node must be gone before its pods are deleted (pod garbage collector, v1.36)."""
+_RETRY = seconds(1)
+_FIRST_BACK_OFF = seconds(10)
+_LONGEST_BACK_OFF = minutes(5)
+HEARTBEAT = minutes(5)
+
+_Do = Literal["run", "settle", "ready", "end", "crash", "collect", "lose", "regain", "heartbeat", "renew"]
+
+
+class _Step(NamedTuple):
+    """What is due; ``epoch`` outdates the steps of a pod that were put before it was stopped or crashed."""
+
+    do: _Do
+    key: Key = ("", "")
+    uid: str = ""
+    epoch: int = 0
+
+
+@dataclass(eq=False)
+class _Life:
+    """One pod on an animated node."""
+
+    uid: str
+    node: str
+    accepted: Instant
+    started: Instant | None = None
+    epoch: int = 0
+    stopping: bool = False
+    restarting: bool = False
+    crash: tuple[str, str, int] = ("", "", 0)
+    restarts: dict[str, int] = field(default_factory=dict)
+    parked: _Step | None = None
+
+
+class KubeletPool:
+    """Lets the pods bound to animated nodes live; deletes those whose node is gone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        seed: int,
+        times: PodTimes = DEFAULT_TIMES,
+        times_of: Callable[[Pod], PodTimes | None] | None = None,
+        animates: Callable[[Node], bool] = lambda _: True,
+        settled: Settled | None = None,
+        heartbeat: Duration = HEARTBEAT,
+        lease_renewal: Duration = ZERO,
+    ) -> None:
+        """Follows the informers from now on; writes nothing before ``run``.
+
+        Args:
+            cluster: Where statuses are written.
+            clock: The time.
+            pods: All pods.
+            nodes: All nodes.
+            seed: What all times are drawn from, by (seed, uid of the pod, step).
+            times: How long the steps of a pod take.
+            times_of: Other times for some pods; None from it means ``times``.
+            animates: Which nodes' kubelets these are.
+            settled: Pods that count as ready from the beginning.
+            heartbeat: How often node statuses are confirmed; 0 is never.
+            lease_renewal: How often node leases are renewed; 0 is never, as nothing here reads them.
+        """
+        self._cluster = cluster
+        self._clock = clock
+        self._pods = pods
+        self._timing = Timing(seed, times, times_of)
+        self._settled = settled
+        self._heartbeat = heartbeat
+        self._lease_renewal = lease_renewal
+        self._agenda: Agenda[_Step] = Agenda(clock)
+        self._keeper = NodeKeeper(cluster, clock, nodes, animates)
+        self._lives: dict[Key, _Life] = {}
+        self._on_node: dict[str, dict[Key, None]] = {}
+        self._addresses = 0
+        for node_key, node in nodes.objects.items():
+            self._node_changed(node_key, None, node)
+        for pod_key, pod in pods.objects.items():
+            self._pod_changed(pod_key, None, pod)
+        nodes.on_change(self._node_changed)
+        pods.on_change(self._pod_changed)
+
+    async def run(self) -> None:
+        """Lets pods live until cancelled."""
+        now = self._clock.now()
+        if self._heartbeat:
+            self._agenda.put(after(now, self._heartbeat), _Step("heartbeat"))
+        if self._lease_renewal:
+            self._agenda.put(now, _Step("renew"))
+        await self._agenda.run(self._do)
+
+    # ── faults ──────────────────────────────────────────────────────────────────────────────────
+
+    def crash(self, key: Key, *, container: str = "", reason: str = "Error", exit_code: int = 1) -> None:
+        """Ends a container (empty: the first) of a running pod; it is started again, later each time.
+
+        Does nothing to a pod that does not run here or is being started again. The first start
+        follows at once, the next ones after 10 s, 20 s and so on up to 5 min.
+        """
+        life, pod = self._lives.get(key), self._pods.objects.get(key)
+        if life is None or pod is None or life.started is None or life.stopping or life.restarting:
+            return
+        names = [c.name for c in pod.spec.containers or ()]
+        if not names:
+            return
+        life.restarting = True
+        life.epoch += 1
+        life.crash = container or names[0], reason, exit_code
+        self._next(life, key, "crash", self._clock.now())
+
+    def oom_kill(self, key: Key) -> None:
+        """Ends the first container of a pod as the kernel does when memory passes the limit."""
+        self.crash(key, reason="OOMKilled", exit_code=137)
+
+    async def fail_node(self, name: str, health: Literal["False", "Unknown"] = "Unknown") -> None:
+        """Makes a node unhealthy: its Ready condition and taint, and Ready=False on its pods.
+
+        ``False`` is a kubelet that says so itself, ``Unknown`` one that is silent. Until
+        ``recover_node`` no step of its pods is done. Raises NotFound.
+        """
+        await self._keeper.set_health(name, health)
+        for key in list(self._on_node.get(name, ())):
+            self._agenda.put(self._clock.now(), _Step("lose", key, self._lives[key].uid))
+
+    async def recover_node(self, name: str) -> None:
+        """Makes a node healthy again; its pods go on where they were. Raises NotFound."""
+        await self._keeper.set_health(name, "True")
+        now = self._clock.now()
+        for key in list(self._on_node.get(name, ())):
+            life = self._lives[key]
+            if life.parked is not None:
+                parked, life.parked = life.parked, None
+                self._agenda.put(now, parked)
+            self._agenda.put(now, _Step("regain", key, life.uid))
+
+    # ── what the cluster says ───────────────────────────────────────────────────────────────────
+
+    def _node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
+        name = key[1]
+        if new is None:
+            self._keeper.forget(name)
+            self._timing.forget(name)
+            for pod_key in list(self._on_node.get(name, ())):
+                life = self._lives[pod_key]
+                life.epoch += 1
+                life.parked = None
+                self._collect_later(pod_key, life)
+        elif old is None:
+            # Its pods may have been heard of first.
+            for pod_key in list(self._on_node.get(name, ())):
+                pod = self._pods.objects.get(pod_key)
+                if pod is not None:
+                    self._drop(pod_key)
+                    self._accept(pod_key, pod)
+
+    def _pod_changed(self, key: Key, _old: Pod | None, new: Pod | None) -> None:
+        life = self._lives.get(key)
+        ended = new is None or (is_finished(new) and new.metadata.deletion_timestamp is None)
+        if life is not None and (new is None or ended or new.metadata.uid != life.uid):
+            self._drop(key)
+            life = None
+        if new is None or ended or not new.spec.node_name:
+            return
+        if life is None:
+            self._accept(key, new)
+        elif new.metadata.deletion_timestamp is not None and not life.stopping:
+            self._stop(key, new, life)
+
+    def _accept(self, key: Key, pod: Pod) -> None:
+        """Takes on a pod that is new to its node, or that was running before this pool was there."""
+        name, now = pod.spec.node_name, self._clock.now()
+        life = _Life(uid=pod.metadata.uid, node=name, accepted=now)
+        node_is_here = self._keeper.has(name)
+        if node_is_here and not self._keeper.animates(name):
+            return
+        self._lives[key] = life
+        self._on_node.setdefault(name, {})[key] = None
+        if not node_is_here:
+            self._collect_later(key, life)
+            return
+        if pod.status.phase == "Running":
+            self._resume(key, pod, life)
+        if pod.metadata.deletion_timestamp is not None:
+            self._stop(key, pod, life)
+        elif life.started is None:
+            if self._settled is not None and now <= self._settled.until:
+                self._next(life, key, "settle", now)
+            else:
+                self._next(life, key, "run", after(now, self._timing.until_running(pod, now)))
+
+    def _resume(self, key: Key, pod: Pod, life: _Life) -> None:
+        """Takes over a pod that runs already."""
+        if pod.status.start_time is not None:
+            life.accepted = parse_rfc3339(pod.status.start_time)
+        life.started = life.accepted
+        life.restarts = {status.name: status.restart_count for status in pod.status.container_statuses or ()}
+        if not _is(pod, "Ready"):
+            self._next(life, key, "ready", after(self._clock.now(), self._timing.draw(pod, "ready")))
+
+    def _stop(self, key: Key, pod: Pod, life: _Life) -> None:
+        life.stopping = True
+        life.epoch += 1
+        life.parked = None
+        now = self._clock.now()
+        if not self._keeper.has(life.node):
+            self._collect_later(key, life)
+            return
+        grace = seconds(pod.metadata.deletion_grace_period_seconds or 0)
+        wait = min(grace, self._timing.draw(pod, "stop")) if life.started is not None else ZERO
+        self._next(life, key, "end", after(now, Duration(wait)))
+
+    def _drop(self, key: Key) -> None:
+        life = self._lives.pop(key)
+        on_node = self._on_node[life.node]
+        del on_node[key]
+        if not on_node:
+            del self._on_node[life.node]
+
+    # ── the agenda ─────────────────────────────────────────────────────────────────────────────
+
+    def _next(self, life: _Life, key: Key, do: _Do, due: Instant) -> None:
+        self._agenda.put(due, _Step(do, key, life.uid, life.epoch))
+
+    def _collect_later(self, key: Key, life: _Life) -> None:
+        self._next(life, key, "collect", after(self._clock.now(), _GARBAGE_AFTER))
+
+    # ── what becomes due ────────────────────────────────────────────────────────────────────────
+
+    async def _do(self, step: _Step) -> None:
+        if step.do == "heartbeat":
+            await self._keeper.confirm_statuses()
+            self._agenda.put(after(self._clock.now(), self._heartbeat), step)
+            return
+        if step.do == "renew":
+            await self._keeper.renew_leases()
+            self._agenda.put(after(self._clock.now(), self._lease_renewal), step)
+            return
+        life, pod = self._lives.get(step.key), self._pods.objects.get(step.key)
+        if life is None or pod is None or life.uid != step.uid:
+            return
+        if step.do not in {"lose", "regain"}:
+            if step.epoch != life.epoch:
+                return
+            if step.do != "collect" and self._keeper.is_failing(life.node):
+                life.parked = step
+                return
+        try:
+            await self._write(step, life, pod)
+        except (NotFound, Conflict):
+            # The pod is gone or is another one by now; the informer will say so.
+            return
+        except ApiError:
+            self._agenda.put(after(self._clock.now(), _RETRY), step)
+
+    async def _write(self, step: _Step, life: _Life, pod: Pod) -> None:
+        now = self._clock.now()
+        match step.do:
+            case "run":
+                wait = self._timing.draw(pod, "ready")
+                status = running_status(
+                    pod, pod_ip=self._address(), accepted=life.accepted, started=now, ready=wait == 0
+                )
+                await self._patch(pod, status)
+                life.started = now
+                if wait:
+                    self._next(life, step.key, "ready", after(now, wait))
+            case "settle":
+                assert self._settled is not None  # only such a pool puts this step
+                since = self._settled.since
+                status = running_status(
+                    pod, pod_ip=self._address(), accepted=since, started=since, ready=True
+                )
+                await self._patch(pod, status)
+                life.accepted = life.started = since
+                self._timing.has_images(pod, since)
+            case "ready":
+                if life.restarting:
+                    life.started = now
+                lives = Lives(life.started or now, life.restarts)
+                await self._patch(pod, ready_status(pod, lives, now=now))
+                life.restarting = False
+            case "crash":
+                await self._crash(step.key, life, pod, now)
+            case "end":
+                await self._delete(pod)
+            case "collect":
+                if not self._keeper.has(life.node):
+                    await self._delete(pod)
+            case "lose":
+                if _is(pod, "Ready") and self._keeper.is_failing(life.node):
+                    await self._patch(pod, unready_condition_status(pod, now))
+            case "regain":
+                if _is(pod, "ContainersReady") and not _is(pod, "Ready"):
+                    lives = Lives(life.started or now, life.restarts)
+                    await self._patch(pod, ready_status(pod, lives, now=now))
+
+    async def _crash(self, key: Key, life: _Life, pod: Pod, now: Instant) -> None:
+        container, reason, exit_code = life.crash
+        before = life.restarts.get(container, 0)
+        restarts = {**life.restarts, container: before + 1}
+        status = ended_status(
+            pod,
+            Lives(life.started or now, restarts),
+            container=container,
+            reason=reason,
+            exit_code=exit_code,
+            now=now,
+        )
+        await self._patch(pod, status)
+        life.restarts = restarts
+        back_off = min(_FIRST_BACK_OFF << (before - 1), _LONGEST_BACK_OFF) if before else 0
+        wait = (
+            back_off
+            + self._timing.draw(pod, "start", 100 + before)
+            + self._timing.draw(pod, "ready", 100 + before)
+        )
+        self._next(life, key, "ready", after(now, Duration(wait)))
+
+    async def _patch(self, pod: Pod, status: dict[str, object]) -> None:
+        meta = pod.metadata
+        await self._cluster.patch(
+            PODS, meta.name, {"status": status}, namespace=meta.namespace, subresource="status"
+        )
+
+    async def _delete(self, pod: Pod) -> None:
+        meta = pod.metadata
+        with suppress(NotFound):
+            await self._cluster.delete(
+                PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_period_s=0
+            )
+
+    def _address(self) -> str:
+        self._addresses += 1
+        high, low = divmod(self._addresses, 250)
+        return f"10.{64 + high // 250 % 128}.{high % 250}.{low + 1}"
+
+
+def _is(pod: Pod, condition: str) -> bool:
+    found = pod_condition(pod, condition)
+    return found is not None and found.status == "True"
