@@ -23,7 +23,9 @@ def terms(draw):
     if shape == "!":
         return f"!{key}"
     if shape in {"in", "notin"}:
-        return f"{key} {shape} ({','.join(draw(st.lists(label_values, min_size=1, max_size=3)))})"
+        return (
+            f"{key} {shape} ({','.join(draw(st.lists(label_values, min_size=1, max_size=3, unique=True)))})"
+        )
     return f"{key} {shape} {draw(st.sampled_from(['9', '10'])) if shape in '<>' else draw(label_values)}"
 
 
@@ -72,6 +74,7 @@ def test_selectors_print_in_canonical_form(text, canonical):
         ("a=b=c", "found '=', expected: ',' or 'end of string'"),
         ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
         ("a in (b,", "unable to parse requirement: found '', expected: ',', or identifier"),
+        ("a in (,,)", "unable to parse requirement: found ')', expected: ',', or identifier"),
         ("a in b", "unable to parse requirement: found 'b' expected: '('"),
         ("a in (=", "unable to parse requirement: found '=', expected: ',', ')' or identifier"),
         ("=a", "found '=', expected: !, identifier, or 'end of string'"),
