@@ -8,6 +8,7 @@ that name the place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kubetide.nodes.node_facts import HOSTNAME_LABEL, TEMPLATE_LABEL
@@ -28,25 +29,73 @@ _PLACE_LABELS: Final = (
     "kops.k8s.io/instancegroup",
 )
 
+_PLACE_LABELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws": (
+        "alpha.eksctl.io/instance-id",
+        "alpha.eksctl.io/nodegroup-name",
+        "eks.amazonaws.com/nodegroup",
+        "k8s.amazonaws.com/eniConfig",
+        "lifecycle",
+        "topology.ebs.csi.aws.com/zone",
+        "topology.k8s.aws/zone-id",
+    ),
+    "gce": ("topology.gke.io/zone",),
+    "azure": (
+        "agentpool",
+        "kubernetes.azure.com/agentpool",
+        "topology.disk.csi.azure.com/zone",
+        "aksEngineVersion",
+        "creationSource",
+        "poolName",
+        "resourceNameSuffix",
+        "kubernetes.azure.com/node-image-version",
+        "kubernetes.azure.com/consolidated-additional-properties",
+    ),
+}
+_AZURE_POOL_LABELS: Final = ("agentpool", "kubernetes.azure.com/agentpool")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """How far apart similar groups may be, as shares of the larger value, and which labels may differ."""
+
+    memory: float = 0.015
+    allocatable: float = 0.05
+    free: float = 0.05
+    ignored: tuple[str, ...] = _PLACE_LABELS
+
+
+def _rules(settings: Settings) -> _Rules:
+    """Gives the rules in force: the flags act only where the provider has a comparison of its own."""
+    own = _PLACE_LABELS_OF.get(settings.provider)
+    if own is None:
+        return _Rules()
+    return _Rules(
+        memory=settings.memory_difference_ratio,
+        allocatable=settings.max_allocatable_difference_ratio,
+        free=settings.max_free_difference_ratio,
+        ignored=(*_PLACE_LABELS, *own, *settings.balancing_ignore_label),
+    )
+
 
 def are_similar(one: Template, other: Template, settings: Settings) -> bool:
     """Whether nodes of the two groups may stand in for one another."""
+    if settings.provider == "azure" and _same_pool(one, other):
+        return True
+    rules = _rules(settings)
     first, second = one.node.status, other.node.status
     capacity, other_capacity = first.capacity or {}, second.capacity or {}
     if capacity.keys() != other_capacity.keys():
         return False
     for name in capacity:
-        ratio = settings.memory_difference_ratio if name == "memory" else 0.0
+        ratio = rules.memory if name == "memory" else 0.0
         if not _within(_milli(capacity, name), _milli(other_capacity, name), ratio):
             return False
-    allocatable, other_allocatable = _all_milli(first.allocatable), _all_milli(second.allocatable)
-    ratio = settings.max_allocatable_difference_ratio
-    if not _all_within(allocatable, other_allocatable, ratio):
+    if not _all_within(_all_milli(first.allocatable), _all_milli(second.allocatable), rules.allocatable):
         return False
-    if not _all_within(_free(one), _free(other), settings.max_free_difference_ratio):
+    if not _all_within(_free(one), _free(other), rules.free):
         return False
-    ignored = {*_PLACE_LABELS, *settings.balancing_ignore_label}
-    return _labels(one, ignored) == _labels(other, ignored)
+    return _labels(one, rules.ignored) == _labels(other, rules.ignored)
 
 
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup, int]]:
@@ -67,8 +116,13 @@ def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup
     return [(group, size) for group, size in zip(open_groups, sizes, strict=True) if size > group.target_size]
 
 
-def _labels(template: Template, ignored: set[str]) -> dict[str, str]:
+def _labels(template: Template, ignored: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, value in (template.node.metadata.labels or {}).items() if key not in ignored}
+
+
+def _same_pool(one: Template, other: Template) -> bool:
+    labels, others = one.node.metadata.labels or {}, other.node.metadata.labels or {}
+    return any(labels.get(name) and labels.get(name) == others.get(name) for name in _AZURE_POOL_LABELS)
 
 
 def _milli(quantities: Quantities, name: str) -> int:

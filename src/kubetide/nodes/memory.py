@@ -56,7 +56,8 @@ class StatusTimes(msgspec.Struct, omit_defaults=True):
     """One line of the status ConfigMap: its word and since when it has been so."""
 
     status: str = ""
-    since: Instant = Instant(0)
+    since: Instant | None = None
+    """None when nothing of the group had been seen at the time."""
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,6 +17,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespace: str = "kube-system"
     status_config_map_name: str = "cluster-autoscaler-status"
     write_status_configmap: bool = True
+    provider: str = ""
+    """The cloud's name; no flag. aws, gce and azure have rules of their own for similar groups."""
     gpu_label: str = ""
     """The node label of GPU nodes; no flag, the cloud says it."""
 

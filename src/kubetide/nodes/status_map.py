@@ -66,7 +66,7 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
             **_times(state.memory.health_status, "", "Healthy" if view.healthy else "Unhealthy", now),
         },
         "scaleUp": _line(state.memory.scale_up_status, "", "InProgress" if scaling else "NoActivity", now),
-        "scaleDown": _scale_down(state, "", len(unneeded), now),
+        "scaleDown": _scale_down(state, "", len(unneeded), state.memory.scale_down.last_update),
     }
     return {
         "time": status_time(now),
@@ -108,10 +108,10 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
     info: dict[str, Any] = {}
     if word == "Backoff" and backoff is not None:
         info = {"errorCode": backoff.error_code, "errorMessage": backoff.error_message[:_MAX_ERROR]}
-    times = _times(memory.health_status, group.id, health, now)
-    scale_up = _line(memory.scale_up_status, group.id, word, now)
-    if not is_known(view.counts) and group.target_size:
-        times = {"lastProbeTime": None, "lastTransitionTime": None}
+    # Of a group of which nothing was ever seen upstream gives no times.
+    probe = now if is_known(view.counts) else None
+    times = _times(memory.health_status, group.id, health, probe)
+    scale_up = _line(memory.scale_up_status, group.id, word, probe)
     return {
         "name": group.id,
         "health": {
@@ -123,25 +123,29 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
             **times,
         },
         "scaleUp": {"status": scale_up.pop("status"), "backoffInfo": info, **scale_up},
-        "scaleDown": _scale_down(state, group.id, candidates, now),
+        "scaleDown": _scale_down(state, group.id, candidates, memory.scale_down.last_update),
     }
 
 
-def _scale_down(state: State, group_id: str, candidates: int, now: Instant) -> dict[str, Any]:
+def _scale_down(state: State, group_id: str, candidates: int, probe: Instant | None) -> dict[str, Any]:
     word = "CandidatesPresent" if candidates else "NoCandidates"
-    line = _line(state.memory.scale_down_status, group_id, word, now)
+    line = _line(state.memory.scale_down_status, group_id, word, probe)
     return {"status": line.pop("status"), **({"candidates": candidates} if candidates else {}), **line}
 
 
-def _line(times: dict[str, StatusTimes], key: str, status: str, now: Instant) -> dict[str, Any]:
-    return {"status": status, **_times(times, key, status, now)}
+def _line(times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None) -> dict[str, Any]:
+    return {"status": status, **_times(times, key, status, probe)}
 
 
-def _times(times: dict[str, StatusTimes], key: str, status: str, now: Instant) -> dict[str, Any]:
+def _times(times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None) -> dict[str, Any]:
     known = times.get(key)
     if known is None or known.status != status:
-        known = times[key] = StatusTimes(status, now)
-    return {"lastProbeTime": format_rfc3339(now), "lastTransitionTime": format_rfc3339(known.since)}
+        known = times[key] = StatusTimes(status, probe)
+    return {"lastProbeTime": _time(probe), "lastTransitionTime": _time(known.since)}
+
+
+def _time(at: Instant | None) -> str | None:
+    return None if at is None else format_rfc3339(at)
 
 
 def _node_counts(counts: Counts) -> dict[str, Any]:
