@@ -25,11 +25,15 @@ VOCABULARY = Vocabulary(
         "Winner": "{subject}: the largest proposal is {proposed}",
         "Stabilized": "{subject}: recent recommendations hold {proposed} at {held}",
         "Limited": "{subject}: {held} is held at {desired} ({limit})",
+        "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
         "NothingToDo": "{subject}: {current} replicas are right",
     }
 )
+
+WANTED = "wanted"
+"""In the place of a settlement's action: the change was decided but not yet carried out."""
 
 
 def signature(settlement: Settlement) -> tuple[object, ...]:
@@ -83,7 +87,8 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
     numbers: dict[str, int] = {"current": verdict.current, "desired": verdict.desired}
     if settlement.action == "none":
         return VOCABULARY.reason("RescaleRefused", subject, error=settlement.error, **numbers)
-    return VOCABULARY.reason("Rescaled", subject, **numbers)
+    code = "RescaleWanted" if settlement.action == WANTED else "Rescaled"
+    return VOCABULARY.reason(code, subject, **numbers)
 
 
 def _of_metrics(verdict: Verdict, subject: str) -> list[Reason]:
