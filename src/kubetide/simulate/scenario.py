@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from kubetide.objects.base import json_name
+from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.ports.errors import KubetideError
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Duration, Instant, parse_duration, parse_rfc3339
@@ -29,7 +29,7 @@ class _Part(msgspec.Struct, frozen=True, rename=json_name, kw_only=True, forbid_
     """Base of every part: an unknown field is an error, because it is a typo."""
 
 
-class InstanceTypeSpec(_Part):
+class InstanceTypeSpec(_Part, kw_only=True):
     """A machine type: what the catalogue says, and (``actual_memory``) what the machines really have."""
 
     cpu: str | int
@@ -42,13 +42,13 @@ class InstanceTypeSpec(_Part):
     reserved_memory: str = "512Mi"
 
 
-class TaintSpec(_Part):
+class TaintSpec(_Part, kw_only=True):
     key: str
     value: str = ""
     effect: str = "NoSchedule"
 
 
-class NodeGroupSpec(_Part):
+class NodeGroupSpec(_Part, kw_only=True):
     name: str
     instance_type: str
     min: int = 0
@@ -61,7 +61,7 @@ class NodeGroupSpec(_Part):
     price_per_hour: float | None = None
 
 
-class PodTimes(_Part):
+class PodTimes(_Part, kw_only=True):
     """How long the steps of a pod's life take."""
 
     image_pull: str = "2s-8s"
@@ -70,7 +70,7 @@ class PodTimes(_Part):
     stop: str = "1s-5s"
 
 
-class BurstSpec(_Part):
+class BurstSpec(_Part, kw_only=True):
     """A burst on top of a daily load: ``at`` a time of day it rises to ``height`` times the load."""
 
     at: str
@@ -80,7 +80,7 @@ class BurstSpec(_Part):
     fall: str = "10m"
 
 
-class DailySpec(_Part):
+class DailySpec(_Part, kw_only=True):
     """An invented day: ``low`` to ``peak`` requests/s, highest at ``peak_at`` (time of day), with seeded noise."""
 
     low: float
@@ -90,7 +90,7 @@ class DailySpec(_Part):
     burst: BurstSpec | None = None
 
 
-class LoadSpec(_Part):
+class LoadSpec(_Part, kw_only=True):
     """Where a service's requests come from: a trace file or an invented day."""
 
     trace: str | None = None
@@ -103,7 +103,7 @@ class LoadSpec(_Part):
     multiplier: float = 1.0
 
 
-class ServiceSpec(_Part):
+class ServiceSpec(_Part, kw_only=True):
     """A Deployment under load: the requests are shared by its ready pods."""
 
     deployment: str
@@ -118,7 +118,7 @@ class ServiceSpec(_Part):
     load: LoadSpec
 
 
-class FaultSpec(_Part):
+class FaultSpec(_Part, kw_only=True):
     """Something that goes wrong between two times of the run."""
 
     kind: str
@@ -128,7 +128,7 @@ class FaultSpec(_Part):
     probability: float = 1.0
 
 
-class ShowSpec(_Part):
+class ShowSpec(_Part, kw_only=True):
     """What `kubetide up` plays when it is not told otherwise."""
 
     start: str | None = None
@@ -136,7 +136,7 @@ class ShowSpec(_Part):
     speed: float = 60.0
 
 
-class Scenario(_Part):
+class Scenario(_Part, kw_only=True):
     name: str
     description: str = ""
     start: str = "2026-03-02T00:00:00Z"
@@ -170,30 +170,39 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start})") from error
-    try:
-        data = yaml.load(text, Loader=yaml.CSafeLoader)  # noqa: S506  a safe loader, the C one
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(data, dict):
-        raise ScenarioError(f"{path}: a scenario is a mapping with `name`, `nodeGroups`, `services` ...; this is not one")
-    scenario = _convert(path, data)
+    document = _document(path, text)
+    scenario = _convert(path, document)
     if trace is not None:
         scenario = _with_trace(path, scenario, trace)
     _check(path, scenario)
     return scenario
 
 
-def _convert(path: Path, data: dict[str, Any]) -> Scenario:
+def _document(path: Path, text: str) -> Document:
     try:
-        return msgspec.convert(data, Scenario, strict=True)
+        documents = list(read_documents(text))
+    except YamlError as error:
+        raise ScenarioError(f"{path} line {error.line}: not valid YAML: {error.detail}") from error
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        raise ScenarioError(
+            f"{path}: a scenario is one YAML mapping with `name`, `nodeGroups`, `services` ...; this is not one"
+        )
+    return documents[0]
+
+
+def _convert(path: Path, document: Document) -> Scenario:
+    try:
+        return msgspec.convert(document.value, Scenario, strict=True)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{path}: {_explain(str(error))}") from error
+        text, _, where = str(error).partition(" - at `$")
+        field = where.rstrip("`").lstrip(".")
+        unknown = re.match(r"Object contains unknown field `(.+)`", text)
+        line = document.line_of(f"{field}.{unknown[1]}" if unknown else field)
+        raise ScenarioError(f"{path} line {line}: {_explain(text, field or 'the top level')}") from error
 
 
-def _explain(message: str) -> str:
+def _explain(text: str, field: str) -> str:
     """Turns msgspec's message into one with the field first and, for a typo, the likely name."""
-    text, _, where = message.partition(" - at `$")
-    field = where.rstrip("`").lstrip(".") or "the top level"
     unknown = re.match(r"Object contains unknown field `(.+)`", text)
     if unknown:
         near = difflib.get_close_matches(unknown[1], _field_names(), n=1)

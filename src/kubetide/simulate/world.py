@@ -21,7 +21,7 @@ from kubetide.embedded.controllers import (
     ReplicaSetController,
     Scheduler,
 )
-from kubetide.embedded.kubelet import KubeletPool, Profile
+from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.embedded.load import EmbeddedMetrics, ServiceLoad
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.explain.records import Recorder
@@ -174,14 +174,14 @@ class World:
         cluster, clock, seed = self.cluster, self.clock, self._seed
         index = PodIndex(self.pods)
         times = self.scenario.pods
-        profile = Profile(
+        pod_times = PodTimes(
             pull=between(times.image_pull),
             start=between(times.start),
             ready=between(times.ready),
             stop=between(times.stop),
         )
-        kubelets = KubeletPool(cluster, clock, seed=seed, profile=profile, pods=self.pods, nodes=self.nodes)
-        self.load.on_oom(kubelets.kill_for_memory)
+        kubelets = KubeletPool(cluster, clock, seed=seed, times=pod_times, pods=self.pods, nodes=self.nodes)
+        self.load.on_oom(kubelets.oom_kill)
         return [
             self.cloud.run(),
             kubelets.run(),

@@ -1,0 +1,64 @@
+"""``kubetide simulate``: a scenario in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kubetide.units.time import Instant
+
+
+@click.command("simulate")
+@click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file.")
+@click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out"),
+    show_default=True,
+    help="Folder for the report, the summary and the decision records.",
+)
+def command(scenario: Path, trace: Path | None, seed: int, out: Path) -> None:
+    """Run SCENARIO.yaml in virtual time: a day takes seconds.
+
+    The loops are the ones that run in production; the cluster, the cloud and the load are embedded.
+    The same scenario and seed give the same bytes. Prints a summary and writes into --out:
+
+    \b
+      report.html    plots, decisions and their reasons, in one file
+      summary.json   the numbers of the summary
+      timeline.json  what happened, step by step
+      records/       every decision, for `kubetide explain` and `kubetide replay`
+
+    \b
+    Examples:
+      kubetide simulate examples/web-shop.yaml
+      kubetide simulate examples/worldcup98.yaml --trace requests.csv.gz --out june
+    """
+    from kubetide.simulate.run import run_simulation
+    from kubetide.simulate.scenario import load_scenario, start_of
+    from kubetide.units.time import parse_duration
+
+    loaded = load_scenario(scenario, trace=trace)
+    start, length = start_of(loaded), parse_duration(loaded.duration)
+    with click.progressbar(
+        length=length // 1_000_000_000, label=loaded.name, file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+
+        def progress(now: Instant) -> None:
+            bar.update((now - start) // 1_000_000_000 - bar.pos)
+
+        result = run_simulation(
+            loaded,
+            base=scenario.parent,
+            out=out,
+            seed=seed,
+            warn=lambda text: click.echo(f"kubetide: {text}", err=True),
+            progress=progress,
+        )
+    from kubetide.cli.output import finish
+
+    finish(loaded.name, result, out)
