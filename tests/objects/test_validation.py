@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.objects import samples
 
 from kubetide.objects.defaults import defaults
@@ -366,3 +368,36 @@ def test_updates_change_only_what_may_change(old, change, expected):
     assert len(found) == len(expected)
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
     assert old == before
+
+
+JUNK = st.sampled_from(
+    [None, True, -1, 2**70, 0.5, "", "x", "1%", [], [None], [5], {}, {"a": None}, [{}], [{"name": 5}]]
+)
+
+
+def places(value, path=()):
+    yield path
+    members = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, member in members:
+        yield from places(member, (*path, key))
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_junk_is_judged_and_never_crashes(data):
+    """Whatever stands in a field, defaulting and validation answer, for creating and for updating."""
+    obj = copy.deepcopy(data.draw(st.sampled_from(samples.ALL)))
+    kind = KINDS[obj["apiVersion"], obj["kind"]]
+    old = defaults(kind, copy.deepcopy(obj))
+    # Places that only defaulting makes are hit, too.
+    target = data.draw(st.sampled_from([obj, copy.deepcopy(old)]))
+    path = data.draw(st.sampled_from([place for place in places(target) if place]))
+    parent = target
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = data.draw(JUNK)
+    found = defaults(kind, target)
+    assert defaults(kind, found) == found
+    assert all(str(error) for error in [*validate(kind, found), *validate(kind, found, old)])

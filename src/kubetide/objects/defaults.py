@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kubetide.objects.pod_requests import container_requests
+from kubetide.objects.structure import misfits
 from kubetide.units.quantity import QuantityError
 
 if TYPE_CHECKING:
@@ -54,9 +55,12 @@ _POD_LEVEL_RESOURCES = frozenset({"cpu", "memory"})
 
 
 def defaults(kind: Kind[Any], obj: Json) -> Json:
-    """Gives the object with every default of its kind filled in."""
+    """Gives the object with every default of its kind filled in.
+
+    An object that does not read as its type comes back as it is: validation names what is wrong.
+    """
     fill = _BY_KIND.get((kind.group, kind.kind))
-    return fill(obj) if fill else obj
+    return fill(obj) if fill and not misfits(kind, obj) else obj
 
 
 def _filled(obj: Json | None, values: Json) -> Json:

@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import KINDS
-from kubetide.objects.structure import child_path, misfits, type_of
+from kubetide.objects.structure import child_path, type_of
 from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
 from kubetide.objects.validation import validate
 from kubetide.objects.yaml_reading import YamlError, read_documents
@@ -142,8 +142,7 @@ def _rule_problems(kind: Kind[Any], value: Json) -> list[tuple[str, str]]:
     metadata = value["metadata"]
     if kind.namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
         value = {**value, "metadata": {**metadata, "namespace": "default"}}
-    # Defaults are filled in before the rules are asked, and only where the types are right.
-    errors = validate(kind, value if misfits(kind, value) else defaults(kind, value))
+    errors = validate(kind, defaults(kind, value))
     return [(error.field, str(error).partition(": ")[2]) for error in errors]
 
 

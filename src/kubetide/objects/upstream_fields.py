@@ -55,7 +55,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         workload.DeploymentStrategy: "",
         workload.RollingUpdate: "",
         workload.ReplicaSetSpec: "",
-        workload.DaemonSetSpec: "minReadySeconds revisionHistoryLimit updateStrategy",
+        workload.DaemonSetSpec: "",
         hpa.HpaSpec: "",
         hpa.CrossVersionObjectReference: "",
         hpa.MetricSpec: "",

@@ -43,7 +43,7 @@ def validate_workload(kind: str, obj: Json) -> list[FieldError]:
     for name in ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
         errors += check_not_negative(f"spec.{name}", spec.get(name))
     deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds") or 0
-    if deadline is not None and deadline >= 0 and deadline <= ready:
+    if kind == "Deployment" and deadline is not None and 0 <= deadline <= ready:
         errors.append(
             invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
         )

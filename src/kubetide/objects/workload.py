@@ -64,6 +64,9 @@ class ReplicaSet(ApiObject):
 class DaemonSetSpec(ApiStruct):
     selector: LabelSelector | None = None
     template: PodTemplate = field(default_factory=PodTemplate)
+    update_strategy: DeploymentStrategy = field(default_factory=DeploymentStrategy)
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
 
 
 class DaemonSetStatus(ApiStruct):

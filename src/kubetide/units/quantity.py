@@ -108,7 +108,7 @@ class Quantity:
         return (self.mantissa > 0) - (self.mantissa < 0)
 
     def __float__(self) -> float:
-        """Gives the nearest double."""
+        """Gives the nearest double. Raises OverflowError beyond 1.8e308."""
         if self.exponent >= 0:
             return float(self.mantissa * _pow10(self.exponent))
         return self.mantissa / _pow10(-self.exponent)
