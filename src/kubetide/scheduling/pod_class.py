@@ -46,6 +46,8 @@ class PodClass:
         charges: What it takes from a node: the requests, one of ``pods``, its host ports.
         error: Not empty when the pod cannot be judged; such a pod fits nowhere.
         names_nodes: Whether copies of one template may be judged differently.
+        unjudged: Plugins whose rules the pod asks for and that no filter here judges: a verdict
+            "fits" leaves them out.
     """
 
     __slots__ = (
@@ -61,6 +63,7 @@ class PodClass:
         "requests",
         "selection",
         "tolerations",
+        "unjudged",
     )
 
     def __init__(self, key: bytes, pod: Pod, *, node_name: str) -> None:
@@ -84,6 +87,7 @@ class PodClass:
         self.selection: NodeSelection | None = compile_selection(spec.node_selector, required)
         self.names_nodes = bool(node_name) or (self.selection is not None and self.selection.names_nodes)
         self.charges = _charges(requests, self.ports)
+        self.unjudged = _unjudged(pod)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, PodClass) and self.key == other.key)
@@ -168,8 +172,26 @@ def _key(pod: Pod, node_name: str) -> bytes:
             spec.affinity,
             spec.tolerations,
             spec.topology_spread_constraints,
+            _claims_volumes(pod),
         )
     )
+
+
+def _claims_volumes(pod: Pod) -> bool:
+    return any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes or ())
+
+
+def _unjudged(pod: Pod) -> tuple[str, ...]:
+    asked: list[str] = []
+    if _claims_volumes(pod):
+        asked.append("VolumeBinding")
+    if any(one.when_unsatisfiable == "DoNotSchedule" for one in pod.spec.topology_spread_constraints or ()):
+        asked.append("PodTopologySpread")
+    affinity = pod.spec.affinity
+    between_pods = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    if any(one and one.required_during_scheduling_ignored_during_execution for one in between_pods):
+        asked.append("InterPodAffinity")
+    return tuple(asked)
 
 
 def _charges(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:

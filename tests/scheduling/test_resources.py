@@ -1,0 +1,123 @@
+"""What pods ask for, as the scheduler counts it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.scheduling.plain import make_container, make_node, make_pod
+
+from kubetide.objects.meta import Condition
+from kubetide.objects.pod import (
+    ContainerStatus,
+    PersistentVolumeClaimVolume,
+    PodStatus,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+    Volume,
+)
+from kubetide.scheduling import classify, node_allocatable, pod_requests, pod_requests_on_node
+from kubetide.units.quantity import QuantityError
+
+
+def cpu(text):
+    return make_container({"cpu": text})
+
+
+def sidecar(text):
+    return make_container({"cpu": text}, restart_policy="Always")
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "expected"),
+    [
+        (["1", "2"], [], 3000),
+        (["1"], [cpu("4")], 4000),
+        (["1"], [sidecar("4")], 5000),
+        (["1"], [sidecar("2"), cpu("4")], 6000),
+        (["1"], [cpu("4"), sidecar("2")], 4000),
+        (["1"], [sidecar("2"), sidecar("3"), cpu("1")], 6000),
+        (["0.5m", "0.5m"], [], 1),
+        (["1n"], [], 1),
+    ],
+)
+def test_containers_and_init_containers(containers, init, expected):
+    """Sidecars add to what runs; an init container needs its own and that of the sidecars before it; sums are exact."""
+    pod = make_pod(containers=tuple(map(cpu, containers)), init_containers=tuple(init))
+    assert pod_requests(pod) == {"cpu": expected}
+
+
+def test_pod_level_requests_replace_and_overhead_adds():
+    """Pod-level cpu, memory and huge pages replace the containers' sum even when lower; overhead comes on top."""
+    pod = make_pod(
+        containers=(make_container({"cpu": "3", "ephemeral-storage": "5"}),),
+        resources=ResourceRequirements(
+            requests={"cpu": "1", "hugepages-2Mi": "2Mi", "ephemeral-storage": "9"}, limits={"memory": "9"}
+        ),
+        overhead={"cpu": "250m", "memory": "10"},
+    )
+    assert pod_requests(pod) == {"cpu": 1250, "memory": 10, "ephemeral-storage": 5, "hugepages-2Mi": 2 << 20}
+
+
+def test_only_some_names_are_resources():
+    """Names without a domain that are no core resource, and quota names, are ignored; order is core, then by name."""
+    requests = {
+        "z.io/b": "1",
+        "a.io/c": "2",
+        "unknown": "1",
+        "requests.example.com/x": "1",
+        "memory": "1",
+        "cpu": "1",
+    }
+    assert list(pod_requests(make_pod(requests=requests)).items()) == [
+        ("cpu", 1000),
+        ("memory", 1),
+        ("a.io/c", 2),
+        ("z.io/b", 1),
+    ]
+    assert node_allocatable(make_node("n", pods="1500m", odd="3")) == {"cpu": 4000, "memory": 1000, "pods": 2}
+
+
+@pytest.mark.parametrize(
+    ("reason", "actual", "allocated", "expected"),
+    [
+        (None, "1", "1", 2000),
+        (None, "3", "1", 3000),
+        (None, "1", "4", 4000),
+        ("Deferred", "1", "1", 2000),
+        ("Infeasible", "1", "1", 1000),
+        (None, None, "4", 2000),
+    ],
+)
+def test_a_resize_in_flight_counts_what_is_held(reason, actual, allocated, expected):
+    """On a node the largest of spec, actual and allocated counts; an infeasible spec does not."""
+    status = PodStatus(
+        conditions=(Condition(type="PodResizePending", reason=reason),) if reason else None,
+        container_statuses=(
+            ContainerStatus(
+                name="c",
+                resources=ResourceRequirements(requests={"cpu": actual}) if actual else None,
+                allocated_resources={"cpu": allocated},
+            ),
+        ),
+    )
+    pod = replace(make_pod(requests={"cpu": "2"}), status=status)
+    assert pod_requests_on_node(pod) == {"cpu": expected}
+    assert pod_requests(pod) == {"cpu": 2000}
+
+
+def test_an_unreadable_amount_names_the_pod():
+    """The error says which pod and which text."""
+    with pytest.raises(QuantityError, match=r'pod default/p: .*"1x" is not a quantity'):
+        pod_requests(make_pod(requests={"cpu": "1x"}))
+
+
+def test_rules_that_are_not_judged_are_named():
+    """A class says which plugins' rules its pods ask for that no filter here looks at."""
+    pod = make_pod(
+        volumes=(Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolume(claim_name="c")),),
+        topology_spread_constraints=(
+            TopologySpreadConstraint(topology_key="zone", when_unsatisfiable="DoNotSchedule"),
+        ),
+    )
+    assert classify(pod).unjudged == ("VolumeBinding", "PodTopologySpread")
+    assert classify(make_pod()).unjudged == ()
