@@ -34,9 +34,7 @@ class World:
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
         self.pool = KubeletPool(
-            EmbeddedCluster(Store(), clock, faults=faults, rest=self.cluster.rest)
-            if faults
-            else self.cluster,
+            self.cluster.client(faults=faults) if faults else self.cluster,
             clock,
             pods=self.pods,
             nodes=self.nodes,
@@ -241,11 +239,15 @@ def test_pods_of_a_gone_node_are_collected():
         await world.at(20)
         await world.delete("ending")
         await world.cluster.delete(NODES, "n1")
+        await world.add_pod("late", node="")
+        await world.at(50)
+        await world.delete("running")
         await world.at(59)
         assert await world.exists("running")
         await world.at(61)
         assert not await world.exists("running")
         assert not await world.exists("ending")
+        assert await world.exists("late"), "a pod without a node is not the kubelets'"
 
     play(body, times=PodTimes(stop=fixed(minutes(5))))
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -80,7 +78,7 @@ def test_no_request_is_lost(rates, pods, bound):
     for number in range(pods):
         world.put(make_pod(f"p{number}"))
     world.to(15 * len(rates))
-    history = world.model.history
+    history = world.history
     offered = sum(step.offered[0] for step in history) * 15
     gone = sum(step.served[0] + step.dropped[0] for step in history) * 15
     assert offered == pytest.approx(gone + history[-1].queue[0], abs=1e-3)
@@ -225,7 +223,7 @@ def test_steps_do_not_depend_on_who_asks_or_how_often():
                 world.put(make_pod("b"))
             world.to(second)
         return [np.concatenate([getattr(step, name) for name in ("offered", "served", "queue", "ready")]).tolist()
-                for step in world.model.history]  # fmt: skip
+                for step in world.history]  # fmt: skip
 
     asked = run(range(1, 61))
     assert asked == run([20, 60])
@@ -286,6 +284,7 @@ def test_the_history_can_be_followed():
     world.model.on_step(lambda end, step: ends.append((end - START) // seconds(1)))
     world.to(44)
     assert ends == [15, 30]
-    assert len(world.model.history) == 2
-    assert replace(world.model.history[0]).offered.tolist() == [10.0]
+    assert len(world.history) == 2
+    assert world.history[0].offered.tolist() == [10.0]
+    assert world.model.cpu_used_milli == 0.0
     assert answer(world.metrics.pod_samples()).names == ()

@@ -66,6 +66,8 @@ class World:
             kept=scrape_delay,
             **options,
         )
+        self.history = []
+        self.model.on_step(lambda _end, step: self.history.append(step))
         self.metrics = EmbeddedMetrics(self.model, self.clock, scrape_delay=scrape_delay)
 
     def put(self, pod):
@@ -78,7 +80,7 @@ class World:
     def to(self, second):
         self.clock.time = Instant(START + seconds(second))
         self.model.advance(self.clock.time)
-        return self.model.history[-1] if self.model.history else None
+        return self.history[-1] if self.history else None
 
 
 def make_node(name="n1", cpu="64", ready="True"):

@@ -58,6 +58,7 @@ class _Life:
     node: str
     accepted: Instant
     started: Instant | None = None
+    orphaned: Instant | None = None
     epoch: int = 0
     stopping: bool = False
     restarting: bool = False
@@ -260,7 +261,9 @@ class KubeletPool:
         self._agenda.put(due, _Step(do, key, life.uid, life.epoch))
 
     def _collect_later(self, key: Key, life: _Life) -> None:
-        self._next(life, key, "collect", after(self._clock.now(), _GARBAGE_AFTER))
+        if life.orphaned is None:
+            life.orphaned = self._clock.now()
+        self._next(life, key, "collect", after(life.orphaned, _GARBAGE_AFTER))
 
     # ── what becomes due ────────────────────────────────────────────────────────────────────────
 

@@ -102,8 +102,8 @@ class ServiceLoad:
         self._recent: deque[Usage] = deque(maxlen=2 + kept // step)
         self._oom_handlers: list[Callable[[Key], None]] = []
         self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
-        self.history: list[ServiceStep] = []
-        """All steps so far; entry k began at ``start + k * step``."""
+        self.cpu_used_milli = 0.0
+        """What all containers used together in the last step."""
         for pod_key, pod in pods.objects.items():
             self._pod_changed(pod_key, None, pod)
         for node_key, node in nodes.objects.items():
@@ -190,7 +190,7 @@ class ServiceLoad:
             step_s=step_s,
         )
         self._queue = result.queue
-        self.history.append(result)
+        self.cpu_used_milli = float(granted.sum() + rows.side_cpu[:n].sum())
         memory = self._memory(result, serving)
         end = Instant(begin + self.step)
         self._publish(end, granted, memory)

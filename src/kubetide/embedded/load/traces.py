@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import cos, pi
 from typing import Protocol
 
@@ -153,8 +154,15 @@ class DailyTrace:
         if self.burst is not None:
             value *= self.burst.factor(middle % _DAY)
         if self.noise > 0:
-            value *= max(0.0, normal(self.seed, 1.0, self.noise, "daily", self.name, int(middle // _MINUTE)))
+            value *= _noise(self.seed, self.noise, self.name, int(middle // _MINUTE))
         return value
+
+
+# The steps of a minute ask for the same draw.
+@lru_cache(maxsize=1 << 12)
+def _noise(seed: int, sigma: float, name: str, minute: int) -> float:
+    """The factor of that minute."""
+    return max(0.0, normal(seed, 1.0, sigma, "daily", name, minute))
 
 
 @dataclass(frozen=True)
