@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from kubetide.embedded.store.copying import without_nulls
 from kubetide.embedded.store.errors import forbidden, invalid
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
@@ -15,6 +18,7 @@ from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import PRIORITY_CLASSES, Kind
 from kubetide.objects.policy import PriorityClass
 from kubetide.objects.validation import validate
+from kubetide.ports.errors import BadRequest
 
 SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -33,6 +37,23 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
     elif kind.resource == "namespaces":
         json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
     return checked(kind, json)
+
+
+def readable(kind: Kind[Any], json: Json) -> Json:
+    """Gives JSON that its kind's model can read, at the price of members that are null.
+
+    Raises: BadRequest when a field has another type than the model says.
+    """
+    try:
+        msgspec.convert(json, kind.model)
+    except msgspec.ValidationError as error:
+        plain: Json = without_nulls(json)
+        if plain != json:
+            return readable(kind, plain)
+        raise BadRequest(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error}'
+        ) from error
+    return json
 
 
 def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:

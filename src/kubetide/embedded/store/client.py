@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import AsyncGenerator, Generator, Sequence
+from copy import copy
 from typing import Any, Literal, Protocol, TypeVar
 
 from kubetide.embedded.store.request import NO_OPTIONS, Options, Request, Response, Verb
@@ -37,14 +38,16 @@ class Faults(Protocol):
 
 
 class EmbeddedCluster:
-    """A client of a store; several may share one, each with faults of its own.
+    """A client of a cluster in the same process.
 
     Args:
-        store: What holds the objects.
+        store: What holds the objects; one cluster to a store.
         clock: What time creations, deletions and conditions are stamped with.
         seed: What uids and generated names are drawn from.
         faults: What may go wrong; None for nothing.
-        rest: The semantics to share with another client of the same store; its seed holds then.
+
+    Attributes:
+        rest: The REST semantics, for an HTTP face over the same cluster.
     """
 
     def __init__(
@@ -54,12 +57,17 @@ class EmbeddedCluster:
         seed: int = 0,
         *,
         faults: Faults | None = None,
-        rest: Rest | None = None,
     ) -> None:
-        self.rest = rest or Rest(store, clock, seed)
+        self.rest = Rest(store, clock, seed)
         self.faults = faults
         self._store = store
         self._requests = 0
+
+    def client(self, *, faults: Faults | None = None) -> EmbeddedCluster:
+        """Gives another client of the same cluster, with faults of its own."""
+        other = copy(self)
+        other.faults = faults
+        return other
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         response = await self._send("get", kind, namespace, name)

@@ -62,10 +62,19 @@ class Identities:
         return uuid_of(self._seed, "uid", kind.resource, namespace, name, prefix, count)
 
 
+def sent_in(kind: Kind[Any], body: Any) -> Json:
+    """Gives the metadata of a body or a merge patch, empty where it has none. Raises BadRequest."""
+    metadata = body.get("metadata") if isinstance(body, dict) else body
+    if metadata is None and isinstance(body, dict):
+        return {}
+    if not isinstance(metadata, dict):
+        raise BadRequest(f"the body of a {kind.kind} is an object, and so is its metadata")
+    return metadata
+
+
 def check_type(kind: Kind[Any], body: Any) -> None:
     """Raises BadRequest when the body says that it is of another type."""
-    if not isinstance(body, dict) or not isinstance(body.get("metadata") or {}, dict):
-        raise BadRequest(f"the body of a {kind.kind} is an object with metadata")
+    sent_in(kind, body)
     for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         said = body.get(field)
         if said and said != expected:

@@ -147,7 +147,7 @@ def _changed(request: Request, old: Json) -> Json:
     if request.verb == "replace":
         if not is_scale:
             metadata.check_type(kind, body)
-        metadata.check_preconditions(kind, body.get("metadata") or {}, old["metadata"], whole=True)
+        metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=True)
         return cast("Json", copy_json(body))
     if request.options.patch_type == "json":
         try:
@@ -160,10 +160,7 @@ def _changed(request: Request, old: Json) -> Json:
             )
         metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)
         return cast("Json", new)
-    if not isinstance(body, dict):
-        raise BadRequest(f"the merge patch of {kind.resource} {request.name} is an object")
-    sent = body.get("metadata") or {}
-    metadata.check_preconditions(kind, sent, old["metadata"], whole=False)
+    metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
     new = merge_patch(old, copy_json(body))
     if not is_scale:
         metadata.check_type(kind, new)

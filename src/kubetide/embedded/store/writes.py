@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.store import metadata
-from kubetide.embedded.store.admission import admitted, checked
-from kubetide.embedded.store.copying import copy_json, without_nulls
+from kubetide.embedded.store.admission import admitted, checked, readable
+from kubetide.embedded.store.copying import copy_json
 from kubetide.embedded.store.deletion import (
     FOREGROUND,
     deleted,
@@ -52,7 +52,7 @@ class Writer:
         """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest."""
         metadata.check_type(kind, body)
         json: Json = copy_json(body)
-        sent: Json = json.get("metadata") or {}
+        sent = metadata.sent_in(kind, json)
         if sent.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         namespace = metadata.namespace_of(kind, json, namespace)
@@ -72,7 +72,7 @@ class Writer:
         json["metadata"] = metadata.for_create(
             kind, sent, namespace=namespace, name=key[1], uid=uid, now=format_rfc3339(now)
         )
-        json = admitted(self._store, kind, json)
+        json = admitted(self._store, kind, readable(kind, json))
         revision = self.put(kind, key, json, dry_run=dry_run)
         if dry_run:
             return revision
@@ -97,7 +97,7 @@ class Writer:
                 return old
             return self.put(kind, old.key, {**before, "status": status}, dry_run=dry_run)
         new = {**new, "apiVersion": kind.api_version, "kind": kind.kind}
-        new["metadata"] = metadata.for_update(new.get("metadata") or {}, before["metadata"])
+        new["metadata"] = metadata.for_update(metadata.sent_in(kind, new), before["metadata"])
         if "status" in kind.subresources:
             if "status" in before:
                 new["status"] = before["status"]
@@ -105,7 +105,7 @@ class Writer:
                 new.pop("status", None)
         if new == before:
             return old
-        new = checked(kind, new, before)
+        new = checked(kind, readable(kind, new), before)
         if new == before:
             return old
         new = metadata.with_generation(kind, new, before)
@@ -158,13 +158,8 @@ class Writer:
                 revision.read_as(kind.model)
                 return revision
             return self._store.put(kind, key, json)
-        except msgspec.ValidationError as error:
-            plain = without_nulls(json)
-            if plain != json:
-                return self.put(kind, key, plain, dry_run=dry_run)
-            raise BadRequest(
-                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error}'
-            ) from error
+        except msgspec.ValidationError:
+            return self.put(kind, key, readable(kind, json), dry_run=dry_run)
 
     def remove(self, kind: Kind[Any], key: Key) -> Revision:
         """Removes an object past every rule, and notes what follows."""
