@@ -1,0 +1,354 @@
+"""The informer's promise: synced, forward only, every change to every feed, through every fault."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.objects.kinds import CONFIG_MAPS, PODS
+from kubetide.ports.errors import ApiError, InternalError, TooManyRequests, Unavailable
+from kubetide.runtime.clock import run_virtual
+from kubetide.testing import builders
+from kubetide.units.time import Instant, between, minutes, parse_rfc3339, seconds
+from kubetide.watching import Informer
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+
+
+class Outage:
+    """Fails every request while it lasts, counting them."""
+
+    def __init__(self):
+        self.error = None
+        self.refused = []
+        self.clock = None
+
+    async def before(self, request):
+        if self.error is not None:
+            self.refused.append((request.verb, self.clock.now()))
+            raise self.error
+
+
+@asynccontextmanager
+async def informing(cluster, clock, kind=CONFIG_MAPS, **where):
+    """Runs an informer beside the block."""
+    informer = Informer(cluster, kind, clock, **where)
+    task = asyncio.ensure_future(informer.run())
+    try:
+        yield informer
+    finally:
+        task.cancel()
+        ended = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(ended[0], asyncio.CancelledError), ended[0]
+
+
+def run(main, **store):
+    """Runs main(cluster, clock) in virtual time."""
+    return run_virtual(lambda clock: main(EmbeddedCluster(Store(**store), clock, seed=1), clock), start=START)
+
+
+async def put(cluster, name, value="1"):
+    body = builders.config_map(name, data={"k": value})
+    return await cluster.create(CONFIG_MAPS, body, namespace="default")
+
+
+def values(changed):
+    """What a drained feed says, by name."""
+    return {key[1]: None if item is None else item.data["k"] for key, item in changed.items()}
+
+
+def test_synced_means_that_everything_is_there():
+    """Before the first list an informer holds nothing; once synced, all there is."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        await put(cluster, "b")
+        async with informing(cluster, clock) as informer:
+            assert (informer.has_synced, informer.last_heard, len(informer.objects)) == (False, None, 0)
+            await informer.synced()
+            assert sorted(informer.objects) == [("default", "a"), ("default", "b")]
+            assert informer.last_heard == START
+
+    run(main)
+
+
+def test_objects_are_the_cluster_s_own_and_read_only():
+    """The cache shares the struct that every reader gets, and cannot be written to."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        async with informing(cluster, clock) as informer:
+            await informer.synced()
+            read = await cluster.get(CONFIG_MAPS, "a", namespace="default")
+            assert informer.objects["default", "a"] is read
+            with pytest.raises(TypeError):
+                informer.objects["default", "a"] = read
+
+    run(main)
+
+
+def test_changes_arrive():
+    """Creation, change and removal reach the cache, handlers and feeds."""
+
+    async def main(cluster, clock):
+        heard = []
+        async with informing(cluster, clock) as informer:
+            informer.on_change(
+                lambda key, old, new: heard.append((key[1], old and old.data["k"], new and new.data["k"]))
+            )
+            feed = informer.feed()
+            await informer.synced()
+            await put(cluster, "a")
+            await clock.sleep(seconds(1))
+            assert values(feed.drain()) == {"a": "1"}
+            await cluster.patch(CONFIG_MAPS, "a", {"data": {"k": "2"}}, namespace="default")
+            await clock.sleep(seconds(1))
+            assert informer.objects["default", "a"].data == {"k": "2"}
+            await cluster.delete(CONFIG_MAPS, "a", namespace="default")
+            await clock.sleep(seconds(1))
+            assert not informer.objects
+            assert values(feed.drain()) == {"a": None}
+            assert heard == [("a", None, "1"), ("a", "1", "2"), ("a", "2", None)]
+
+    run(main)
+
+
+def test_a_feed_starts_with_what_is_there():
+    """A feed that is opened late begins with all objects; each feed is drained for itself."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        async with informing(cluster, clock) as informer:
+            await informer.synced()
+            early, late = informer.feed(), informer.feed()
+            assert values(early.drain()) == {"a": "1"}
+            await put(cluster, "b", "2")
+            await clock.sleep(seconds(1))
+            assert values(early.drain()) == {"b": "2"}
+            assert values(late.drain()) == {"a": "1", "b": "2"}
+            informer.close_feed(early)
+            await put(cluster, "c", "3")
+            await clock.sleep(seconds(1))
+            assert not early.drain()
+
+    run(main)
+
+
+def test_a_feed_wakes_its_reader_once_for_what_came_together():
+    """Waiting on a feed returns when something is there; changes that came close are drained as one."""
+
+    async def main(cluster, clock):
+        async with informing(cluster, clock) as informer:
+            await informer.synced()
+            feed = informer.feed()
+            waiting = asyncio.ensure_future(feed.wait())
+            await clock.sleep(seconds(1))
+            assert not waiting.done()
+            await put(cluster, "a", "1")
+            for value in ("2", "3"):
+                await cluster.patch(CONFIG_MAPS, "a", {"data": {"k": value}}, namespace="default")
+            await waiting
+            await clock.sleep(seconds(1))
+            assert values(feed.drain()) == {"a": "3"}
+            await cluster.delete(CONFIG_MAPS, "a", namespace="default")
+            await feed.wait()
+            assert values(feed.drain()) == {"a": None}
+
+    run(main)
+
+
+def test_selectors_narrow_the_cache():
+    """With selectors only what matches is held; what ceases to match leaves."""
+
+    async def main(cluster, clock):
+        for name, app in (("a", "x"), ("b", "y")):
+            await cluster.create(PODS, builders.pod(name, labels={"app": app}), namespace="default")
+        where = {"namespace": "default", "labels": "app=x", "fields": "status.phase!=Failed"}
+        async with informing(cluster, clock, PODS, **where) as informer:
+            await informer.synced()
+            assert list(informer.objects) == [("default", "a")]
+            await cluster.patch(PODS, "b", {"metadata": {"labels": {"app": "x"}}}, namespace="default")
+            await cluster.patch(
+                PODS, "a", {"status": {"phase": "Failed"}}, namespace="default", subresource="status"
+            )
+            await clock.sleep(seconds(1))
+            assert list(informer.objects) == [("default", "b")]
+
+    run(main)
+
+
+def test_untyped_objects_are_keyed_too():
+    """An informer of plain JSON keeps it by namespace and name."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        async with informing(cluster, clock, CONFIG_MAPS.untyped) as informer:
+            await informer.synced()
+            assert informer.objects["default", "a"]["data"] == {"k": "1"}
+
+    run(main)
+
+
+def test_a_dropped_watch_is_taken_up():
+    """A watch that ends is taken up from the last version: nothing is missed, nothing is listed again."""
+
+    async def main(cluster, clock):
+        async with informing(cluster, clock) as informer:
+            await informer.synced()
+            for index in range(5):
+                await put(cluster, f"n{index}")
+                cluster.drop_watches()
+                await clock.sleep(seconds(2))
+            assert len(informer.objects) == 5
+            assert informer.last_relist is None
+
+    run(main)
+
+
+def test_an_expired_watch_lists_again_and_says_what_was_lost():
+    """After an expiry the list's losses are told apart: how many were held, how many have gone."""
+
+    async def main(cluster, clock):
+        outage = Outage()
+        outage.clock = clock
+        for index in range(5):
+            await put(cluster, f"n{index}")
+        async with informing(cluster.client(faults=outage), clock) as informer:
+            await informer.synced()
+            feed = informer.feed()
+            feed.drain()
+            outage.error = Unavailable("down")
+            cluster.expire_watches()
+            for index in range(2):
+                await cluster.delete(CONFIG_MAPS, f"n{index}", namespace="default")
+            await put(cluster, "new")
+            await clock.sleep(seconds(10))
+            assert len(informer.objects) == 5, "what was known is kept through an outage"
+            outage.error = None
+            await clock.sleep(minutes(1))
+            assert sorted(name for _, name in informer.objects) == ["n2", "n3", "n4", "new"]
+            assert (informer.last_relist.before, informer.last_relist.lost) == (5, 2)
+            assert values(feed.drain()) == {"n0": None, "n1": None, "new": "1"}
+
+    run(main)
+
+
+@pytest.mark.parametrize("error", [Unavailable("down"), InternalError("boom"), TooManyRequests("slow down")])
+def test_a_failing_server_is_asked_again_after_growing_pauses(error):
+    """A server that fails is asked after 1, 2, 4 ... at most 30 seconds; failures are counted and forgotten."""
+
+    async def main(cluster, clock):
+        outage = Outage()
+        outage.clock = clock
+        outage.error = error
+        async with informing(cluster.client(faults=outage), clock) as informer:
+            await clock.sleep(minutes(3))
+            assert not informer.has_synced
+            assert informer.failures == len(outage.refused)
+            assert informer.last_error == str(error)
+            times = [at for _, at in outage.refused]
+            pauses = [between(Instant(first), Instant(then)) for first, then in pairwise(times)]
+            assert pauses[:7] == [seconds(s) for s in (1, 2, 4, 8, 16, 30, 30)]
+            outage.error = None
+            await informer.synced()
+            assert (informer.failures, informer.last_error) == (0, "")
+
+    run(main)
+
+
+def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop():
+    """A server that ends every watch at once is asked about once a second."""
+
+    class HangsUp:
+        """A cluster whose watches end at once."""
+
+        def __init__(self, cluster):
+            self.cluster, self.watches = cluster, 0
+
+        async def list(self, kind, **where):
+            return await self.cluster.list(kind, **where)
+
+        async def watch(self, _kind, **_where):
+            self.watches += 1
+            for never in ():
+                yield never
+
+    async def main(cluster, clock):
+        rude = HangsUp(cluster)
+        async with informing(rude, clock):
+            await clock.sleep(seconds(60))
+        assert 30 <= rude.watches <= 62
+
+    run(main)
+
+
+def test_bookmarks_keep_a_quiet_informer_fresh():
+    """A cluster in which nothing happens is still heard of once a minute."""
+
+    async def main(cluster, clock):
+        async with informing(cluster, clock) as informer:
+            await clock.sleep(minutes(30))
+            assert between(informer.last_heard, clock.now()) <= minutes(1)
+            assert informer.last_relist is None
+
+    run(main)
+
+
+steps = st.one_of(
+    st.tuples(st.sampled_from(["put", "change", "delete"]), st.sampled_from("abcd")),
+    st.tuples(st.sampled_from(["pause", "drop", "expire", "outage", "restore"]), st.just("")),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=50))
+def test_the_cache_converges(ops):
+    """Through drops, expiries and outages, cache, feed and handlers all end at what the cluster holds."""
+
+    async def main(cluster, clock):
+        outage = Outage()
+        outage.clock = clock
+        told, fed = {}, {}
+        async with informing(cluster.client(faults=outage), clock) as informer:
+
+            def hear(key, old, new):
+                assert told.get(key) is old, "handlers hear every change in turn"
+                assert new is None or old != new
+                told[key] = new
+
+            informer.on_change(hear)
+            feed = informer.feed()
+            for count, (op, name) in enumerate(ops):
+                with suppress(ApiError):
+                    if op == "put":
+                        await put(cluster, name, str(count))
+                    elif op == "change":
+                        patch = {"data": {"k": str(count)}}
+                        await cluster.patch(CONFIG_MAPS, name, patch, namespace="default")
+                    elif op == "delete":
+                        await cluster.delete(CONFIG_MAPS, name, namespace="default")
+                    elif op == "pause":
+                        await clock.sleep(seconds(3))
+                        fed.update(feed.drain())
+                    elif op == "drop":
+                        cluster.drop_watches()
+                    elif op == "expire":
+                        cluster.expire_watches()
+                    else:
+                        outage.error = Unavailable("down") if op == "outage" else None
+            outage.error = None
+            await clock.sleep(minutes(2))
+            fed.update(feed.drain())
+            listing = await cluster.list(CONFIG_MAPS)
+            held = {(item.metadata.namespace, item.metadata.name): item for item in listing.items}
+            assert dict(informer.objects) == held
+            assert {key: item for key, item in told.items() if item is not None} == held
+            assert {key: item for key, item in fed.items() if item is not None} == held
+
+    run(main, history=8)
