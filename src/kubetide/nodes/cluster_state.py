@@ -40,7 +40,7 @@ class Counts:
 
 @dataclass(slots=True)
 class GroupView:
-    """One group as the registry sees it."""
+    """One group as the registry sees it: ``group`` is as it was when the registry last looked."""
 
     group: NodeGroup
     counts: Counts
@@ -103,6 +103,14 @@ def observe(state: State, now: Instant) -> ClusterView:
     return ClusterView(views, total, healthy, told.events, told.reasons, timed_out, failed)
 
 
+def recalculate(state: State, view: ClusterView) -> None:
+    """Brings sizes, requests and health up to date after calls to the cloud; counts stay the tick's."""
+    for group_id, group_view in view.groups.items():
+        group_view.group = state.groups[group_id]
+        group_view.request = state.memory.scale_up_requests.get(group_id)
+        group_view.healthy = _is_healthy(group_view, state.settings)
+
+
 def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
     """Gives how many nodes are on their way: only of a group with an open request that is not backed off."""
     group_id, counts = view.group.id, view.counts
@@ -115,7 +123,7 @@ def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
 
 
 def is_scaling_up(state: State, view: GroupView) -> bool:
-    """Whether nodes were asked for and are still to come, by the group's present target."""
+    """Whether nodes were asked for and are still to come, as far as the registry knows."""
     group_id = view.group.id
     return group_id in state.memory.scale_up_requests and _waits_for_nodes(
         state.groups[group_id], view.counts

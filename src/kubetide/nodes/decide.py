@@ -6,6 +6,7 @@ One tick::
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
+    min_size    groups below their minimum
 
 and between ticks, while deletions are in flight, ``actuate``: wait, look again, evict, delete.
 
@@ -21,11 +22,11 @@ from kubetide.nodes import scale_down
 from kubetide.nodes.answers import board_answers
 from kubetide.nodes.cluster_state import ClusterView, observe
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
-from kubetide.nodes.scale_up import absorb_scale_up, open_tick, plan_scale_up
+from kubetide.nodes.scale_up import absorb_scale_up, after_scale_down, open_tick, plan_min_size, plan_scale_up
 from kubetide.nodes.state import State
-from kubetide.nodes.status_map import update_status
+from kubetide.nodes.status_map import initializing_status, update_status
 from kubetide.nodes.templates import learn_templates
-from kubetide.nodes.update import absorb_update, plan_update
+from kubetide.nodes.update import absorb_update, not_begun, plan_update
 from kubetide.units.time import Instant
 
 
@@ -39,7 +40,11 @@ def decide(state: State, now: Instant) -> Commands:
             return _scale_up(state, state.view, now)
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
-            return scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
+            found = scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
+            return replace(found, next_step=after_scale_down(state))
+        case "min_size":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_min_size(state, state.tick, now)
         case "actuate":
             return scale_down.actuate(state, now)
 
@@ -49,7 +54,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up":
+        case "update" | "scale_up" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
@@ -60,12 +65,14 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             return scale_down.absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
         assert state.view is not None, "every tick begins with a view"
-        return replace(result, status=update_status(state, state.view, now))
+        return replace(result, status=_status(state, state.view, now))
     return result
 
 
 def _begin(state: State, now: Instant) -> Commands:
     view = state.view = observe(state, now)
+    last = state.memory.scale_down.status
+    state.memory.scale_down.status = replace(last, result="ScaleDownNotTried", scaled_down=())
     learned = learn_templates(state, now)
     commands = plan_update(state, view, now)
     if commands is None:
@@ -73,10 +80,12 @@ def _begin(state: State, now: Instant) -> Commands:
     return replace(commands, reasons=(*learned, *commands.reasons))
 
 
+def _status(state: State, view: ClusterView, now: Instant) -> str | None:
+    message = "" if state.settings.scale_up_from_zero else not_begun(state)
+    return initializing_status(message, now) if message else update_status(state, view, now)
+
+
 def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:
-    for group_id, group in state.groups.items():
-        # Counts stay those of the tick's beginning; sizes are as the update step left them.
-        view.groups[group_id].group = group
     tick = open_tick(state, view, now)
     commands = plan_scale_up(state, tick, now)
     return replace(commands, answers=board_answers(state, tick))

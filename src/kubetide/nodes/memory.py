@@ -84,6 +84,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All that outlives a tick. Instants are None until the thing has happened."""
 
     started: Instant | None = None
+    cleaned: bool = False
+    """Whether the taints that an earlier process left were looked at."""
     last_scale_up: Instant | None = None
     scale_up_requests: dict[str, ScaleUpRequest] = {}
     last_scale_up_of: dict[str, Instant] = {}

@@ -35,6 +35,7 @@ CLUSTER_WIDE = "cluster-wide"
 
 def skip_reasons(
     view: GroupView,
+    group: NodeGroup,
     template: Template | None,
     headroom: Headroom,
     *,
@@ -45,14 +46,14 @@ def skip_reasons(
     """Gives upstream's words for why the group is not offered at all; none when it is.
 
     Args:
-        view: The group.
+        view: The group as the registry sees it.
+        group: The group as it is now.
         template: What its nodes look like.
         headroom: The cluster-wide limits.
         backed_off: Whether the group has failed lately.
         nodes: Nodes in the cluster, those on their way included.
         max_nodes_total: The flag, 0 for no limit.
     """
-    group = view.group
     if not view.healthy:
         return (NOT_READY,)
     if backed_off:
@@ -80,6 +81,7 @@ def find_options(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
     for group_id, view in tick.view.groups.items():
         skipped = skip_reasons(
             view,
+            state.groups[group_id],
             tick.templates[group_id],
             headroom,
             backed_off=is_backed_off(state.memory.backoff.get(group_id), now),
@@ -90,9 +92,9 @@ def find_options(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
             tick.skipped[group_id] = skipped
             continue
         _judge(state, tick, group_id, now)
-    for group_id, view in tick.view.groups.items():
+    for group_id in tick.view.groups:
         if group_id not in tick.skipped:
-            option = _option(state, tick, view.group, nodes)
+            option = _option(state, tick, state.groups[group_id], nodes)
             if option is not None:
                 tick.options.append(option)
 

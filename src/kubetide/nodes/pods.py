@@ -52,13 +52,13 @@ def wanted_pods(state: State, now: Instant) -> Wanted:
 
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
-    """Whether the pod's scale-up delay has not passed yet; at exactly the delay it has not."""
+    """Whether the pod's scale-up delay has not passed yet; at exactly the delay (0 too) it has not."""
     delay = state.settings.new_pod_scale_up_delay
     text = (pod.metadata.annotations or {}).get(SCALE_UP_DELAY_ANNOTATION)
     if text:
         with suppress(ValueError):  # upstream ignores what it cannot read
             delay = Duration(max(delay, parse_duration(text)))
-    if not delay or pod.metadata.creation_timestamp is None:
+    if pod.metadata.creation_timestamp is None:
         return False
     return after(parse_rfc3339(pod.metadata.creation_timestamp), delay) >= now
 

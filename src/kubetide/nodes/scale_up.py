@@ -8,10 +8,12 @@ Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orch
 
 from __future__ import annotations
 
+from typing import Literal
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.backoff import is_backed_off, start_backoff
 from kubetide.nodes.balancing import balance
-from kubetide.nodes.cluster_state import ClusterView, GroupView, upcoming_nodes
+from kubetide.nodes.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
 from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.events import (
     failed_to_scale_up,
@@ -72,18 +74,25 @@ def plan_scale_up(state: State, tick: Tick, now: Instant) -> Commands:
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
     else:
         events = _choose(state, tick, reasons, now)
-    actions = [_command(state, increase, "pods") for increase in tick.increases]
-    if settings.enforce_node_group_min_size:
-        actions += _raise_to_minimum(state, tick, reasons, now)
-    for action in actions:
-        events += scaling_up(state, action)
     return Commands(
-        actions=tuple(actions),
+        actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
         events=tuple(events),
-        next_step="scale_down" if settings.scale_down_enabled else "",
+        next_step="scale_down" if settings.scale_down_enabled else after_scale_down(state),
         result=tick.result,
         reasons=tuple(reasons),
     )
+
+
+def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
+    """Gives the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
+    reasons: list[Reason] = []
+    actions = _raise_to_minimum(state, tick, reasons, now)
+    return Commands(actions=tuple(actions), reasons=tuple(reasons))
+
+
+def after_scale_down(state: State) -> Literal["", "min_size"]:
+    """Gives the step that follows scale-down."""
+    return "min_size" if state.settings.enforce_node_group_min_size else ""
 
 
 def absorb_scale_up(
@@ -94,16 +103,22 @@ def absorb_scale_up(
     reasons: list[Reason] = []
     failed = done = False
     for action, outcome in zip(actions, results, strict=True):
+        if outcome.status != "skipped":
+            events += scaling_up(state, action)
         if outcome.status == "ok":
             done = True
             _increased(state, tick, action, now)
             events += scaled_up(state, action)
             reasons.append(reason("Increased", action.group, size=action.size, to=action.size + action.delta))
         elif outcome.status == "failed":
-            failed = failed or action.why == "pods"
+            failed = True
             reasons.append(_failed(state, action, outcome, now))
             events += failed_to_scale_up(state, action, outcome)
             tick.error = tick.error or outcome.error
+    if done and not failed:
+        recalculate(state, tick.view)
+    if state.step == "min_size":
+        return events, reasons
     if tick.chosen is not None and tick.increases:
         tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
     if tick.result == "ScaleUpSuccessful" and tick.chosen is not None:
@@ -200,7 +215,7 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
     headroom = Headroom(state.settings, nodes)
     found = []
     for group_id, view in tick.view.groups.items():
-        group, template = view.group, tick.templates[group_id]
+        group, template = state.groups[group_id], tick.templates[group_id]
         short = group.min_size - group.target_size
         safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
         if short <= 0 or group_id in rising or template is None or not safe:
@@ -252,7 +267,7 @@ def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) 
         state.settings,
         error_class=outcome.error_class,
         error_code=outcome.error_code or "cloudProviderError",
-        error_message=outcome.error,
+        error_message=f"failed to increase node group size: {outcome.error}",
     )
     memory.backoff[action.group] = entry
     memory.last_failure_of[action.group] = now

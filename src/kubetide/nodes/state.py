@@ -9,6 +9,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
   decision when there is nothing of this to do;
 * ``scale_up``: demand against room, options, expander, increases;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
+* ``min_size``: groups below their minimum, where that is enforced;
 * ``actuate``: one move of each deletion in flight; has ticks of its own.
 """
 
@@ -41,7 +42,7 @@ _T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, PodDisruptionBudget)
 Key = tuple[str, str]
 """(namespace, name)"""
 
-Step = Literal["update", "scale_up", "scale_down", "actuate"]
+Step = Literal["update", "scale_up", "scale_down", "min_size", "actuate"]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -219,6 +220,13 @@ class State:
         lost = len(group.instances or ()) - len(left)
         changed = replace(group, instances=left, target_size=group.target_size - lost)
         self.set_groups({**self.groups, group_id: changed}.values())
+
+    def drop_taint(self, node_name: str, key: str, *, uncordon: bool) -> None:
+        """Notes that a taint was taken off a node, ahead of the watch."""
+        node = self.nodes[node_name]
+        taints = tuple(taint for taint in node.spec.taints or () if taint.key != key)
+        spec = replace(node.spec, taints=taints or None)
+        self._put_node(replace(node, spec=replace(spec, unschedulable=False) if uncordon else spec))
 
     def export(self) -> Delta:
         """Gives the full form: a state made from it decides as this one does."""

@@ -76,6 +76,23 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
     }
 
 
+def initializing_status(message: str, now: Instant) -> str:
+    """Gives the document of a cluster that has not begun: nothing is known but why."""
+    times = {"lastProbeTime": None, "lastTransitionTime": None}
+    return to_yaml(
+        {
+            "time": status_time(now),
+            "autoscalerStatus": "Initializing",
+            "message": message,
+            "clusterWide": {
+                "health": {"nodeCounts": _node_counts(Counts()), **times},
+                "scaleUp": times,
+                "scaleDown": times,
+            },
+        }
+    )
+
+
 def to_yaml(value: Any, indent: int = 0) -> str:
     """Writes plain data as YAML; a list's items stand at their parent's indent."""
     pad = " " * indent
@@ -94,7 +111,7 @@ def to_yaml(value: Any, indent: int = 0) -> str:
 
 
 def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict[str, Any]:
-    memory, group = state.memory, state.groups[view.group.id]
+    memory, group = state.memory, view.group
     health = "Healthy" if view.healthy else "Unhealthy"
     backoff = memory.backoff.get(group.id)
     backed_off = backoff is not None and backoff.until > now

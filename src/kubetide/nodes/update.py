@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes import scale_down
-from kubetide.nodes.cluster_state import ClusterView
-from kubetide.nodes.decision import Action, Commands, DecreaseTarget, DeleteInstances, EventRecord, Outcome
-from kubetide.nodes.events import cluster_unhealthy, failed_to_revert, unregistered_deleted
+from kubetide.nodes.cluster_state import ClusterView, recalculate
+from kubetide.nodes.decision import (
+    Action,
+    Commands,
+    DecreaseTarget,
+    DeleteInstances,
+    EventRecord,
+    Outcome,
+    RemoveTaint,
+)
+from kubetide.nodes.events import cluster_unhealthy, failed_to_revert, on_status, unregistered_deleted
 from kubetide.nodes.failures import is_zero_or_max, max_provision_time
 from kubetide.nodes.memory import Attempt, Useless
+from kubetide.nodes.node_facts import readiness
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, minutes
 
+_STARTING = minutes(10)
+"""For how long it is no news that no node is ready."""
 _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
 
@@ -25,9 +36,15 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     """Gives what must be done first, or None when there is nothing and the tick can go on at once."""
     events = list(view.events)
     reasons = list(view.reasons)
-    actions: list[Action] = [
-        DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out
-    ]
+    actions: list[Action] = []
+    if not state.memory.cleaned:
+        state.memory.cleaned = True
+        actions += scale_down.startup_cleanup(state, now)
+    if not state.settings.scale_up_from_zero and (message := not_begun(state)):
+        if len(state.nodes) == 0 or _is_overdue(state, now):
+            events += on_status(state, "Warning", "ClusterUnhealthy", message)
+        return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons), result=message)
+    actions += [DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out]
     _judge_attempts(state, reasons, now)
     actions += _unregistered(state, view, reasons)
     ends = False
@@ -60,7 +77,11 @@ def absorb_update(
     """Takes in what the cloud said: targets and machines as they are now."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
-        if isinstance(action, DecreaseTarget):
+        if isinstance(action, RemoveTaint):
+            events.append(scale_down.cleanup_event(action, outcome))
+            if outcome.status == "ok":
+                state.drop_taint(action.node, action.key, uncordon=action.uncordon)
+        elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
             elif action.why == "timeout":
@@ -68,9 +89,26 @@ def absorb_update(
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":
                 state.drop_instances(action.group, action.provider_ids)
+            if action.why == "failed" and state.view is not None:
+                recalculate(state, state.view)
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
     return events
+
+
+def not_begun(state: State) -> str:
+    """Why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
+    if not state.nodes:
+        return "Cluster has no nodes."
+    for node in state.nodes.values():
+        if not readiness(node, state.settings) and not node.spec.unschedulable:
+            return ""
+    return "Cluster has no ready nodes."
+
+
+def _is_overdue(state: State, now: Instant) -> bool:
+    started = state.memory.started
+    return started is not None and after(started, _STARTING) < now
 
 
 def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> list[DeleteInstances]:
