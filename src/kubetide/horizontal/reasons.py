@@ -29,7 +29,8 @@ VOCABULARY = Vocabulary(
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
         "NothingToDo": "{subject}: {current} replicas are right",
-    }
+    },
+    actions=("Rescaled", "RescaleRefused"),
 )
 
 WANTED = "wanted"
