@@ -5,6 +5,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubetide.embedded.cloud import (
     CATALOGUE,
@@ -47,6 +49,7 @@ def play(*groups, body, faults=None, catalogue=CATALOGUE, seed=7):
         await cloud.start()
         machines = asyncio.create_task(cloud.run())
         result = await body(cloud, cluster, clock)
+        assert not machines.done(), machines
         machines.cancel()
         return result
 
@@ -288,6 +291,54 @@ def test_the_same_seed_makes_the_same_machines():
     first = play(drawn, body=body)
     assert first == play(drawn, replace(GROUP, name="a", initial=2), body=body)
     assert first != play(drawn, body=body, seed=8)
+
+
+COMMANDS = st.lists(
+    st.tuples(
+        st.sampled_from(["increase", "decrease", "delete", "wait"]),
+        st.sampled_from(["a", "b"]),
+        st.integers(1, 4),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(commands=COMMANDS, seed=st.integers(0, 5))
+def test_any_commands_leave_cloud_and_cluster_agreeing(commands, seed):
+    """After any commands the bounds hold, and in the end nodes and running instances are the same."""
+    groups = [replace(GROUP, name="a", max_size=5), replace(GROUP, name="b", min_size=1, max_size=3)]
+
+    async def body(cloud, cluster, clock):
+        spent = 0.0
+        for command, name, number in commands:
+            group = next(each for each in await cloud.refresh() if each.id == name)
+            try:
+                if command == "increase":
+                    await cloud.increase_size(name, number)
+                elif command == "decrease":
+                    await cloud.decrease_target_size(name, number)
+                elif command == "delete":
+                    await cloud.delete_nodes(name, [each.provider_id for each in group.instances[:number]])
+                else:
+                    await clock.sleep(seconds(20 * number))
+            except CloudError:
+                unchanged = next(each for each in await cloud.refresh() if each.id == name)
+                assert unchanged is group
+            for each in await cloud.refresh():
+                assert each.min_size <= each.target_size <= each.max_size
+                assert each.target_size == sum(one.state != "Deleting" for one in each.instances)
+            assert cloud.spent() >= spent
+            spent = cloud.spent()
+        await clock.sleep(minutes(3))
+        running = {one.provider_id for each in await cloud.refresh() for one in each.instances}
+        nodes = await nodes_of(cluster)
+        assert {node.spec.provider_id for node in nodes} == running
+        assert all(node_condition(node, "Ready").status == "True" for node in nodes)
+        assert not any(node.spec.taints for node in nodes)
+        assert cloud.cost_per_hour() == pytest.approx(0.096 * len(running))
+
+    play(*groups, body=body, seed=seed)
 
 
 @pytest.mark.parametrize(

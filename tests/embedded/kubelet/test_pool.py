@@ -99,6 +99,7 @@ def play(body, **options):
         tasks = [asyncio.create_task(each.run()) for each in (world.pods, world.nodes, world.pool)]
         result = await body(world)
         for task in tasks:
+            assert not task.done(), task
             task.cancel()
         return result
 

@@ -66,6 +66,7 @@ def play(body, *, rate, memory_limit="256Mi", settled=None):
         load.advance(clock.now())
         found = json.dumps([list((await cluster.list(kind.untyped)).items) for kind in (PODS, NODES)])
         for task in tasks:
+            assert not task.done(), task
             task.cancel()
         return steps, found
 

@@ -277,6 +277,31 @@ def test_bad_services_are_named():
         make_service(max_queue_s=-1)
 
 
+def test_one_bad_object_does_not_stop_the_others():
+    """A pod or node whose quantities or times cannot be read is left out."""
+    world = World(make_service(10.0), nodes=("n1", "n2")).put(make_pod("good"))
+    world.put(make_pod("bad", cpu="much"))
+    world.put(make_pod("odd", started="yesterday"))
+    world.put(make_pod("lost", node="n2"))
+    world.nodes.put(("", "n2"), make_node("n2", cpu="lots"))
+    assert world.to(15).ready[0] == 1
+    assert set(usage(world)) == {"good", "lost"}
+
+
+def test_a_handler_that_asks_sees_its_own_step():
+    """Steps are handed over one after another, also when a handler reads usage while several are due."""
+    world = World(make_service()).put(make_pod())
+    seen = []
+
+    def follow(end, _step):
+        found = world.model.usage(end)
+        seen.append((end, found.end))
+
+    world.model.on_step(follow)
+    world.to(75)
+    assert seen == [(after(START, seconds(t)), after(START, seconds(t))) for t in (15, 30, 45, 60, 75)]
+
+
 def test_the_history_can_be_followed():
     """Each step is handed over with its end, in order."""
     world = World(make_service())

@@ -63,7 +63,6 @@ class World:
             pods=self.pods,
             nodes=self.nodes,
             start=START,
-            kept=scrape_delay,
             **options,
         )
         self.history = []

@@ -66,7 +66,6 @@ class EmbeddedCloud:
             self._groups[spec.name] = Group(spec, catalogue.get(spec.instance_type))
         self._agenda: Agenda[_Step] = Agenda(clock)
         self._view: tuple[NodeGroup, ...] | None = None
-        self._calls = 0
         self._spent = 0.0
         self._spent_until = clock.now()
 
@@ -159,13 +158,12 @@ class EmbeddedCloud:
         return group
 
     def _check_call(self, call: Call, group: str) -> None:
-        self._calls += 1
         now = self._clock.now()
         for failure in self._faults.call_failures:
             if (
                 call in failure.calls
                 and failure.window.covers(now, group=group)
-                and failure.window.hits(self._seed, "call", call, group, self._calls)
+                and failure.window.hits(self._seed, "call", call, group, now)
             ):
                 raise CloudError(
                     f"{call} {group}: {failure.message}".replace(" :", ":"),

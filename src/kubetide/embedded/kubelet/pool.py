@@ -229,8 +229,8 @@ class KubeletPool:
 
     def _resume(self, key: Key, pod: Pod, life: _Life) -> None:
         """Takes over a pod that runs already."""
-        if pod.status.start_time is not None:
-            life.accepted = parse_rfc3339(pod.status.start_time)
+        with suppress(ValueError):
+            life.accepted = parse_rfc3339(pod.status.start_time or "")
         life.started = life.accepted
         life.restarts = {status.name: status.restart_count for status in pod.status.container_statuses or ()}
         if not _is(pod, "Ready"):

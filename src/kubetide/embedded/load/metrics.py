@@ -42,10 +42,10 @@ class EmbeddedMetrics:
     """Usage of the Running pods of a load model, with a delay as a scraping server has it."""
 
     def __init__(self, model: LoadModel, clock: Clock, *, scrape_delay: Duration = ZERO) -> None:
-        """``model`` must keep steps for as long as ``scrape_delay``."""
         self._model = model
         self._clock = clock
         self._delay = scrape_delay
+        model.keep(scrape_delay)
         self._views: dict[tuple[str, str], tuple[Layout, _View]] = {}
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:

@@ -21,7 +21,7 @@ from kubetide.embedded.load.service import Float64Vector, Service, ServiceFacts,
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
-from kubetide.units.time import ZERO, Duration, Instant, seconds
+from kubetide.units.time import Duration, Instant, seconds
 from kubetide.watching import Informer
 
 DEFAULT_STEP = seconds(15)
@@ -56,6 +56,10 @@ class LoadModel(Protocol):
         """Works out all steps that have ended by ``now``; asking again changes nothing."""
         ...
 
+    def keep(self, back: Duration) -> None:
+        """Lets ``usage`` look at least so far back from now on."""
+        ...
+
     def usage(self, at: Instant) -> Usage | None:
         """Gives the newest step that had ended at ``at``; None before the first."""
         ...
@@ -74,7 +78,6 @@ class ServiceLoad:
         start: Instant,
         step: Duration = DEFAULT_STEP,
         idle_share: float = 0.5,
-        kept: Duration = ZERO,
     ) -> None:
         """Follows the informers from now on.
 
@@ -86,7 +89,6 @@ class ServiceLoad:
             start: When the first step begins.
             step: Length of a step.
             idle_share: Part of its requests that a container without work uses.
-            kept: How far back ``usage`` can look; a metrics source with a delay needs as much.
         """
         if step <= 0:
             raise ValueError(f"a sampling step of {step} ns is not positive")
@@ -98,8 +100,9 @@ class ServiceLoad:
         self._rows = PodRows(services, idle_share)
         self._queue = np.zeros(len(services))
         self._done = 0
+        self._advancing = False
         self._layout: tuple[int, Layout] | None = None
-        self._recent: deque[Usage] = deque(maxlen=2 + kept // step)
+        self._recent: deque[Usage] = deque(maxlen=2)
         self._oom_handlers: list[Callable[[Key], None]] = []
         self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
         self.cpu_used_milli = 0.0
@@ -110,6 +113,11 @@ class ServiceLoad:
             self._node_changed(node_key, None, node)
         pods.on_change(self._pod_changed)
         nodes.on_change(self._node_changed)
+
+    def keep(self, back: Duration) -> None:
+        """Lets ``usage`` look at least so far back from now on."""
+        length = max(2 + back // self.step, self._recent.maxlen or 0)
+        self._recent = deque(self._recent, maxlen=length)
 
     def on_oom(self, handler: Callable[[Key], None]) -> None:
         """Calls ``handler((namespace, name))`` for each pod whose memory passes its limit in a step. Must not block."""
@@ -125,12 +133,20 @@ class ServiceLoad:
         return Instant(self.start + self._done * self.step)
 
     def advance(self, now: Instant) -> None:
-        """Works out all steps that have ended by ``now``; asking again changes nothing."""
-        while self.done_until + self.step <= now:
-            begin = self.done_until
-            # Counted first, so that a handler that asks again cannot start the same step anew.
-            self._done += 1
-            self._run(begin)
+        """Works out all steps that have ended by ``now``; asking again changes nothing.
+
+        A handler of a step that asks gets what there is: the steps after it follow in their order.
+        """
+        if self._advancing:
+            return
+        self._advancing = True
+        try:
+            while self.done_until + self.step <= now:
+                begin = self.done_until
+                self._done += 1
+                self._run(begin)
+        finally:
+            self._advancing = False
 
     def usage(self, at: Instant) -> Usage | None:
         """Gives the newest kept step that had ended at ``at``; None when there is none."""
@@ -142,17 +158,25 @@ class ServiceLoad:
 
     def _pod_changed(self, key: Key, _old: Pod | None, new: Pod | None) -> None:
         self.advance(self._clock.now())
-        if new is None:
-            self._rows.remove_pod(key)
-        else:
-            self._rows.set_pod(key, new)
+        try:
+            if new is not None:
+                self._rows.set_pod(key, new)
+                return
+        except ValueError:
+            # A quantity or time that cannot be read: one bad pod must not stop the others.
+            pass
+        self._rows.remove_pod(key)
 
     def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
         self.advance(self._clock.now())
-        if new is None:
-            self._rows.remove_node(key[1])
-        else:
-            self._rows.set_node(new)
+        try:
+            if new is not None:
+                self._rows.set_node(new)
+                return
+        except ValueError:
+            # As with pods: a node that cannot be read has no capacity.
+            pass
+        self._rows.remove_node(key[1])
 
     def _run(self, begin: Instant) -> None:
         """Works out one step."""
