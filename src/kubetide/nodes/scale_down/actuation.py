@@ -169,7 +169,8 @@ class _Machine:
         for eviction in deletion.pods:
             if eviction.evicted or eviction.next_try > self._now:
                 continue
-            if eviction.tries == 0 or self._now < deletion.until:
+            # The first try is made even with no time at all; one that a cap kept back is not made late.
+            if self._now < deletion.until or (eviction.tries == 0 and self._now == deletion.until):
                 open_pods.append(eviction)
             elif eviction.needed:
                 return self._refused(deletion)
@@ -183,9 +184,8 @@ class _Machine:
         for eviction in deletion.pods:
             if eviction.needed and not eviction.evicted:
                 name = f"{eviction.namespace}/{eviction.name}"
-                errors.append(
-                    f"failed to evict pod {name} within allowed timeout (last error: {eviction.error})"
-                )
+                last = eviction.error or "not tried, the cap of evictions an hour is reached"
+                errors.append(f"failed to evict pod {name} within allowed timeout (last error: {last})")
                 self.events.append(
                     events.on_pod(
                         eviction.namespace,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, settle
+from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, prepare, settle
 from kubetide.nodes.scale_down.eligibility import (
     candidates,
     deletion_window_ends,
@@ -192,10 +192,17 @@ class _Run:
             resource=utilization.resource if utilization else "",
         )
 
+    def _prepared(self, name: str, facts: NodeFacts) -> Prepared:
+        """What the rules say, also about pods that earlier candidates of this pass have moved here."""
+        pods = self._snapshot.pods_on(name)
+        if len(pods) == len(facts.seen):
+            return facts.prepared
+        return prepare(sorted(pods, key=key_of), self._context)
+
     def simulate(self, name: str, facts: NodeFacts) -> None:
         """Tries to remove the node: its pods must be drainable and find room; then they stay moved."""
         assert facts.utilization is not None
-        moves = settle(facts.prepared, self._context)
+        moves = settle(self._prepared(name, facts), self._context)
         blocked = moves.blocked
         if blocked is not None:
             self.failed.append(name)

@@ -1,0 +1,250 @@
+"""Each deletion to its end."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kubetide.nodes.scale_down.memory import ScaleDownMemory
+from kubetide.units.time import minutes, seconds
+
+DELETED = "ToBeDeletedByClusterAutoscaler"
+
+
+def begun(world, *pods, **settings):
+    """Gives a world in which the deletion of a-0, with these pods, has just begun."""
+    made = world(scale_down_unneeded_time=seconds(1), **settings).add_group("a").add_node("a-0")
+    for name in ("a-1", "a-2"):
+        made.add_node(name).add_pod(f"f-{name}", name, cpu="2400m")
+    for name, fields in pods:
+        made.add_pod(name, "a-0", **fields)
+    made.loop()
+    made.loop()
+    assert [one.node for one in made.status.scaled_down] == ["a-0"]
+    made.events.clear()
+    return made
+
+
+def result_of(made, node="a-0"):
+    found = made.state.memory.scale_down.results.get(node)
+    return None if found is None else (found.result, found.error)
+
+
+def test_an_empty_node_goes_after_the_delay_that_its_taint_needs(world):
+    """Nothing happens for 5 s after the taint; then the machine is deleted and both events are told."""
+    made = begun(world)
+    made.settle(seconds(4.9))
+    assert made.log == []
+    made.settle(seconds(0.1))
+    assert made.log == [("delete", "a-0")]
+    assert result_of(made) == ("NodeDeleteOk", "")
+    assert made.messages() == ["nodes removed by cluster autoscaler", "Scale-down: empty node a-0 removed"]
+    assert made.state.memory.scale_down.deletions == {}
+
+
+def test_a_drained_node_goes_when_its_pods_are_gone(world):
+    """Pods are evicted with their grace cut to the maximum, looked for, and only then the machine goes."""
+    long = {"spec": {"terminationGracePeriodSeconds": 900}}
+    made = begun(world, ("x", {}), ("y", long))
+    made.stuck_pods = (("default", "y"),)
+    made.settle(seconds(8))
+    assert made.log == [("evict", "x", 30), ("evict", "y", 600)]
+    del made.pods["default", "y"]
+    made.settle(seconds(2))
+    assert made.log[-1] == ("delete", "a-0")
+    assert made.messages() == [
+        "deleting pod for node scale down",
+        "deleting pod for node scale down",
+        "nodes removed by cluster autoscaler",
+        "Scale-down: node a-0 removed with drain",
+    ]
+
+
+def test_a_refused_eviction_is_asked_again_every_ten_seconds(world):
+    """A budget that allows the eviction at the third try costs 20 s; the event is told once."""
+    made = begun(world, ("x", {}))
+    made.refused_evictions = {("default", "x"): 2}
+    made.settle(seconds(24))
+    assert made.log == []
+    made.settle(seconds(1))
+    assert made.log == [("evict", "x", 30), ("delete", "a-0")]
+    assert made.messages().count("deleting pod for node scale down") == 1
+
+
+def test_a_pod_that_never_may_go_gives_the_node_back(world):
+    """After --max-pod-eviction-time the drain fails: taint off, uncordoned, events on pod and node."""
+    made = begun(world, ("x", {}), max_pod_eviction_time=minutes(1))
+    made.refused_evictions = {("default", "x"): 99}
+    made.settle(minutes(1) + seconds(4))
+    assert made.tainted(DELETED) == ["a-0"]
+    made.settle(seconds(1))
+    assert (made.tainted(DELETED), made.log) == ([], [])
+    word, error = result_of(made)
+    assert word == "NodeDeleteErrorFailedToEvictPods"
+    assert error.startswith(
+        "Failed to drain node /a-0, due to following errors: failed to evict pod default/x within allowed timeout (last error: Cannot evict"
+    )
+    assert "failed to delete pod for ScaleDown" in made.messages()
+    assert f"failed to drain and delete node: {error}" in made.messages()
+
+
+def test_a_pod_that_does_not_end_gives_the_node_back(world):
+    """Evicted pods have the maximum grace and 30 s to be gone."""
+    made = begun(world, ("x", {}), max_graceful_termination_sec=10)
+    made.stuck_pods = (("default", "x"),)
+    made.settle(seconds(44))
+    assert made.tainted(DELETED) == ["a-0"]
+    made.settle(seconds(1))
+    assert result_of(made) == (
+        "NodeDeleteErrorFailedToEvictPods",
+        "failed to drain node /a-0: pods remaining after timeout",
+    )
+    assert made.tainted(DELETED) == []
+
+
+def test_a_pod_that_lands_on_an_empty_node_saves_it(world):
+    """What the API server says just before the deletion holds, not what the cache said."""
+    made = begun(world).add_pod("late", "a-0")
+    made.settle(seconds(5))
+    assert (made.log, made.tainted(DELETED)) == ([], [])
+    assert made.messages() == [
+        'failed to delete empty node: failed to delete empty node "a-0", new pods scheduled'
+    ]
+
+
+def test_a_pod_that_lands_during_a_drain_is_evicted_too(world):
+    """Pods that tolerate every taint may come back to the node; they are evicted as well, and for ever they are not."""
+    made = begun(world, ("x", {}))
+    made.stuck_pods = (("default", "x"),)
+    made.settle(seconds(6))
+    del made.pods["default", "x"]
+    made.add_pod("late", "a-0").settle(seconds(5))
+    assert [entry[1] for entry in made.log] == ["x", "late", "a-0"]
+
+
+def test_a_pod_that_became_undrainable_saves_its_node(world):
+    """A budget that closed between decision and drain stops it before anything is evicted."""
+    made = begun(world, ("x", {})).add_pdb("web", "web", 0)
+    made.settle(seconds(5))
+    assert (made.log, made.tainted(DELETED)) == ([], [])
+    assert "pod default/x blocks it: NotEnoughPdb" in made.messages()[0]
+
+
+def test_a_budget_that_the_drain_itself_uses_up_does_not_stop_it(world):
+    """Once evicted, a pod's own budget at zero is no reason to give up."""
+    made = begun(world, ("x", {})).add_pdb("web", "web", 1)
+    made.stuck_pods = (("default", "x"),)
+    made.settle(seconds(6))
+    made.add_pdb("web", "web", 0).settle(seconds(20))
+    del made.pods["default", "x"]
+    made.settle(seconds(5))
+    assert made.log[-1] == ("delete", "a-0")
+
+
+def test_a_cloud_that_fails_gives_the_node_back(world):
+    """A refused deletion: taint off, event, failure noted for the group; the next loop may try again at once."""
+    made = begun(world)
+    made.cloud_error = "cloud down"
+    made.settle(seconds(5))
+    assert result_of(made) == (
+        "NodeDeleteErrorFailedToDelete",
+        "failed to delete nodes from group a: cloud down",
+    )
+    assert made.messages() == ["failed to delete empty node: failed to delete nodes from group a: cloud down"]
+    assert made.tainted(DELETED) == []
+    made.cloud_error = ""
+    made.loop()
+    assert made.status.result == "ScaleDownNodeDeleteStarted"
+
+
+def test_results_are_reported_once(world):
+    """The status of the next loop holds how deletions ended; the one after does not."""
+    made = begun(world)
+    made.settle(seconds(10))
+    made.loop()
+    assert {name: one.result for name, one in made.status.delete_results.items()} == {"a-0": "NodeDeleteOk"}
+    made.loop()
+    assert made.status.delete_results == {}
+
+
+def test_annotations_delay_the_deletion_but_not_for_ever(world):
+    """A delay-deletion annotation holds the machine at most --node-deletion-delay-timeout."""
+    note = {"metadata": {"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}}
+    made = world(scale_down_unneeded_time=seconds(1)).add_group("a").add_node("a-0", **note)
+    made.loop()
+    made.loop()
+    made.settle(minutes(2) + seconds(4))
+    assert made.log == []
+    made.settle(seconds(1))
+    assert made.log == [("delete", "a-0")]
+
+
+def test_deletions_of_a_group_are_batched(world):
+    """With a batcher interval one call takes all nodes that became ready meanwhile."""
+    made = world(scale_down_unneeded_time=seconds(1), node_deletion_batcher_interval=seconds(20)).add_group(
+        "a"
+    )
+    made.add_node("a-0").add_node("a-1").loop()
+    made.loop()
+    made.settle(seconds(24))
+    assert made.log == []
+    made.settle(seconds(1))
+    assert made.log == [("delete", "a-0"), ("delete", "a-1")]
+
+
+@pytest.mark.parametrize(
+    ("flag", "note", "evicted"),
+    [(True, None, True), (False, None, False), (True, "false", False), (False, "true", True)],
+)
+def test_daemon_set_pods_are_evicted_as_flags_and_annotations_say(flag, note, evicted, world):
+    """An annotation on the DaemonSet pod overrides the flag; nobody waits for such a pod."""
+    fields = {"kind": "DaemonSet", "of": "log"}
+    if note:
+        fields["metadata"] = {"annotations": {"cluster-autoscaler.kubernetes.io/enable-ds-eviction": note}}
+    occupied = begun(world, ("x", {}), ("d", fields), daemonset_eviction_for_occupied_nodes=flag)
+    occupied.stuck_pods = (("default", "d"),)
+    empty = begun(world, ("d", fields), daemonset_eviction_for_empty_nodes=flag)
+    for made in (occupied, empty):
+        made.settle(seconds(5))
+        assert (("evict", "d", 30) in made.log) == evicted
+        assert made.log[-1] == ("delete", "a-0")
+
+
+def test_a_node_whose_pods_cannot_be_read_is_not_deleted(world):
+    """Without a live reading the deletion is given up after three tries."""
+    made = begun(world)
+    made.unreadable = ("a-0",)
+    made.settle(seconds(30))
+    assert (made.log, made.tainted(DELETED)) == ([], [])
+    assert result_of(made) == (
+        "NodeDeleteErrorInternal",
+        "the node's pods could not be read from the API server",
+    )
+
+
+def test_a_node_that_vanishes_ends_its_deletion(world):
+    """When the Node object is gone there is nothing to give back and nothing to delete."""
+    made = begun(world)
+    del made.nodes["a-0"]
+    made.settle(seconds(10))
+    assert (made.log, result_of(made)) == ([], ("NodeDeleteErrorInternal", "the node is gone"))
+
+
+def test_evictions_are_capped_an_hour(world):
+    """At the cap no eviction is asked for, and the drain fails in time instead of passing it."""
+    made = begun(world, ("x", {}), ("y", {}), max_evictions_per_hour=1)
+    made.settle(minutes(10))
+    assert made.log == [("evict", "x", 30)]
+    assert result_of(made)[0] == "NodeDeleteErrorFailedToEvictPods"
+    assert made.tainted(DELETED) == []
+
+
+def test_memory_survives_a_record_in_the_middle_of_a_drain(world):
+    """A deletion in flight goes on from what a record holds."""
+    made = begun(world, ("x", {}))
+    made.refused_evictions = {("default", "x"): 1}
+    made.settle(seconds(6))
+    written = msgspec.json.encode(made.state.memory.scale_down)
+    made.state.memory.scale_down = msgspec.json.decode(written, type=ScaleDownMemory)
+    made.settle(seconds(20))
+    assert made.log == [("evict", "x", 30), ("delete", "a-0")]
