@@ -28,7 +28,7 @@ def names(result):
     return [(pod.metadata.name, node) for pod, node in result.placed]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(plain.nodes, max_size=5),
     st.lists(

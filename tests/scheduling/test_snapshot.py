@@ -112,7 +112,7 @@ def check(snapshot, model, pod):
     assert without_empty(columns_of(snapshot)) == without_empty(columns_of(rebuilt(model)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(lists_of(*CHANGES, FORK, REVERT, COMMIT, ASK, least=12), plain.pods(("asked",)))
 def test_columns_agree_with_plain_python(operations, asked):
     """After any changes, forks and reverts the vectors and reasons are those of judging node by node."""
@@ -294,6 +294,25 @@ def test_revert_restores_the_order_of_pods():
     snapshot.add_pod(make_pod("d"), "n0")
     snapshot.revert()
     assert [pod.metadata.name for pod in snapshot.pods_on("n0")] == ["a", "b", "c"]
+
+
+def test_what_is_known_of_a_class_follows_removed_nodes():
+    """A class is judged rightly before, inside and after a fork in which a node was removed and filled."""
+    snapshot = Snapshot()
+    for name in ("n0", "n1", "n2"):
+        snapshot.set_node(make_node(name))
+    wanted = classify(make_pod("wanted", {"cpu": "1"}))
+    assert snapshot.feasible(wanted).tolist() == [True, True, True]
+    snapshot.fork()
+    snapshot.remove_node("n0")
+    assert snapshot.feasible(wanted).tolist() == [True, True]
+    snapshot.add_pod(make_pod("big", {"cpu": "4"}), "n1")
+    assert snapshot.feasible(wanted).tolist() == [False, True]
+    snapshot.revert()
+    assert snapshot.feasible(wanted).tolist() == [True, True, True]
+    snapshot.add_pod(make_pod("big", {"cpu": "4"}), "n0")
+    assert snapshot.feasible(wanted).tolist() == [False, True, True]
+    assert [snapshot.fits(wanted, name) for name in snapshot.node_names] == [False, True, True]
 
 
 def test_inner_commit_is_undone_by_the_outer_revert():

@@ -24,6 +24,7 @@ from kubetide.scheduling import (
     place,
     similar_groups_threshold,
 )
+from kubetide.scheduling.packing import score_order
 
 DATA = Path(__file__).parents[1] / "conformance" / "data" / "scheduling"
 PLAIN_VOLUMES = {"name", "emptyDir", "projected", "configMap", "secret", "hostPath"}
@@ -241,6 +242,16 @@ def test_estimates():
         assert {k: v for k, v in used.items() if v} == (expected.get("placement") or {}), case["id"]
         judged += 1
     assert judged == 86
+
+
+def test_orders_of_many_groups():
+    """More than twelve groups are packed in upstream's order, ties included."""
+    cases = load("orders.json.gz")["cases"]
+    for case in cases:
+        pods = list(map(pod_of, case["pods"]))
+        groups = [PodGroup((pod,), classify(pod)) for pod in pods]
+        assert score_order(node_of(case["template"]), groups) == case["order"], case["id"]
+    assert len(cases) == 50
 
 
 def test_equivalence_groups():

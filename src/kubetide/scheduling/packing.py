@@ -24,6 +24,7 @@ from kubetide.scheduling.pod_class import charges_on_node
 from kubetide.scheduling.resources import node_allocatable
 from kubetide.scheduling.rows import Int64Vector
 from kubetide.scheduling.snapshot import Snapshot
+from kubetide.scheduling.unstable_sort import descending_order
 
 NO_NODE = -1
 """A threshold under which nothing may be added."""
@@ -133,7 +134,7 @@ def estimate(
 def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
     """Orders groups by the share of the template that one pod asks for, largest first.
 
-    Equal scores keep the given order; upstream's sort may move them when there are more than 12 groups.
+    Equal scores keep the given order in up to 12 groups; beyond that upstream's sort may move them.
     """
     allocatable = node_allocatable(template)
     scores: list[float] = []
@@ -145,7 +146,7 @@ def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
             if offered > 0:
                 score += asked.get(resource, 0) / offered
         scores.append(score)
-    return sorted(range(len(groups)), key=lambda index: -scores[index])
+    return descending_order(scores)
 
 
 def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
