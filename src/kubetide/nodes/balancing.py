@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubetide.nodes.node_facts import HOSTNAME_LABEL, TEMPLATE_LABEL
+from kubetide.nodes.node_facts import HOSTNAME_LABEL
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates import Template
 from kubetide.objects.base import Quantities
@@ -20,7 +20,6 @@ from kubetide.units.quantity import Quantity
 
 _PLACE_LABELS: Final = (
     HOSTNAME_LABEL,
-    TEMPLATE_LABEL,
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
     "topology.kubernetes.io/zone",

@@ -16,7 +16,6 @@ from kubetide.nodes.reasons import (
     ATOMIC_OVER_MAX_TOTAL,
     BACKED_OFF,
     MAX_SIZE_REACHED,
-    NO_TEMPLATE,
     NOT_READY,
     USELESS,
     quota_exceeded,
@@ -65,7 +64,7 @@ def skip_reasons(
     if atomic and max_nodes_total and nodes + count > max_nodes_total:
         return (ATOMIC_OVER_MAX_TOTAL,)
     if template is None:
-        return (NO_TEMPLATE,)
+        return (NOT_READY,)  # upstream's word for it
     exceeded = headroom.exceeded_by(template.node, count)
     return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
 

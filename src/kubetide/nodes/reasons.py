@@ -18,7 +18,6 @@ ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit
 ALL_OR_NOTHING: Final = "not all pods would fit and scale-up is using all-or-nothing strategy"
 FILTERED_OUT: Final = "expansion options filtered out and no longer considered"
 EXECUTION_FAILED: Final = "scale-up execution failed"
-NO_TEMPLATE: Final = "no template: no node of the group was ever seen and the cloud cannot describe one"
 USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
 
 

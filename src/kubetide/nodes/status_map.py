@@ -124,7 +124,8 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
         word = "Backoff"
     info: dict[str, Any] = {}
     if word == "Backoff" and backoff is not None:
-        info = {"errorCode": backoff.error_code, "errorMessage": backoff.error_message[:_MAX_ERROR]}
+        words = {"errorCode": backoff.error_code, "errorMessage": backoff.error_message[:_MAX_ERROR]}
+        info = {name: text for name, text in words.items() if text}
     # Of a group of which nothing was ever seen upstream gives no times.
     probe = now if is_known(view.counts) else None
     times = _times(memory.health_status, group.id, health, probe)

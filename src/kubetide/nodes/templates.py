@@ -93,7 +93,7 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
         source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
         return _template(seen.node, seen.pods, "seen", source, state)
     if group.template is not None:
-        node = _sanitised(group.template.node, group.id, state.settings)
+        node = _labelled(_sanitised(group.template.node, group.id, state.settings))
         source = f"cloud: {group.template.source or 'the provider gave no source'}"
         return _template(node, (), "cloud", source, state)
     for name in nodes:
@@ -165,7 +165,7 @@ def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
 
 def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
     name = f"template-node-for-{group_id}"
-    labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name, TEMPLATE_LABEL: "true"}
+    labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name}
     ready = tuple(
         condition
         for condition in node.status.conditions or ()
@@ -184,6 +184,12 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
             declared_features=node.status.declared_features,
         ),
     )
+
+
+def _labelled(node: Node) -> Node:
+    """Marks a node that only the cloud vouches for, as upstream does: it is similar to no live node's group."""
+    labels = {**(node.metadata.labels or {}), TEMPLATE_LABEL: "true"}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
 def _template(node: Node, pods: tuple[Pod, ...], origin: Origin, source: str, state: State) -> Template:

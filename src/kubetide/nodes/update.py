@@ -84,6 +84,8 @@ def absorb_update(
         elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
+                if action.why == "timeout" and state.view is not None:
+                    recalculate(state, state.view)
             elif action.why == "timeout":
                 events += failed_to_revert(state, action, outcome.error)
         elif isinstance(action, DeleteInstances):
