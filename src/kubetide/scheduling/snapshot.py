@@ -159,10 +159,7 @@ class Snapshot:
     def add_pod(self, pod: Pod, node_name: str) -> None:
         """Puts a pod on a node; a pod of the same key is replaced, wherever it is."""
         key = (pod.metadata.namespace, pod.metadata.name)
-        self.add_pod_charged(pod, node_name, key, charges_on_node(pod))
-
-    def add_pod_charged(self, pod: Pod, node_name: str, key: PodKey, charges: Charges) -> None:
-        """``add_pod`` for callers that know what the pod takes."""
+        charges = charges_on_node(pod)
         placed = self._placed.get(key)
         if placed is not None:
             if placed == (node_name, charges):
