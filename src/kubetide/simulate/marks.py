@@ -49,6 +49,21 @@ def marks_of(record: Record) -> list[Mark]:
             subject=action.subject,
             title=vocabulary.text(action),
             why=tuple(vocabulary.text(reason) for reason in why.get(action.subject, ())),
+            change=_change(action),
         )
         for action in actions
     ]
+
+
+_CHANGES = {"Rescaled": ("current", "desired"), "Increased": ("size", "to"), "BelowMinSize": ("size", "minimum")}
+"""The fields that hold a count before and after, by code."""
+
+
+def _change(action: Reason) -> int:
+    if action.code == "NodeDeleted":
+        return -1
+    fields = _CHANGES.get(action.code)
+    if fields is None:
+        return 0
+    old, new = (action.fields.get(field) for field in fields)
+    return new - old if isinstance(old, int) and isinstance(new, int) else 0

@@ -42,13 +42,17 @@ class ServiceSeries(msgspec.Struct):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A decision that did something: when, which loop, about what, and why."""
+    """A decision that did something: when, which loop, about what, and why.
+
+    ``change`` counts the pods or nodes that it adds, or takes away where it is negative.
+    """
 
     at: Instant
     loop: str
     subject: str
     title: str
     why: tuple[str, ...] = ()
+    change: int = 0
 
 
 class Timeline(msgspec.Struct):
