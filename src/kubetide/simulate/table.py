@@ -1,0 +1,137 @@
+"""The summary of a run as text: the same cells stand in the terminal and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubetide.simulate.timeline import Summary
+from kubetide.units.time import format_rfc3339
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Cells for people; the first column is a name, the others are numbers."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class SummaryCells(msgspec.Struct, frozen=True):
+    """A summary in words: a heading, a table of services, one of node groups, and single facts."""
+
+    name: str
+    period: str
+    services: Table
+    groups: Table
+    facts: tuple[tuple[str, str], ...]
+
+
+def summary_table(summary: Summary) -> str:
+    """Gives the summary as aligned plain text, without a final line break."""
+    cells = summary_cells(summary)
+    facts = "   ".join(f"{label} {value}" for label, value in cells.facts)
+    blocks = [
+        f"{cells.name}   {cells.period}",
+        *(_aligned(table) for table in (cells.services, cells.groups) if table.rows),
+        facts,
+    ]
+    return "\n\n".join(blocks)
+
+
+def summary_cells(summary: Summary) -> SummaryCells:
+    """Gives the summary with every number written for people."""
+    start = format_rfc3339(summary.start).replace("T", " ").removesuffix("Z")
+    return SummaryCells(
+        name=printable(summary.name),
+        period=f"{start} UTC, {decimal(summary.hours, 2)} h",
+        services=_services(summary),
+        groups=_groups(summary),
+        facts=(
+            ("cost", decimal(summary.cost, 2)),
+            ("SLO minutes lost", count(sum(service.slo_minutes_lost for service in summary.services))),
+            ("pods started", count(summary.pod_starts)),
+            ("most pods pending", count(summary.pending_max)),
+            ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
+            ("decisions", count(summary.decisions)),
+        ),
+    )
+
+
+def _services(summary: Summary) -> Table:
+    return Table(
+        columns=(
+            "service",
+            "requests",
+            "peak/s",
+            "pods",
+            "pod-minutes",
+            "SLO min lost",
+            "unserved",
+            "slack",
+            "rescales",
+        ),
+        rows=tuple(
+            (
+                printable(service.name),
+                count(service.requests),
+                decimal(service.peak_rps, 1),
+                span(service.replicas_min, service.replicas_max),
+                count(service.pod_minutes),
+                count(service.slo_minutes_lost),
+                percent(service.unserved_share, 2),
+                percent(service.slack, 1),
+                count(service.rescales),
+            )
+            for service in summary.services
+        ),
+    )
+
+
+def _groups(summary: Summary) -> Table:
+    return Table(
+        columns=("node group", "nodes", "node-hours"),
+        rows=tuple(
+            (printable(group.name), span(group.nodes_min, group.nodes_max), decimal(group.node_hours, 1))
+            for group in summary.groups
+        ),
+    )
+
+
+def _aligned(table: Table) -> str:
+    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    return "\n".join(_line(row, widths) for row in (table.columns, *table.rows))
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first = row[0].ljust(widths[0])
+    rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+    return "  ".join((first, *rest))
+
+
+def count(value: float) -> str:
+    """Writes a whole number, thousands parted by commas: ``1,234,567``."""
+    return f"{round(value):,}"
+
+
+def decimal(value: float, digits: int) -> str:
+    """Writes a number with that many digits after the point, or none from a thousand on."""
+    return count(value) if abs(value) >= 1000 else f"{value:.{digits}f}"
+
+
+def percent(share: float, digits: int) -> str:
+    """Writes a share as a percentage; what is above 0 but rounds to it shows as ``<0.01%``."""
+    least = 10.0**-digits
+    if 0 < share * 100 < least / 2:
+        return f"<{least:.{digits}f}%"
+    return f"{share * 100:.{digits}f}%"
+
+
+def span(low: int, high: int) -> str:
+    """Writes a range of counts: ``3-12``, or ``3`` where it never changed."""
+    return count(low) if low == high else f"{count(low)}-{count(high)}"
+
+
+def printable(text: str) -> str:
+    """Gives the text with what a terminal would act on (control characters) made visible."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
