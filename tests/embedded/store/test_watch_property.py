@@ -101,8 +101,8 @@ class Follower:
             self.state[key] = event.object
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.lists(writes, max_size=40))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(writes, min_size=30, max_size=80))
 def test_every_watch_adds_up_to_the_state(ops):
     """Lists plus watches, with any selectors, dropped and expired at will, end as what a list gives."""
 
@@ -128,7 +128,7 @@ def test_every_watch_adds_up_to_the_state(ops):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(writes, max_size=40))
+@given(st.lists(writes, min_size=30, max_size=80))
 def test_indexes_agree_with_a_scan(ops):
     """Lists by namespace and by node, which use indexes, agree with the list of everything."""
 

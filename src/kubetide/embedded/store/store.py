@@ -49,7 +49,7 @@ class Store:
     """
 
     def __init__(
-        self, kinds: Iterable[Kind[Any]] = STORED_KINDS, *, history: int = 10_000, backlog: int = 10_000
+        self, kinds: Iterable[Kind[Any]] = STORED_KINDS, *, history: int = 5_000, backlog: int = 10_000
     ) -> None:
         self.version = 1
         self._backlog = backlog

@@ -22,6 +22,9 @@ Case = Callable[[Cluster, Clock], Awaitable[None]]
 NO_NODE = "battery-no-such-node"
 """Pods may be bound to a node that is not there; nothing will run or end them."""
 
+# A real control plane puts this ConfigMap into every new namespace.
+_ROOT_CA = "kube-root-ca.crt"
+
 _PATIENCE = seconds(30)
 _POLL = milliseconds(50)
 
@@ -104,10 +107,10 @@ class Reader:
         self._events: list[WatchEvent[Any]] = []
 
     async def next(self) -> WatchEvent[Any]:
-        """Gives the next event that is not a bookmark."""
+        """Gives the next event of an object that the case made."""
         while not self._events:
             batch = await asyncio.wait_for(anext(self._stream), 30)
-            self._events += [event for event in batch if event.type != "BOOKMARK"]
+            self._events += [event for event in batch if event.type != "BOOKMARK" and event.name != _ROOT_CA]
         return self._events.pop(0)
 
     async def take(self, count: int) -> list[tuple[str, str]]:
