@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
-from kubetide.ports.errors import ApiError, InternalError, TooManyRequests, Unavailable
+from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, between, minutes, parse_rfc3339, seconds
@@ -262,8 +262,9 @@ def test_a_failing_server_is_asked_again_after_growing_pauses(error):
     run(main)
 
 
-def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop():
-    """A server that ends every watch at once is asked about once a second."""
+@pytest.mark.parametrize("error", [None, Expired("too old")])
+def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error):
+    """A server that ends every watch at once, or calls every version too old, is asked about once a second."""
 
     class HangsUp:
         """A cluster whose watches end at once."""
@@ -276,6 +277,8 @@ def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop():
 
         async def watch(self, _kind, **_where):
             self.watches += 1
+            if error is not None:
+                raise error
             for never in ():
                 yield never
 

@@ -129,13 +129,17 @@ class Informer(Generic[T]):
         """Lists and watches until cancelled."""
         pause = _FIRST_PAUSE
         while True:
+            listing = not self._version
             try:
-                if not self._version:
+                if listing:
                     await self._list()
                 with self._heard_anything() as heard:
                     await self._watch()
             except Expired:
                 self._version = ""
+                if listing:
+                    # A server that calls even a list's version too old must not be asked in a tight loop.
+                    await self._clock.sleep(_FIRST_PAUSE)
             except ApiError as error:
                 self.failures += 1
                 self.last_error = str(error)
