@@ -56,7 +56,13 @@ class Vocabulary:
         sentence = self._sentences.get(reason.code)
         if sentence is None:
             return f"{reason.code} {reason.subject} {reason.fields}".strip()
-        return sentence.format_map(_Fields(subject=reason.subject, **reason.fields))
+        values = {name: _shown(value) for name, value in reason.fields.items()}
+        return sentence.format_map(_Fields(subject=reason.subject, **values))
+
+
+def _shown(value: Field) -> Field:
+    """A number as people read it; the record keeps all its digits."""
+    return f"{value:.4g}" if isinstance(value, float) else value
 
 
 class _Fields(dict[str, Field]):

@@ -79,9 +79,8 @@ class Observer:
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             line.nodes[group].append(ready)
-        usage = self._load.usage(end)
         line.cpu_requested.append(counts.requested_milli / 1000)
-        line.cpu_used.append(round(float(usage.cpu_milli.sum()) / 1000, 3) if usage is not None else 0.0)
+        line.cpu_used.append(round(self._load.cpu_used_milli / 1000, 3))
         line.cpu_allocatable.append(counts.allocatable_milli / 1000)
         line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
         line.pod_starts = counts.starts

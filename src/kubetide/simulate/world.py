@@ -88,9 +88,7 @@ class World:
         store = Store()
         self.cluster = EmbeddedCluster(store, clock, seed)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
-        loops_cluster = EmbeddedCluster(
-            store, clock, rest=self.cluster.rest, faults=ApiFaults.of(scenario, clock, seed)
-        )
+        loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed))
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
         self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)

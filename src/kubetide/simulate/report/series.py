@@ -1,0 +1,129 @@
+"""The data of the report: columns at most a few thousand points long, and the decisions.
+
+Steps are gathered into buckets of equal length. A bucket keeps the largest load, latency and number
+of pending pods, so that no peak is lost, and the last value of everything that is a count or a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubetide.simulate.decisions import ARROWS, direction, why_lines
+from kubetide.simulate.table import summary_cells
+from kubetide.simulate.timeline import Mark, ServiceSeries, Summary, Timeline
+from kubetide.units.time import Instant
+
+MOST_POINTS = 5000
+"""Points of one series."""
+
+MOST_VALUES = 600_000
+"""Points of all series together: a report of hundreds of services stays a file that opens."""
+
+FEWEST_POINTS = 500
+
+MOST_MARKS = 20_000
+"""Decisions with their reasons; of more, the latest are left out and the report says so."""
+
+Json = dict[str, Any]
+Number = TypeVar("Number", int, float)
+
+
+def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
+    """Gives everything the page shows, as plain JSON values."""
+    steps = len(timeline.pending)
+    size = bucket_size(steps, series=6 * len(timeline.services) + len(timeline.nodes) + 6)
+    step_s = timeline.step_s
+    marks = timeline.marks[:MOST_MARKS]
+    return {
+        "name": name,
+        "summary": msgspec.to_builtins(summary),
+        "cells": msgspec.to_builtins(summary_cells(summary)),
+        "stepSeconds": step_s,
+        "bucketSteps": size,
+        "steps": steps,
+        "time": _times(timeline, steps, size),
+        "services": [_service(series, step_s, size) for _, series in sorted(timeline.services.items())],
+        "groups": [
+            {"name": group, "nodes": lasts(counts, size)} for group, counts in sorted(timeline.nodes.items())
+        ],
+        "pending": peaks(timeline.pending, size),
+        "cpu": {
+            "requested": lasts(timeline.cpu_requested, size),
+            "used": peaks(timeline.cpu_used, size),
+            "allocatable": lasts(timeline.cpu_allocatable, size),
+        },
+        "cost": lasts(timeline.cost, size),
+        "arrows": {str(sign): arrow for sign, arrow in ARROWS.items()},
+        "marks": [_mark(mark) for mark in marks],
+        "marksLeftOut": len(timeline.marks) - len(marks),
+    }
+
+
+def bucket_size(steps: int, *, series: int) -> int:
+    """Gives how many steps make one point."""
+    points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_VALUES // max(series, 1)))
+    return max(1, -(-steps // points))
+
+
+def peaks(values: Sequence[Number], size: int) -> list[Number]:
+    """Gives the largest value of each bucket; the last bucket may be short."""
+    return _buckets(values, size, max)
+
+
+def lasts(values: Sequence[Number], size: int) -> list[Number]:
+    """Gives the last value of each bucket; the last bucket may be short."""
+    return _buckets(values, size, lambda bucket: bucket[-1])
+
+
+def _buckets(
+    values: Sequence[Number], size: int, pick: Callable[[Sequence[Number]], Number]
+) -> list[Number]:
+    if size == 1:
+        return list(values)
+    return [pick(values[start : start + size]) for start in range(0, len(values), size)]
+
+
+def _times(timeline: Timeline, steps: int, size: int) -> list[float]:
+    """When each bucket ends, in seconds since 1970; the columns of one step end one step apart."""
+    first = _epoch_seconds(timeline.start)
+    ends = (min(start + size, steps) - 1 for start in range(0, steps, size))
+    return [round(first + end * timeline.step_s, 3) for end in ends]
+
+
+def lost_minutes(violated: Sequence[bool], step_s: float) -> list[int]:
+    """Gives the SLO minutes lost up to each step; the last is the summary's number."""
+    minutes = [int(index * step_s // 60) if bad else -1 for index, bad in enumerate(violated)]
+    latest = accumulate(minutes, max, initial=-1)
+    return list(accumulate(int(minute > before) for minute, before in zip(minutes, latest, strict=False)))
+
+
+def _service(series: ServiceSeries, step_s: float, size: int) -> Json:
+    return {
+        "name": series.name,
+        "offered": peaks(series.offered, size),
+        "capacity": lasts(series.capacity, size),
+        "wanted": lasts(series.wanted, size),
+        "existing": lasts(series.existing, size),
+        "ready": lasts(series.ready, size),
+        "violated": peaks([int(bad) for bad in series.violated], size),
+        "lost": lasts(lost_minutes(series.violated, step_s), size),
+    }
+
+
+def _mark(mark: Mark) -> Json:
+    return {
+        "at": _epoch_seconds(mark.at),
+        "loop": mark.loop,
+        "subject": mark.subject,
+        "title": mark.title,
+        "why": list(why_lines(mark)),
+        "sign": direction(mark),
+    }
+
+
+def _epoch_seconds(at: Instant) -> float:
+    return at // 1_000_000 / 1000
