@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.nodes.decide import absorb, decide
-from kubetide.nodes.decision import Commands, Outcomes
+from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.state import Delta, State
 from kubetide.units.time import Instant
 
@@ -23,28 +24,38 @@ class NodesCore:
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Takes over gathered state. Raises ValueError when nodes or pods come in the middle of a tick."""
-        self.state.apply(_delta_decoder.decode(delta), full=full)
+        self.state.apply(decode_delta(delta), full=full)
 
     def decide(self, now: Instant) -> bytes:
         """Gives the commands of this step."""
         self._commands = decide(self.state, now)
-        return _encoder.encode(self._commands)
+        return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
         """Takes in what came of them."""
-        return _encoder.encode(absorb(self.state, self._commands, _outcomes_decoder.decode(outcomes), now))
-
-    @property
-    def commands(self) -> Commands:
-        """What was decided last, as data."""
-        return self._commands
-
-    def export(self, delta: Delta) -> bytes:
-        """Gives the full form of the state after ``delta``, for a record to start from."""
-        self.state.apply(delta)
-        return encode(self.state.export())
+        return encode_result(absorb(self.state, self._commands, _outcomes_decoder.decode(outcomes), now))
 
 
-def encode(value: Delta | Outcomes) -> bytes:
-    """Gives the bytes of a delta or of outcomes, keys in a fixed order."""
-    return _encoder.encode(value)
+def encode_delta(delta: Delta) -> bytes:
+    """Gives the bytes of a delta, keys in a fixed order."""
+    return _encoder.encode(delta)
+
+
+def decode_delta(delta: bytes) -> Delta:
+    """Reads what ``encode_delta`` gave."""
+    return _delta_decoder.decode(delta)
+
+
+def encode_commands(commands: Commands) -> bytes:
+    """Gives the bytes of commands; reasons are left out, the record has a place of their own for them."""
+    return _encoder.encode(replace(commands, reasons=()))
+
+
+def encode_outcomes(outcomes: Outcomes) -> bytes:
+    """Gives the bytes of outcomes."""
+    return _encoder.encode(outcomes)
+
+
+def encode_result(result: Result) -> bytes:
+    """Gives the bytes of a result, reasons left out."""
+    return _encoder.encode(replace(result, reasons=()))

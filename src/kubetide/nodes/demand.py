@@ -7,7 +7,7 @@ template; they are counted like pods, but get no events. A new source is one fun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -108,6 +108,13 @@ SOURCES: dict[str, Source] = {"pending": pending_pods, "drain": drained_pods, "i
 """By name; ``pending`` and ``drain`` are always asked."""
 
 _ALWAYS = ("pending", "drain")
+
+
+def check_sources(names: Sequence[str]) -> None:
+    """Raises ValueError for a source that does not exist."""
+    for name in names:
+        if name not in SOURCES:
+            raise ValueError(f"--demand-sources: there is no source {name!r}; there are {', '.join(SOURCES)}")
 
 
 def demand(state: State, now: Instant) -> list[Asked]:

@@ -31,7 +31,11 @@ class Told:
 def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
     """Gives how long a new node of the group may take to register."""
     text = group.options.max_node_provision_time if group.options else None
-    return parse_duration(text) if text else settings.max_node_provision_time
+    try:
+        return parse_duration(text) if text else settings.max_node_provision_time
+    except ValueError:
+        # A tag that cannot be read must not stop the loop: the flag holds.
+        return settings.max_node_provision_time
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:

@@ -7,30 +7,13 @@ all nodes, those on their way included, without virtual kubelets.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kubetide.nodes.node_facts import is_virtual_kubelet
-from kubetide.nodes.settings import Settings
+from kubetide.nodes.settings import Range, Settings, parse_range
 from kubetide.objects.node import Node
 from kubetide.units.quantity import whole
 
 _GIB = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A ``<min>:<max>`` flag."""
-
-    minimum: int
-    maximum: int
-
-
-def parse_range(text: str, flag: str) -> Range:
-    """Reads ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
-    low, colon, high = text.partition(":")
-    if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
-        raise ValueError(f"--{flag}={text}: give <min>:<max> with 0 <= min <= max, such as 0:320")
-    return Range(int(low), int(high))
 
 
 def limits_of(settings: Settings) -> dict[str, Range]:

@@ -5,9 +5,26 @@ Defaults are those of Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
+
+
+class Range(NamedTuple):
+    """A ``<min>:<max>`` flag."""
+
+    minimum: int
+    maximum: int
+
+
+def parse_range(text: str, flag: str) -> Range:
+    """Reads ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
+    low, colon, high = text.partition(":")
+    if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
+        raise ValueError(f"--{flag}={text}: give <min>:<max> with 0 <= min <= max, such as 0:320")
+    return Range(int(low), int(high))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,3 +124,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How long such a relist holds scale-down."""
     intent_patience: Duration = minutes(10)
     """Replicas that are wanted but do not come into being for so long buy no more nodes."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a limit that is not ``<min>:<max>``."""
+        parse_range(self.cores_total, "cores-total")
+        parse_range(self.memory_total, "memory-total")

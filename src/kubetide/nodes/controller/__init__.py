@@ -1,0 +1,5 @@
+"""The controller: gathers, carries out, records. All that touches a socket or a timer is here."""
+
+from kubetide.nodes.controller.controller import NodesController
+
+__all__ = ["NodesController"]

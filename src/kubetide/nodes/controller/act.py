@@ -1,0 +1,149 @@
+"""Carries out what was decided: calls to the cloud, taints, evictions; and says what came of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import msgspec
+
+from kubetide.nodes.controller.parallel import in_parallel
+from kubetide.nodes.decision import (
+    Action,
+    AddTaint,
+    DecreaseTarget,
+    DeleteInstances,
+    DeleteNodes,
+    EvictPod,
+    IncreaseSize,
+    Outcome,
+    Outcomes,
+    RemoveTaint,
+)
+from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import NODES, PODS
+from kubetide.objects.node import Node, Taint
+from kubetide.objects.pod import is_finished
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, CloudError, Conflict, NotFound
+
+_PARALLEL = 10
+_ATTEMPTS = 5
+_SKIPPED = Outcome("skipped")
+
+
+class Actor:
+    """Does what was decided. Errors of the ports become outcomes."""
+
+    def __init__(self, cluster: Cluster, cloud: Cloud) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+
+    async def act(self, actions: Sequence[Action]) -> Outcomes:
+        """Carries out the actions in order, runs of one kind in parallel; increases one after another."""
+        results: list[Outcome] = []
+        for kind, run in groupby(actions, type):
+            batch = list(run)
+            if kind is IncreaseSize:
+                results += await self._increase([one for one in batch if isinstance(one, IncreaseSize)])
+            else:
+                results += await in_parallel(batch, self._do, limit=_PARALLEL)
+        return Outcomes(tuple(results))
+
+    async def _increase(self, actions: Sequence[IncreaseSize]) -> list[Outcome]:
+        """Stops at the first that fails, as upstream does, unless they are to be tried all."""
+        results: list[Outcome] = []
+        failed = False
+        for action in actions:
+            if failed and not action.parallel:
+                results.append(_SKIPPED)
+                continue
+            outcome = await self._do(action)
+            failed = failed or outcome.status == "failed"
+            results.append(outcome)
+        return results
+
+    async def _do(self, action: Action) -> Outcome:
+        try:
+            match action:
+                case IncreaseSize():
+                    await self._cloud.increase_size(action.group, action.delta)
+                case DecreaseTarget():
+                    await self._cloud.decrease_target_size(action.group, action.delta)
+                case DeleteInstances():
+                    await self._cloud.delete_nodes(action.group, action.provider_ids, force=action.force)
+                case DeleteNodes():
+                    return await self._delete_nodes(action)
+                case AddTaint():
+                    await self._add_taint(action)
+                case RemoveTaint():
+                    await self._remove_taint(action)
+                case EvictPod():
+                    await self._evict(action)
+        except CloudError as error:
+            return Outcome("failed", str(error), error.error_class, error.error_code)
+        except ApiError as error:
+            return Outcome("failed", str(error), "Other", error.reason)
+        return Outcome()
+
+    async def _delete_nodes(self, action: DeleteNodes) -> Outcome:
+        """Reads the nodes' pods once more: what the decision did not know of is not killed."""
+        expected = dict.fromkeys(action.expected_pods)
+        for node in action.nodes:
+            listing = await self._cluster.list(PODS, fields=f"spec.nodeName={node}")
+            for pod in listing.items:
+                key = (pod.metadata.namespace, pod.metadata.name)
+                stays = is_finished(pod) or is_daemon_set_pod(pod) or is_mirror_pod(pod)
+                if not stays and key not in expected:
+                    return Outcome(
+                        "failed", f"pod {'/'.join(key)} has come to node {node}; it is not deleted"
+                    )
+        await self._cloud.delete_nodes(action.group, action.provider_ids)
+        return Outcome()
+
+    async def _add_taint(self, action: AddTaint) -> None:
+        taint = Taint(key=action.key, value=action.value, effect=action.effect)
+
+        def change(node: Node) -> Json:
+            others = [one for one in node.spec.taints or () if one.key != action.key]
+            spec: Json = {"taints": [msgspec.to_builtins(one) for one in (*others, taint)]}
+            return {**spec, "unschedulable": True} if action.cordon else spec
+
+        await self._change_spec(action.node, change)
+
+    async def _remove_taint(self, action: RemoveTaint) -> None:
+        def change(node: Node) -> Json:
+            others = [one for one in node.spec.taints or () if one.key != action.key]
+            spec: Json = {"taints": [msgspec.to_builtins(one) for one in others] or None}
+            return {**spec, "unschedulable": None} if action.uncordon else spec
+
+        await self._change_spec(action.node, change)
+
+    async def _change_spec(self, name: str, change: Callable[[Node], Json]) -> None:
+        """Changes a node as it is now; another's change in between leads to another try."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            node = await self._cluster.get(NODES, name)
+            patch: Json = {
+                "metadata": {"resourceVersion": node.metadata.resource_version},
+                "spec": change(node),
+            }
+            try:
+                await self._cluster.patch(NODES, name, patch)
+            except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+    async def _evict(self, action: EvictPod) -> None:
+        try:
+            await self._cluster.evict(
+                namespace=action.namespace,
+                pod=action.name,
+                uid=action.uid,
+                grace_period_s=action.grace_period_s,
+            )
+        except NotFound:
+            return

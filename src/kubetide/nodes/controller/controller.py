@@ -1,0 +1,217 @@
+"""The node controller: every scan interval it gathers, decides, acts, absorbs and records, step by step.
+
+While deletions are in flight it also wakes when the next of them is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.explain.records import Record, Recorder
+from kubetide.nodes import scale_down
+from kubetide.nodes.controller.act import Actor
+from kubetide.nodes.controller.eventlog import EventLog
+from kubetide.nodes.controller.gather import Gatherer
+from kubetide.nodes.controller.status import StatusMap
+from kubetide.nodes.core import (
+    decode_delta,
+    encode_commands,
+    encode_delta,
+    encode_outcomes,
+    encode_result,
+)
+from kubetide.nodes.decide import absorb, decide
+from kubetide.nodes.decision import Commands, Outcomes, Result
+from kubetide.nodes.demand import check_sources
+from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import Delta, State
+from kubetide.plan.board import Board, Capacity, Workload
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, CloudError
+from kubetide.units.time import Duration, Instant, after
+
+LOOP = "nodes"
+
+
+class NodesController:
+    """Scales node groups as upstream's Cluster Autoscaler does."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cloud: Cloud,
+        clock: Clock,
+        recorder: Recorder,
+        board: Board | None,
+        settings: Settings,
+        *,
+        seed: int,
+    ) -> None:
+        """Prepares the controller; nothing is asked before ``run``.
+
+        Args:
+            board: Where intents are read and capacity is answered; None in strict drop-in modes.
+            seed: For picks among equals.
+
+        Raises: ValueError for an expander or a demand source that does not exist.
+        """
+        parse_expanders(settings.expander)
+        check_sources(settings.demand_sources)
+        self._clock = clock
+        self._recorder = recorder
+        self._board = board
+        self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
+        self._gatherer = Gatherer(cluster, cloud, clock, board, self._state)
+        self._actor = Actor(cluster, cloud)
+        self._events = EventLog(cluster, clock)
+        self._status = StatusMap(cluster, settings)
+        self._read_pods: tuple[str, ...] = ()
+        self._answered: dict[Workload, Capacity] = {}
+        self._said: dict[tuple[str, str], Reason] = {}
+        self._last_said: dict[tuple[str, str], Reason] = {}
+        self._ticks = 0
+        self.failures = 0
+        """Ticks that ended with an error; the loop goes on."""
+        self.last_failure = ""
+
+    @property
+    def state(self) -> State:
+        """What the last tick was decided from; for explaining, not for changing."""
+        return self._state
+
+    async def run(self) -> None:
+        """Keeps the caches, and ticks at once and then every scan interval."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._gatherer.informers:
+                tasks.create_task(informer.run())
+            for informer in self._gatherer.informers:
+                await informer.synced()
+            period, due = self._state.settings.scan_interval, self._clock.now()
+            while True:
+                wake = self._next_actuation()
+                if wake is not None and wake < due:
+                    await self._sleep_until(wake)
+                    await self._guarded(self.actuate())
+                    continue
+                await self._sleep_until(due)
+                await self._guarded(self.tick())
+                # From the start, so that ticks do not drift; what was missed is not made up for.
+                due = after(due, Duration(period * max(1, -((due - self._clock.now()) // period))))
+
+    async def tick(self) -> None:
+        """Runs one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
+        delta = await self._gatherer.begin()
+        now = self._clock.now()
+        self._ticks += 1
+        phase = 0
+        while True:
+            commands = await self._step(delta, now, phase)
+            if not commands.next_step:
+                break
+            delta = Delta(step=commands.next_step, holds=self._state.holds)
+            phase += 1
+
+    async def actuate(self) -> None:
+        """Moves the deletions in flight on by one step. Raises ApiError."""
+        delta = await self._gatherer.actuation(self._read_pods)
+        self._ticks += 1
+        commands = await self._step(delta, self._clock.now(), 0)
+        self._read_pods = commands.read_pods
+
+    async def close(self) -> None:
+        """Takes the status object away, as upstream does when it is told to end."""
+        await self._status.remove()
+
+    async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
+        full = phase == 0 and self._recorder.wants_full(LOOP)
+        gathered = self._apply(delta, full=full)
+        commands = decide(self._state, now)
+        outcomes = await self._actor.act(commands.actions)
+        result = absorb(self._state, commands, outcomes, now)
+        self._record(now, phase, gathered, commands, outcomes, result, full=full)
+        for event in (*commands.events, *result.events):
+            await self._events.emit(event)
+        if result.status is not None:
+            await self._status.write(result.status, now)
+        if commands.answers is not None:
+            self._answer(commands.answers)
+        return commands
+
+    def _apply(self, delta: Delta, *, full: bool) -> bytes:
+        self._state.apply(delta)
+        if not full:
+            return encode_delta(delta)
+        # The loop goes on from what the record says, so that a replay from here cannot differ.
+        everything = encode_delta(self._state.export())
+        self._state.apply(decode_delta(everything), full=True)
+        return everything
+
+    def _next_actuation(self) -> Instant | None:
+        return scale_down.next_wake(self._state.memory.scale_down.deletions)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except (CloudError, ApiError) as error:
+            self.failures += 1
+            self.last_failure = str(error)
+        except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
+            self.failures += 1
+            self.last_failure = traceback.format_exc()
+
+    async def _sleep_until(self, due: Instant) -> None:
+        await self._clock.sleep(Duration(due - self._clock.now()))
+
+    def _answer(self, answers: tuple[Capacity, ...]) -> None:
+        if self._board is None:
+            return
+        new = {answer.workload: answer for answer in answers}
+        for workload in self._answered:
+            if workload not in new:
+                self._board.clear_answer(workload)
+        for workload, answer in new.items():
+            if self._answered.get(workload) != answer:
+                self._board.answer(answer)
+        self._answered = new
+
+    def _record(
+        self,
+        now: Instant,
+        phase: int,
+        gathered: bytes,
+        commands: Commands,
+        outcomes: Outcomes,
+        result: Result,
+        *,
+        full: bool,
+    ) -> None:
+        reasons = (*commands.reasons, *result.reasons)
+        if phase == 0:
+            self._last_said, self._said = self._said, {}
+        new = tuple(one for one in reasons if full or self._last_said.get((one.code, one.subject)) != one)
+        self._said.update({(one.code, one.subject): one for one in reasons})
+        self._recorder.write(
+            Record(
+                loop=LOOP,
+                tick=self._ticks,
+                now=now,
+                phase=phase,
+                full=full,
+                state=msgspec.Raw(gathered),
+                commands=msgspec.Raw(encode_commands(commands)),
+                outcomes=msgspec.Raw(encode_outcomes(outcomes)),
+                result=msgspec.Raw(encode_result(result)),
+                reasons=new,
+                repeated=len(reasons) - len(new),
+            )
+        )

@@ -1,0 +1,151 @@
+"""Gathers what a tick decides from: changed objects, node groups, intents, and reasons to hold still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from kubetide.nodes.slimming import (
+    slim_daemon_set,
+    slim_deployment,
+    slim_node,
+    slim_pdb,
+    slim_pod,
+    slim_replica_set,
+)
+from kubetide.nodes.state import Delta, Gone, State, Step
+from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, REPLICA_SETS, Kind
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.plan.board import Board
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud, NodeGroup
+from kubetide.ports.cluster import Cluster
+from kubetide.units.time import Instant, after
+from kubetide.watching import Feed, Informer, Key
+
+T = TypeVar("T")
+
+
+class _Source(NamedTuple):
+    informer: Informer[Any]
+    feed: Feed[Any]
+
+
+class Gatherer:
+    """Keeps the caches and makes the deltas. ``known`` is the state that the deltas are for."""
+
+    def __init__(
+        self, cluster: Cluster, cloud: Cloud, clock: Clock, board: Board | None, known: State
+    ) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._clock = clock
+        self._board = board
+        self._known = known
+        self._sources: dict[str, _Source] = {}
+        for kind in (PODS, NODES, REPLICA_SETS, DEPLOYMENTS, DAEMON_SETS, PDBS):
+            self._add(kind)
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The caches, to be run by the controller."""
+        return tuple(source.informer for source in self._sources.values())
+
+    async def begin(self) -> Delta:
+        """Gives the delta of a tick's first step. Raises CloudError, ApiError."""
+        groups = tuple(await self._cloud.refresh())
+        return self._changes("update", groups)
+
+    async def actuation(self, read_pods: Sequence[str]) -> Delta:
+        """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
+        live = {name: await self._pods_on(name) for name in read_pods}
+        return self._changes("actuate", None, live)
+
+    def _add(self, kind: Kind[Any]) -> None:
+        informer: Informer[Any] = Informer(self._cluster, kind, self._clock)
+        self._sources[kind.plural] = _Source(informer, informer.feed())
+
+    def _changes(
+        self,
+        step: Step,
+        groups: tuple[NodeGroup, ...] | None,
+        live: dict[str, tuple[Pod, ...]] | None = None,
+    ) -> Delta:
+        known = self._known
+        pods, gone_pods = self._take("pods", known.pods, slim_pod)
+        replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
+        deployments, gone_deployments = self._take("deployments", known.deployments, slim_deployment)
+        daemon_sets, gone_daemon_sets = self._take("daemonsets", known.daemon_sets, slim_daemon_set)
+        pdbs, gone_pdbs = self._take("poddisruptionbudgets", known.pdbs, slim_pdb)
+        by_key = {("", name): node for name, node in known.nodes.items()}
+        nodes, gone_nodes = self._take("nodes", by_key, slim_node)
+        intents = self._board.intents() if self._board is not None else ()
+        return Delta(
+            step=step,
+            nodes=nodes,
+            pods=tuple(pod for pod in pods if not is_finished(pod)),
+            replica_sets=replica_sets,
+            deployments=deployments,
+            daemon_sets=daemon_sets,
+            pdbs=pdbs,
+            gone=Gone(
+                nodes=tuple(name for _, name in gone_nodes),
+                pods=(*gone_pods, *_finished(pods, known.pods)),
+                replica_sets=gone_replica_sets,
+                deployments=gone_deployments,
+                daemon_sets=gone_daemon_sets,
+                pdbs=gone_pdbs,
+            ),
+            groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
+            intents=intents if intents != known.intents else None,
+            holds=self._holds(),
+            live_pods=live,
+        )
+
+    def _take(
+        self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
+    ) -> tuple[tuple[T, ...], tuple[Key, ...]]:
+        """Gives what changed in what is read, in order of key, and the keys that are gone."""
+        changed: list[T] = []
+        gone: list[Key] = []
+        for key, item in sorted(self._sources[name].feed.drain().items(), key=_first):
+            if item is None:
+                if key in known:
+                    gone.append(key)
+                continue
+            small = slim(item)
+            if known.get(key) != small:
+                changed.append(small)
+        return tuple(changed), tuple(gone)
+
+    async def _pods_on(self, node_name: str) -> tuple[Pod, ...]:
+        listing = await self._cluster.list(PODS, fields=f"spec.nodeName={node_name}")
+        return tuple(slim_pod(pod) for pod in listing.items if not is_finished(pod))
+
+    def _holds(self) -> tuple[str, ...]:
+        """Says why nothing may be removed on what is cached now."""
+        now, settings = self._clock.now(), self._known.settings
+        found: list[str] = []
+        for name in ("pods", "nodes"):
+            informer = self._sources[name].informer
+            heard = informer.last_heard
+            if heard is None or after(heard, settings.max_cache_age) < now:
+                found.append(f"nothing was heard about {name} for longer than max-cache-age")
+            if self._lost_many(informer, now):
+                found.append(f"a new list of {name} lacked more of them than max-relist-loss")
+        return tuple(found)
+
+    def _lost_many(self, informer: Informer[Any], now: Instant) -> bool:
+        relist, settings = informer.last_relist, self._known.settings
+        if relist is None or after(relist.at, settings.relist_hold) < now:
+            return False
+        return relist.lost > settings.max_relist_loss * relist.before
+
+
+def _first(item: tuple[Key, object]) -> Key:
+    return item[0]
+
+
+def _finished(pods: Iterable[Pod], known: Mapping[Key, Pod]) -> tuple[Key, ...]:
+    keys = ((pod.metadata.namespace, pod.metadata.name) for pod in pods if is_finished(pod))
+    return tuple(key for key in keys if key in known)

@@ -1,0 +1,43 @@
+"""Writes the status ConfigMap."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.status_map import LAST_UPDATED_ANNOTATION, status_time
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import CONFIG_MAPS
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, NotFound
+from kubetide.units.time import Instant
+
+
+class StatusMap:
+    """The object ``cluster-autoscaler-status``; a write that fails is counted and left to the next tick."""
+
+    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+        self._cluster = cluster
+        self._name = settings.status_config_map_name
+        self._namespace = settings.namespace
+        self.failures = 0
+
+    async def write(self, document: str, now: Instant) -> None:
+        """Puts up the document, in a new object when there is none."""
+        body: Json = {
+            "metadata": {"annotations": {LAST_UPDATED_ANNOTATION: status_time(now)}},
+            "data": {"status": document},
+        }
+        try:
+            try:
+                await self._cluster.patch(CONFIG_MAPS, self._name, body, namespace=self._namespace)
+            except NotFound:
+                body["metadata"] |= {"name": self._name, "namespace": self._namespace}
+                await self._cluster.create(CONFIG_MAPS, body, namespace=self._namespace)
+        except ApiError:
+            self.failures += 1
+
+    async def remove(self) -> None:
+        """Takes the object away, if it can."""
+        with suppress(ApiError):
+            await self._cluster.delete(CONFIG_MAPS, self._name, namespace=self._namespace)
