@@ -117,7 +117,10 @@ def test_rules_stand_in_upstreams_order():
 
 def test_a_pod_that_should_be_gone_no_longer_counts(pod, pdb):
     """A deleted pod is skipped once its grace and 30 s more have passed, not at that very moment."""
-    deleted = {"metadata": {"deletionTimestamp": "2026-01-01T00:30:00Z", "deletionGracePeriodSeconds": 20}}
+    deleted = {
+        "metadata": {"deletionTimestamp": "2026-01-01T00:30:00Z"},
+        "spec": {"terminationGracePeriodSeconds": 20},
+    }
     late = pod("x", "n", kind=None, **deleted)
     at = after(NOW, seconds(50))
     assert judge(late, context(pdb, now=at))[0].outcome == "block"

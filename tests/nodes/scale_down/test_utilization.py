@@ -39,7 +39,8 @@ def test_pods_that_should_be_gone_use_nothing(pod, node):
         "x",
         "n",
         cpu="1",
-        metadata={"deletionTimestamp": "2026-01-01T00:30:00Z", "deletionGracePeriodSeconds": 0},
+        metadata={"deletionTimestamp": "2026-01-01T00:30:00Z"},
+        spec={"terminationGracePeriodSeconds": 0},
     )
     assert utilization_of(node("n"), [dying], after(NOW, seconds(30))).value == 0.25
     assert utilization_of(node("n"), [dying], after(NOW, seconds(31))).value == 0.0

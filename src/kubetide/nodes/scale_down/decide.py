@@ -3,7 +3,7 @@
     decide: restore times -> evaluate candidates -> note since when -> cooldown? -> choose -> taint
     absorb: tainted nodes are deletions in flight from here on (``actuation``); failures are taken back
 
-Both change ``state.memory.scale_down`` and nothing else of the state.
+Both change ``state.memory.scale_down``, and ``memory.rotation``, which all searches for room share.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, RemoveTaint, Result
+from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, Result
 from kubetide.nodes.node_facts import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
@@ -68,13 +68,9 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
         plan = choose(state, found.removable, now)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     memory.status = _status(state, found, plan, result, held, results)
-    actions: tuple[AddTaint | RemoveTaint, ...]
-    if plan.empty or plan.drain:
-        actions = _begin(state, plan, now)
-    else:
-        actions = soft_taints(state, memory.unneeded, now)
+    begun = _begin(state, plan, now)
     return Commands(
-        actions=actions,
+        actions=(*begun, *soft_taints(state, memory.unneeded, now)),
         wake_at=next_wake(memory.deletions),
         result=result,
         reasons=_reasons(state, before, memory.status, plan, held),
@@ -157,7 +153,7 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
         kept[name] = Remembered(until, found.unremovable[name])
     memory.unremovable = dict(sorted(kept.items()))
     memory.hints = found.hints
-    memory.rotation = found.rotation
+    state.memory.rotation = found.rotation
 
 
 def _cooldown(state: State, now: Instant) -> str:

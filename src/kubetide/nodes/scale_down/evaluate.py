@@ -18,7 +18,7 @@ from kubetide.nodes.scale_down.eligibility import (
 )
 from kubetide.nodes.scale_down.facts import Cache, NodeFacts, drain_context
 from kubetide.nodes.scale_down.memory import UnremovableNode
-from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.removal import NoRoom, Simulation
 from kubetide.nodes.scale_down.utilization import Utilization
 from kubetide.ports.cloud import NodeGroup
@@ -73,7 +73,7 @@ def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
         recent,
         tuple(memory.deletions),
         memory.hints,
-        memory.rotation,
+        state.memory.rotation,
         unneeded_limit(state),
         tuple(state.groups) if state.settings.scale_down_delay_type_local else (),
         _local_delays(state, now),
@@ -171,7 +171,7 @@ class _Run:
         self.failed: list[str] = []
         destinations = [name for name in state.nodes if name not in memory.deletions]
         self._snapshot.fork()
-        self.simulation = Simulation(state.snapshot, destinations, memory.hints, memory.rotation)
+        self.simulation = Simulation(state.snapshot, destinations, memory.hints, state.memory.rotation)
 
     def end(self) -> None:
         self._snapshot.revert()
@@ -197,7 +197,7 @@ class _Run:
         pods = self._snapshot.pods_on(name)
         if len(pods) == len(facts.seen):
             return facts.prepared
-        return prepare(sorted(pods, key=key_of), self._context)
+        return prepare(in_order(name, pods), self._context)
 
     def simulate(self, name: str, facts: NodeFacts) -> None:
         """Tries to remove the node: its pods must be drainable and find room; then they stay moved."""

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Prepared, counts_as_empty, prepare
 from kubetide.nodes.scale_down.drain_rules.base import Owner
 from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
-from kubetide.nodes.scale_down.pods import Key, key_of, long_terminating_from
+from kubetide.nodes.scale_down.pods import Key, in_order, long_terminating_from
 from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, utilization_of
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ OwnerKey = tuple[str, str, str]
 class NodeFacts:
     """What holds for a node until ``valid_until``, while node, pods, owners and budgets' specs are the same.
 
-    ``pods`` are in name order, whatever the order in which they came.
+    ``pods`` are the node's own by name, whatever the order in which they came, then simulated ones.
     """
 
     node: Node
@@ -119,7 +118,7 @@ def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainCo
 
 
 def _find(node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
-    pods = tuple(sorted(seen, key=key_of))
+    pods = tuple(in_order(node.metadata.name, seen))
     settings = context.settings
     utilization, error = None, ""
     try:
@@ -156,8 +155,3 @@ def _find(node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_da
         owners=frozenset(owners),
         ignore_daemon_sets=ignore_daemon_sets,
     )
-
-
-def classes_of(pods: tuple[Pod, ...]) -> tuple[PodClass, ...]:
-    """Gives the classes that the pods have when they look for another node."""
-    return tuple(classify_unbound(pod) for pod in pods)

@@ -126,7 +126,6 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         unneeded: Node -> since when it has been unneeded without a break.
         unremovable: Node -> what its last simulation said, and until when that is not tried again.
         hints: Pod (``namespace/name``) -> the node that took it in the last simulation.
-        rotation: The place in the name order of nodes where the last search for room ended.
         deletions: Node -> its deletion in flight.
         results: Node -> how its deletion ended, until the next report.
         last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.
@@ -138,7 +137,6 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     unneeded: dict[str, Instant] = {}
     unremovable: dict[str, Remembered] = {}
     hints: dict[str, str] = {}
-    rotation: int = 0
     deletions: dict[str, Deletion] = {}
     results: dict[str, DeleteResult] = {}
     last_update: Instant | None = None

@@ -71,7 +71,8 @@ def _time_refuses(state: State, one: Removable, now: Instant) -> tuple[str, str]
         reason, needed = "NotUnreadyLongEnough", unready_time(group, state.settings)
     else:
         reason, needed = "NotUnneededLongEnough", unneeded_time(group, state.settings)
-    if not after(since, needed) < now:
+    # With no time to wait at all the node may go in the very loop that finds it unneeded.
+    if needed > 0 and not after(since, needed) < now:
         seen = format_duration(type(needed)(now - since))
         return reason, f"unneeded for {seen}, must be more than {format_duration(needed)}"
     if one.moves.waiting:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
 
@@ -14,6 +16,13 @@ _LONG_TERMINATING: Duration = seconds(30)
 def key_of(pod: Pod) -> Key:
     """Gives (namespace, name)."""
     return pod.metadata.namespace, pod.metadata.name
+
+
+def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:
+    """Gives a node's pods as upstream lists them: its own by name, then those that a simulation put there."""
+    there = [pod for pod in pods if pod.spec.node_name == node_name]
+    put = [pod for pod in pods if pod.spec.node_name != node_name]
+    return [*sorted(there, key=key_of), *put]
 
 
 def annotation(pod: Pod, name: str) -> str:
@@ -38,15 +47,12 @@ def grace_seconds(pod: Pod) -> int:
 def long_terminating_from(pod: Pod) -> Instant | None:
     """From when on the pod counts as gone though it still exists; None for a pod that is not being deleted.
 
-    Source: deletion time, grace and 30 s must have passed (upstream's pod long-terminating extra threshold).
+    Source: the deletion's time, the grace of the pod's spec and 30 s must have passed.
     """
     if pod.metadata.deletion_timestamp is None:
         return None
-    grace = pod.metadata.deletion_grace_period_seconds
-    if grace is None:
-        grace = _DEFAULT_GRACE_S
     deleted = parse_rfc3339(pod.metadata.deletion_timestamp)
-    return after(after(deleted, seconds(grace)), _LONG_TERMINATING)
+    return after(after(deleted, seconds(grace_seconds(pod))), _LONG_TERMINATING)
 
 
 def is_long_terminating(pod: Pod, now: Instant) -> bool:

@@ -35,7 +35,7 @@ class Simulation:
 
     Attributes:
         hints: The node of each pod placed in this simulation; to be given to the next one.
-        rotation: Where the next search begins.
+        rotation: Where in name order the next search begins; it moves on also when a removal fails.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Simulation:
         Raises: NoRoom, with the snapshot as it was before.
         """
         index = self._index[node_name]
-        was_open, rotation = bool(self._open[index]), self.rotation
+        was_open = bool(self._open[index])
         self._open[index] = False
         self._snapshot.fork()
         moved: dict[str, str] = {}
@@ -77,7 +77,6 @@ class Simulation:
         except NoRoom:
             self._snapshot.revert()
             self._open[index] = was_open
-            self.rotation = rotation
             raise
         self._snapshot.commit()
         self._open[index] = was_open
@@ -102,7 +101,7 @@ class Simulation:
             index = self._search(pod_class)
             if index < 0:
                 raise NoRoom(pod, self._why(pod, pod_class))
-            self.rotation = index
+            self.rotation = index + 1
             name = self._names[index]
         self._snapshot.add_pod(pod, name)
         return name
@@ -112,7 +111,7 @@ class Simulation:
         count = len(self._names)
         if count == 0:
             return -1
-        start = (self.rotation + 1) % count
+        start = self.rotation % count
         open_nodes = self._open & ~self._cordoned
         # A few single looks first: most pods find room at once, and a look is cheaper than a vector.
         for index in range(start, min(start + _SINGLE_LOOKS, count)):

@@ -32,8 +32,11 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
     add: list[AddTaint | RemoveTaint] = []
     if budget <= 0:
         return ()
+    deletions = state.memory.scale_down.deletions
     for name, node in state.nodes.items():
-        if (name in unneeded) == has_taint(node, DELETION_CANDIDATE) or has_taint(node, TO_BE_DELETED):
+        if (name in unneeded) == has_taint(node, DELETION_CANDIDATE):
+            continue
+        if name in deletions or has_taint(node, TO_BE_DELETED):
             continue
         if name in unneeded:
             add.append(AddTaint(name, DELETION_CANDIDATE, unix_seconds(now), PREFER_NO_SCHEDULE))
