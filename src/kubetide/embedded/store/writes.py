@@ -51,7 +51,7 @@ class Writer:
     def create(self, kind: Kind[Any], body: Json, namespace: str = "", *, dry_run: bool = False) -> Revision:
         """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest."""
         metadata.check_type(kind, body)
-        json: Json = copy_json(body)
+        json = readable(kind, copy_json(body))
         sent = metadata.sent_in(kind, json)
         if sent.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
@@ -72,7 +72,7 @@ class Writer:
         json["metadata"] = metadata.for_create(
             kind, sent, namespace=namespace, name=key[1], uid=uid, now=format_rfc3339(now)
         )
-        json = admitted(self._store, kind, readable(kind, json))
+        json = admitted(self._store, kind, json)
         revision = self.put(kind, key, json, dry_run=dry_run)
         if dry_run:
             return revision
