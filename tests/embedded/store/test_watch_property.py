@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 
 from hypothesis import given, settings
@@ -146,5 +147,25 @@ def test_indexes_agree_with_a_scan(ops):
         for node in ("n1", "n2"):
             found = (await cluster.list(PODS, fields=f"spec.nodeName={node}")).items
             assert list(found) == [pod for pod in everything if pod.spec.node_name == node]
+
+    run_virtual(main, start=START)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(writes, min_size=30, max_size=80))
+def test_no_write_changes_an_earlier_revision(ops):
+    """Revisions share structure, so what a reader was given must stay as it was whatever is written later."""
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        given_out = []
+
+        for op in ops:
+            with suppress(ApiError):
+                await write(cluster, clock, *op)
+            for revision in (await cluster.list(PODS.untyped)).items:
+                given_out.append((revision, json.dumps(revision)))  # noqa: PERF401  two things are kept of each
+        for revision, text in given_out:
+            assert json.dumps(revision) == text
 
     run_virtual(main, start=START)
