@@ -1,0 +1,156 @@
+"""A living cluster for tests of the node loop: embedded store, cloud, scheduler, kubelets, workload controllers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+
+from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
+from kubetide.embedded.cloud.faults import NO_FAULTS
+from kubetide.embedded.controllers.deployment import DeploymentController
+from kubetide.embedded.controllers.owned_pods import PodIndex
+from kubetide.embedded.controllers.replicaset import ReplicaSetController
+from kubetide.embedded.controllers.scheduler import Scheduler
+from kubetide.embedded.kubelet.pool import KubeletPool
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.explain.records import Record
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.core import NodesCore
+from kubetide.nodes.settings import Settings
+from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PDBS, PODS, REPLICA_SETS
+from kubetide.plan.board import Board
+from kubetide.runtime.clock import run_virtual
+from kubetide.testing import builders
+from kubetide.units.time import Duration, minutes, parse_rfc3339
+from kubetide.watching import Informer
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
+
+
+class Kept:
+    """A recorder that keeps the bytes of the records, as a file would; one in ``full_every`` is full."""
+
+    def __init__(self, full_every):
+        self.lines, self.full_every, self.since = [], full_every, None
+
+    def wants_full(self, loop):
+        return self.since is None or self.since >= self.full_every
+
+    def write(self, record):
+        self.since = 0 if record.full else self.since + 1
+        self.lines.append(msgspec.json.encode(record))
+
+    @property
+    def records(self):
+        return [msgspec.json.decode(line, type=Record) for line in self.lines]
+
+    @property
+    def reasons(self):
+        return [reason for record in self.records for reason in record.reasons]
+
+
+class World:
+    """Everything wired; the parts run inside ``running``."""
+
+    def __init__(self, clock, groups=(SMALL,), *, faults=NO_FAULTS, catalogue=None, full_every=50, **settings):
+        self.clock, self.board, self.recorder = clock, Board(), Kept(full_every)
+        self.cluster = EmbeddedCluster(Store(), clock, seed=1)
+        self.informers = {
+            kind.plural: Informer(self.cluster, kind, clock) for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)
+        }
+        extra = {} if catalogue is None else {"catalogue": catalogue}
+        self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
+        self.controller = NodesController(
+            self.cluster, self.cloud, clock, self.recorder, self.board, Settings(**settings), seed=1
+        )
+
+    @asynccontextmanager
+    async def running(self):
+        pods, nodes = self.informers["pods"], self.informers["nodes"]
+        sets, deployments = self.informers["replicasets"], self.informers["deployments"]
+        index = PodIndex(pods)
+        tasks = [asyncio.create_task(informer.run()) for informer in self.informers.values()]
+        for informer in self.informers.values():
+            await informer.synced()
+        await self.cloud.start()
+        one = {"seed": 1}
+        for part in (
+            self.cloud.run(),
+            KubeletPool(self.cluster, self.clock, pods=pods, nodes=nodes, **one).run(),
+            Scheduler(self.cluster, self.clock, 1, pods=pods, nodes=nodes).run(),
+            ReplicaSetController(
+                self.cluster, self.clock, 1, replica_sets=sets, pods=pods, pod_index=index
+            ).run(),
+            DeploymentController(
+                self.cluster, self.clock, 1, deployments=deployments, replica_sets=sets, pods=pods, pod_index=index
+            ).run(),
+            self.controller.run(),
+        ):
+            tasks.append(asyncio.create_task(part))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+        assert self.controller.failures == 0, self.controller.last_failure
+
+    async def deploy(self, name="web", replicas=3, **pod):
+        body = builders.deployment(name, replicas=replicas, **pod)
+        await self.cluster.create(DEPLOYMENTS, body, namespace="default")
+
+    async def scale(self, name, replicas):
+        await self.cluster.patch(DEPLOYMENTS, name, {"spec": {"replicas": replicas}}, namespace="default")
+
+    async def after(self, duration: Duration):
+        await self.clock.sleep(duration)
+
+    @property
+    def nodes(self):
+        return sorted(name for _, name in self.informers["nodes"].objects)
+
+    @property
+    def pending(self):
+        return sorted(pod.metadata.name for pod in self.informers["pods"].objects.values() if not pod.spec.node_name)
+
+    async def events(self, reason):
+        found = (await self.cluster.list(EVENTS)).items
+        return sorted(event.message for event in found if event.reason == reason)
+
+    async def status(self):
+        found = await self.cluster.get(CONFIG_MAPS, "cluster-autoscaler-status", namespace="kube-system")
+        return found.data["status"]
+
+
+def play(story, groups=(SMALL,), **settings):
+    """Runs a story in virtual time and gives the world as it was left."""
+
+    async def main(clock):
+        world = World(clock, groups, **settings)
+        async with world.running():
+            await story(world)
+        return world
+
+    return run_virtual(main, start=START)
+
+
+def replayed(world):
+    """Decides the records again; gives how many there were. Asserts that the bytes are the same."""
+    core = NodesCore()
+    for record in world.recorder.records:
+        core.apply(bytes(record.state), full=record.full)
+        assert core.decide(record.now) == bytes(record.commands), (record.tick, record.phase)
+        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result), (record.tick, record.phase)
+    return len(world.recorder.lines)
+
+
+SHORT = {
+    "scale_down_unneeded_time": minutes(3),
+    "scale_down_delay_after_add": minutes(1),
+}
+"""Settings that make scale-down come soon."""
