@@ -1,0 +1,276 @@
+"""The embedded scheduler: binds pending pods to nodes, or says why it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import PODS
+from kubetide.objects.meta import Condition
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, NotFound
+from kubetide.scheduling import PodClass, Snapshot, classify_unbound
+from kubetide.units.time import format_rfc3339
+from kubetide.watching import Informer, Key
+
+from .events import EventSink
+from .owned_pods import follow
+from .scheduling_queue import SchedulingQueue, Waiting
+from .scoring import best_node
+from .templates import to_json
+
+_LOG = logging.getLogger(__name__)
+
+NAME = "default-scheduler"
+NO_NODES = "no nodes available to schedule pods"
+
+
+class Scheduler:
+    """Schedules pods one at a time, by priority and then arrival, on what it knows of the nodes.
+
+    A pod that is bound counts on its node at once, before the cluster confirms it. One that fits
+    nowhere gets the condition and the event that kube-scheduler writes, and is tried again when a
+    node comes or changes or a pod goes so that a pod of its kind would fit, or after 5 minutes.
+
+    Preemption is not done, so the messages end before kube-scheduler's part about it. No event is
+    written for a pod that was bound: the binding says as much, and it would double the writes.
+    """
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, seed: int, *, pods: Informer[Pod], nodes: Informer[Node]
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._pods = pods
+        self._nodes = nodes
+        self._events = EventSink(cluster, clock, seed, NAME)
+        self._snapshot = Snapshot()
+        self._queue = SchedulingQueue()
+        self._wake = asyncio.Event()
+        self._refused: dict[PodClass, tuple[int, str]] = {}
+        """By class, the message of its last refusal and the snapshot's version it holds for."""
+        self.errors = 0
+
+    async def run(self) -> None:
+        """Works until cancelled. The informers are run by whoever made them."""
+        follow(self._nodes, self._node_changed)
+        follow(self._pods, self._pod_changed)
+        await self._nodes.synced()
+        await self._pods.synced()
+        while True:
+            entry = self._queue.pop(self._clock.now())
+            if entry is None:
+                await self._wait()
+                continue
+            try:
+                await self._schedule(entry)
+            except Exception as error:  # noqa: BLE001  # the rim of a loop: it must survive one bad pod
+                self.errors += 1
+                if isinstance(error, ApiError):
+                    _LOG.warning("scheduling of pod %s failed, will be tried again: %s", entry.key, error)
+                else:
+                    _LOG.exception("scheduling of pod %s failed, will be tried again", entry.key)
+                self._queue.retry(entry, self._clock.now())
+
+    async def _wait(self) -> None:
+        due = self._queue.next_due()
+        if due is None:
+            await self._wake.wait()
+        else:
+            delay = max(due - self._clock.now(), 0) / 1e9
+            timer = asyncio.get_running_loop().call_later(delay, self._wake.set)
+            try:
+                await self._wake.wait()
+            finally:
+                timer.cancel()
+        self._wake.clear()
+
+    # ── what happened ──
+
+    def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
+        if new is None:
+            self._snapshot.remove_node(key[1])
+            return
+        before = self._snapshot.version
+        self._snapshot.set_node(new)
+        if self._snapshot.version != before:
+            self._may_help(key[1])
+
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if new is None or is_finished(new):
+            self._queue.remove(key)
+            self._take_off(key)
+            return
+        if old is not None and old.metadata.uid != new.metadata.uid:
+            self._queue.remove(key)
+            self._take_off(key)
+            old = None
+        if new.spec.node_name:
+            self._queue.remove(key)
+            if old is None or not _counts_the_same(old, new):
+                self._put_on(key, new)
+            return
+        if self._snapshot.node_of(key) is not None:
+            return  # its binding is on the way
+        if not _is_ours(new):
+            self._queue.remove(key)
+            return
+        if old is None or key not in self._queue or _asks_other(old, new):
+            self._queue.add(key, new.metadata.uid, new.spec.priority or 0, classify_unbound(new))
+            self._wake.set()
+
+    def _put_on(self, key: Key, pod: Pod) -> None:
+        left = self._snapshot.node_of(key)
+        self._snapshot.add_pod(pod, pod.spec.node_name)
+        if left is not None:
+            # Moved (an assumption that came out otherwise) or shrunk by a resize.
+            self._may_help(left)
+
+    def _take_off(self, key: Key) -> None:
+        node = self._snapshot.node_of(key)
+        if node is not None:
+            self._snapshot.remove_pod(key)
+            self._may_help(node)
+
+    def _may_help(self, node: str) -> None:
+        """Wakes the waiting pods that this node would take now."""
+        if node not in self._snapshot:
+            return
+        now = self._clock.now()
+        for pod_class in self._queue.unschedulable_classes():
+            if self._snapshot.fits(pod_class, node):
+                self._queue.wake(pod_class, now)
+                self._wake.set()
+
+    # ── one pod ──
+
+    async def _schedule(self, entry: Waiting) -> None:
+        pod = self._pods.objects.get(entry.key)
+        if pod is None or pod.metadata.uid != entry.uid:
+            return
+        pod_class = entry.pod_class
+        refused = self._refused.get(pod_class)
+        if refused is not None and refused[0] == self._snapshot.version:
+            await self._refuse(entry, pod, refused[1])
+            return
+        node = best_node(self._snapshot, pod_class)
+        if node is None:
+            message = refusal_message(len(self._snapshot), self._snapshot.refusals(pod_class))
+            self._refused.pop(pod_class, None)
+            self._refused[pod_class] = (self._snapshot.version, message)
+            if len(self._refused) > 1024:
+                del self._refused[next(iter(self._refused))]
+            await self._refuse(entry, pod, message)
+            return
+        await self._bind(entry, pod, node)
+
+    async def _bind(self, entry: Waiting, pod: Pod, node: str) -> None:
+        namespace, name = entry.key
+        self._snapshot.add_pod(pod, node)
+        try:
+            await self._cluster.bind(namespace=namespace, pod=name, node=node, uid=pod.metadata.uid)
+        except ApiError as error:
+            known = self._pods.objects.get(entry.key)
+            if known is None or not known.spec.node_name:
+                self._take_off(entry.key)
+            if isinstance(error, NotFound):
+                self._queue.remove(entry.key)
+                return
+            raise
+        self._queue.remove(entry.key)
+
+    async def _refuse(self, entry: Waiting, pod: Pod, message: str) -> None:
+        self._queue.failed(entry, self._clock.now())
+        known = pod_condition(pod, "PodScheduled")
+        stands = known is not None and (known.status, known.reason) == ("False", "Unschedulable")
+        try:
+            if not stands or known is None or known.message != message:
+                since = known.last_transition_time if stands and known is not None else None
+                patch = self._condition_patch(pod, message, since)
+                await self._cluster.patch(
+                    PODS, entry.key[1], patch, namespace=entry.key[0], subresource="status"
+                )
+        except NotFound:
+            return
+        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", message)
+
+    def _condition_patch(self, pod: Pod, message: str, since: str | None) -> Json:
+        condition = Condition(
+            type="PodScheduled",
+            status="False",
+            reason="Unschedulable",
+            message=message,
+            last_transition_time=since or format_rfc3339(self._clock.now()),
+        )
+        others = [to_json(c) for c in pod.status.conditions or () if c.type != condition.type]
+        return {
+            "metadata": {"uid": pod.metadata.uid},
+            "status": {"conditions": [*others, to_json(condition)]},
+        }
+
+
+def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:
+    """Gives the message of FailedScheduling, without the part about preemption.
+
+    Args:
+        nodes: How many nodes there are.
+        reasons: Reason to the number of nodes that gave it.
+
+    Source: kube-scheduler 1.36 FitError: counts and reasons sorted as text.
+    """
+    if not nodes:
+        return NO_NODES
+    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available" + (f": {listed}." if listed else ".")
+
+
+def _is_ours(pod: Pod) -> bool:
+    spec = pod.spec
+    return (
+        spec.scheduler_name in {"", NAME}
+        and not spec.scheduling_gates
+        and pod.metadata.deletion_timestamp is None
+    )
+
+
+def _asks_other(old: Pod, new: Pod) -> bool:
+    return not _same_spec(old, new) or old.metadata.labels != new.metadata.labels
+
+
+def _counts_the_same(old: Pod, new: Pod) -> bool:
+    """Whether nothing changed that a node's columns hold: the case of most status updates."""
+    return (
+        old.spec.node_name == new.spec.node_name
+        and _same_spec(old, new)
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and _resizes(old) == _resizes(new)
+    )
+
+
+def _same_spec(old: Pod, new: Pod) -> bool:
+    # Servers count the generation up with every change of the spec; those that do not say 0.
+    if old.metadata.generation and old.metadata.generation == new.metadata.generation:
+        return old.spec.node_name == new.spec.node_name
+    return old.spec == new.spec
+
+
+def _resizes(pod: Pod) -> list[object]:
+    """Gives what in-place resizing reports of a pod; empty for almost all pods."""
+    status = pod.status
+    found: list[object] = [
+        (c.name, c.resources, c.allocated_resources)
+        for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if c.resources is not None or c.allocated_resources is not None
+    ]
+    if status.resources is not None or status.allocated_resources is not None:
+        found.append((status.resources, status.allocated_resources))
+    pending = pod_condition(pod, "PodResizePending")
+    if pending is not None:
+        found.append(pending.reason)
+    return found
