@@ -206,7 +206,12 @@ class World:
                 pod_index=index,
             ).run(),
             DisruptionController(
-                cluster, clock, seed, pdbs=self._pdbs, pods=self.pods, replica_sets=self._replica_sets
+                cluster,
+                clock,
+                pdbs=self._pdbs,
+                pods=self.pods,
+                replica_sets=self._replica_sets,
+                deployments=self.deployments,
             ).run(),
         ]
 
