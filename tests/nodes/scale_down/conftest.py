@@ -190,13 +190,10 @@ class World:
             case AddTaint():
                 if action.node in self.failed_taints and action.key.startswith("ToBe"):
                     return Outcome("failed", "api down")
-                self._retaint(
-                    action.node,
-                    action.key,
-                    (Taint(key=action.key, value=action.value, effect=action.effect),),
-                )
+                taint = Taint(key=action.key, value=action.value, effect=action.effect)
+                self._retaint(action.node, action.key, (taint,), cordon=action.cordon or None)
             case RemoveTaint():
-                self._retaint(action.node, action.key, ())
+                self._retaint(action.node, action.key, (), cordon=False if action.uncordon else None)
             case EvictPod():
                 key = (action.namespace, action.name)
                 left = self.refused_evictions.get(key, 0)
@@ -219,10 +216,11 @@ class World:
                     self.pods = {key: pod for key, pod in self.pods.items() if pod.spec.node_name != name}
         return Outcome()
 
-    def _retaint(self, name, key, more):
+    def _retaint(self, name, key, more, *, cordon):
         node = self.nodes[name]
         taints = tuple(taint for taint in node.spec.taints or () if taint.key != key) + more
-        self.nodes[name] = replace(node, spec=replace(node.spec, taints=taints))
+        cordoned = node.spec.unschedulable if cordon is None else cordon
+        self.nodes[name] = replace(node, spec=replace(node.spec, taints=taints, unschedulable=cordoned))
 
     # -- looking --
 

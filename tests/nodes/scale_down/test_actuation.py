@@ -157,6 +157,18 @@ def test_a_cloud_that_fails_gives_the_node_back(world):
     assert made.status.result == "ScaleDownNodeDeleteStarted"
 
 
+def test_a_cordon_that_was_there_before_stays_when_a_deletion_fails(world):
+    """Giving a node back undoes only what the deletion did: somebody else's cordon is left alone."""
+    made = world(scale_down_unneeded_time=seconds(1)).add_group("a")
+    made.add_node("a-0", spec={"unschedulable": True}).add_node("a-1")
+    made.cloud_error = "cloud down"
+    made.loop()
+    made.loop()
+    made.settle(seconds(5))
+    assert made.tainted(DELETED) == []
+    assert {name: node.spec.unschedulable for name, node in made.nodes.items()} == {"a-0": True, "a-1": False}
+
+
 def test_results_are_reported_once(world):
     """The status of the next loop holds how deletions ended; the one after does not."""
     made = begun(world)

@@ -54,7 +54,7 @@ CALL_LOST: Duration = minutes(10)
 
 _MAX_READS = 3
 _MAX_UNTAINTS = 5
-_MAX_DRAINS = 3
+_MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
 
 INTERNAL = "NodeDeleteErrorInternal"
@@ -138,7 +138,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = replace(deletion, checked=self._now, found=_keys(pods), reading=False, tries=0)
+        deletion = _seen(deletion, pods, self._now)
         moves = split_live(self._state, pods, self._now)
         if moves.blocked is not None:
             blocked = moves.blocked
@@ -214,7 +214,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = replace(deletion, checked=self._now, found=_keys(pods), reading=False)
+        deletion = _seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             return again
@@ -239,7 +239,7 @@ class _Machine:
             return self._fail(deletion, INTERNAL, why)
         if not moves.pods:
             return None
-        if not deletion.drain or deletion.tries >= _MAX_DRAINS:
+        if not deletion.drain or deletion.landings >= _MAX_LANDINGS:
             names = ", ".join("/".join(key_of(pod)) for pod in moves.pods)
             return self._fail(deletion, INTERNAL, f"new pods scheduled: {names}")
         more = tuple(one for one in evictions_of(moves, self._settings, self._now, drain=True) if one.needed)
@@ -247,7 +247,7 @@ class _Machine:
             deletion,
             phase="evicting",
             pods=(*deletion.pods, *more),
-            tries=deletion.tries + 1,
+            landings=deletion.landings + 1,
             until=after(self._now, self._settings.max_pod_eviction_time),
             due=self._now,
         )
@@ -293,7 +293,7 @@ class _Machine:
         if isinstance(pods, Deletion):
             self._memory.deletions[deletion.node] = pods
             return None
-        deletion = replace(deletion, checked=self._now, found=_keys(pods), reading=False)
+        deletion = _seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             moved = self.advance(again)
@@ -321,8 +321,7 @@ class _Machine:
     def _untaint(self, deletion: Deletion) -> Deletion | None:
         if deletion.node not in self._state.nodes or deletion.tries >= _MAX_UNTAINTS:
             return None
-        uncordon = self._settings.cordon_node_before_terminating
-        self.actions.append(RemoveTaint(deletion.node, TO_BE_DELETED, uncordon=uncordon))
+        self.actions.append(RemoveTaint(deletion.node, TO_BE_DELETED, uncordon=deletion.cordoned))
         return replace(deletion, due=after(self._now, RETRY), tries=deletion.tries + 1)
 
     def _note_vanished(self, deletion: Deletion) -> None:
@@ -374,8 +373,10 @@ def _later(deletion: Deletion, retry: Instant) -> Instant | None:
     return retry if deletion.phase == "ready" else deletion.until
 
 
-def _keys(pods: tuple[Pod, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(key_of(pod) for pod in pods)
+def _seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
+    """Notes what the API server says is on the node."""
+    found = tuple(key_of(pod) for pod in pods)
+    return replace(deletion, checked=now, found=found, reading=False, tries=0)
 
 
 def _evictions_left(state: State, now: Instant) -> int:

@@ -178,10 +178,13 @@ def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []
     for one in (*plan.empty, *plan.drain):
+        spec = state.nodes[one.node].spec
+        cordon = settings.cordon_node_before_terminating
         memory.deletions[one.node] = Deletion(
             node=one.node,
             group=one.group,
-            provider_id=state.nodes[one.node].spec.provider_id,
+            provider_id=spec.provider_id,
+            cordoned=cordon and not spec.unschedulable,
             drain=bool(one.moves.pods),
             phase="marking",
             since=now,
@@ -195,7 +198,7 @@ def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
                 TO_BE_DELETED,
                 unix_seconds(now),
                 NO_SCHEDULE,
-                cordon=settings.cordon_node_before_terminating,
+                cordon=cordon,
             )
         )
     memory.deletions = dict(sorted(memory.deletions.items()))

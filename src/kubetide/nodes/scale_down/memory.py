@@ -46,6 +46,8 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         found: The pods (namespace, name) that were there then.
         reading: Whether such a read was asked for and has not arrived.
         tries: Failed attempts at what the phase does.
+        landings: How often new pods have landed on the node while it was drained.
+        cordoned: Whether the deletion cordoned the node; a cordon that was there before stays when it fails.
         utilization: As upstream prints it in its event.
         reschedule: Names of the pods to be moved, as the event names them.
     """
@@ -63,6 +65,8 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: tuple[tuple[str, str], ...] = ()
     reading: bool = False
     tries: int = 0
+    landings: int = 0
+    cordoned: bool = False
     utilization: str = ""
     reschedule: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ allocatable, in doubles; on GPU nodes the GPU alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -67,16 +67,16 @@ def utilization_of(
     ignored: list[Pod] = []
     gpu_node = has_gpu(node, gpu_label)
     for pod in pods:
-        left_out = (ignore_daemon_sets and is_daemon_set_pod(pod)) or (
+        is_ignored = (ignore_daemon_sets and is_daemon_set_pod(pod)) or (
             ignore_mirror_pods and is_mirror_pod(pod)
         )
-        if left_out and not gpu_node:
+        if is_ignored and not gpu_node:
             ignored.append(pod)
         elif not is_long_terminating(pod, now):
             counted.append(pod)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
-        gpu = _share(GPU_RESOURCE, offered, counted, ()) if offered.get(GPU_RESOURCE, 0) else 0.0
+        gpu = _share(GPU_RESOURCE, offered, _requests(counted), []) if offered.get(GPU_RESOURCE, 0) else 0.0
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
     for resource in ("cpu", "memory"):
         if not offered.get(resource, 0):
@@ -84,19 +84,27 @@ def utilization_of(
                 f"node {node.metadata.name}: status.allocatable offers no {resource}, "
                 "so its utilization is unknown; the kubelet must report it"
             )
-    cpu = _share("cpu", offered, counted, ignored)
-    memory = _share("memory", offered, counted, ignored)
+    used, left_out = _requests(counted), _requests(ignored)
+    cpu = _share("cpu", offered, used, left_out)
+    memory = _share("memory", offered, used, left_out)
     if cpu > memory:
         return Utilization(cpu=cpu, memory=memory, resource="cpu", value=cpu)
     return Utilization(cpu=cpu, memory=memory, resource="memory", value=memory)
 
 
-def _share(resource: str, offered: dict[str, int], counted: Sequence[Pod], ignored: Sequence[Pod]) -> float:
+_Requests = list[Mapping[str, int]]
+
+
+def _requests(pods: Sequence[Pod]) -> _Requests:
+    return [classify_unbound(pod).requests for pod in pods]
+
+
+def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out: _Requests) -> float:
     # Upstream divides milli values, also of memory; thousandfold on both sides keeps its rounding.
     scale = 1 if resource == "cpu" else 1000
-    requested = sum(classify_unbound(pod).requests.get(resource, 0) for pod in counted) * scale
-    left = sum(classify_unbound(pod).requests.get(resource, 0) for pod in ignored)
-    total = (offered[resource] - left) * scale
+    requested = sum(requests.get(resource, 0) for requests in used) * scale
+    ignored = sum(requests.get(resource, 0) for requests in left_out)
+    total = (offered[resource] - ignored) * scale
     if total == 0:
         return math.inf if requested else 0.0
     return float(requested) / float(total)
