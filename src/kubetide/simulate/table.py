@@ -41,7 +41,7 @@ def summary_table(summary: Summary) -> str:
 
 def summary_cells(summary: Summary) -> SummaryCells:
     """Gives the summary with every number written for people."""
-    start = format_rfc3339(summary.start).replace("T", " ").removesuffix("Z")
+    start = format_rfc3339(summary.start)[:16].replace("T", " ")
     return SummaryCells(
         name=printable(summary.name),
         period=f"{start} UTC, {decimal(summary.hours, 2)} h",

@@ -1,0 +1,67 @@
+// Fills the page from the inline data.
+function cellsTable(cells) {
+  const head = make("tr", {}, ...cells.columns.map((column) => make("th", { scope: "col" }, column)));
+  const rows = cells.rows.map(([name, ...values]) =>
+    make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", {}, value))));
+  return make("div", {}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
+}
+
+function fillSummary() {
+  const { cells } = DATA;
+  document.getElementById("name").textContent = cells.name;
+  document.getElementById("period").textContent = cells.period;
+  document.getElementById("facts").append(
+    ...cells.facts.map(([label, value]) => make("div", {}, make("dt", {}, label), make("dd", {}, value))));
+  const tables = [cells.services, cells.groups].filter((table) => table.rows.length);
+  document.getElementById("tables").append(...tables.map(cellsTable));
+  document.getElementById("mark-key").append(
+    "Marks:",
+    ...[["1", "more"], ["-1", "less"], ["0", "both, or neither"]].flatMap(([sign, text]) => [
+      make("b", { class: SIGN_CLASS[sign] }, DATA.arrows[sign]), ` ${text}`]));
+}
+
+function fillNotes() {
+  const { bucketSteps, stepSeconds, steps, marksLeftOut } = DATA;
+  const notes = [
+    bucketSteps === 1
+      ? `Every point is one sampling step of ${stepSeconds} s.`
+      : `${numberText(steps)} sampling steps of ${stepSeconds} s are drawn as points of ${bucketSteps} steps each: the largest value of load, used CPU and pending pods, the last value of all else. The summary is made from every step.`,
+    "Capacity is what the ready pods can serve. A service's plot is shaded where it missed its objective; an SLO minute is lost when at least one step of it did.",
+    "Pod-minutes count pods from their creation. Unserved is the share of requests above the ready capacity; slack is the share of the ready capacity that was idle.",
+    "All times are UTC.",
+  ];
+  if (marksLeftOut) notes.push(`${numberText(marksLeftOut)} later decisions are not in this page; the decision records hold them.`);
+  document.getElementById("notes").append(...notes.map((note) => make("li", {}, note)));
+}
+
+function showCursorTime(seconds) {
+  document.getElementById("cursor-time").textContent = seconds === null ? "end of the run" : timeText(seconds);
+}
+
+function showRange() {
+  const whole = wholeRun();
+  const isWhole = view.min <= whole.min && view.max >= whole.max;
+  document.getElementById("whole-run").disabled = isWhole;
+  document.getElementById("range").textContent = isWhole ? "" : `${timeText(view.min)} to ${timeText(view.max)}`;
+}
+
+function start() {
+  fillSummary();
+  fillNotes();
+  drawAll();
+  viewListeners.push(showRange);
+  startList();
+  showWholeRun();
+  pointAt(null);
+  document.getElementById("whole-run").addEventListener("click", showWholeRun);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawPlots);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== width) redrawPlots();
+    width = innerWidth;
+  });
+  addEventListener("scroll", hideTip, { passive: true });
+  document.documentElement.dataset.ready = "true";
+}
+
+start();
