@@ -321,6 +321,16 @@ def test_soft_taints_are_bounded_and_taken_off_first(world):
     assert made.tainted() == ["a-1"]
 
 
+def test_nodes_that_are_out_of_the_snapshot_keep_their_soft_taints(world):
+    """A node that has registered but not started is not looked at, so its soft taint stays as it is."""
+    made = world().add_group("a").add_node("a-0").add_node("a-1")
+    made.loop()
+    made.sync("scale_down")
+    made.state.snapshot.remove_node("a-0")
+    commands = scale_down.decide(made.state, made.now + seconds(10))
+    assert (made.status.unneeded, commands.actions) == (("a-1",), ())
+
+
 def test_young_soft_taints_bring_back_their_time_at_start(world):
     """With --node-deletion-candidate-ttl the time in a soft taint holds in the next process, unless it is too old."""
 

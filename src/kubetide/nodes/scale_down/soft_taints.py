@@ -36,7 +36,8 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
     for name, node in state.nodes.items():
         if (name in unneeded) == has_taint(node, DELETION_CANDIDATE):
             continue
-        if name in deletions or has_taint(node, TO_BE_DELETED):
+        # Nodes that have registered but not started are out of this tick's snapshot and left alone.
+        if name in deletions or has_taint(node, TO_BE_DELETED) or name not in state.snapshot:
             continue
         if name in unneeded:
             add.append(AddTaint(name, DELETION_CANDIDATE, unix_seconds(now), PREFER_NO_SCHEDULE))
