@@ -22,8 +22,10 @@ from kubetide.units.time import parse_duration
 
 SERVICES = 50
 WAVES_A_DAY = 24
+PHASES = 0.7
+"""Part of an hour over which the services' waves are spread: the rest is what nodes follow."""
 POD_RPS = 20.0
-LOW_PODS, HIGH_PODS = 34, 62
+LOW_PODS, HIGH_PODS = 46, 74
 
 MANIFEST = """
 apiVersion: apps/v1
@@ -55,7 +57,7 @@ spec:
 
 def write_trace(path: Path, service: int, hours: int) -> None:
     """An hourly wave, its phase by service, in requests/s a minute."""
-    phase = service / SERVICES
+    phase = PHASES * service / SERVICES
     with path.open("w") as file:
         for minute in range(hours * 60):
             wave = (1 - math.cos(2 * math.pi * (minute / 1440 * WAVES_A_DAY + phase))) / 2
@@ -77,13 +79,13 @@ def scenario(folder: Path, duration: str) -> Scenario:
                 load=LoadSpec(trace=f"{name}.csv", step="1m"),
             )
         )
-        wave = (1 - math.cos(2 * math.pi * number / SERVICES)) / 2
+        wave = (1 - math.cos(2 * math.pi * PHASES * number / SERVICES)) / 2
         manifests.append(MANIFEST.format(name=name, replicas=round(LOW_PODS + (HIGH_PODS - LOW_PODS) * wave)))
     return Scenario(
         name="reference",
         duration=duration,
         node_groups=(
-            NodeGroupSpec(name="general", instance_type="m5.2xlarge", min=10, max=120, initial=90),
+            NodeGroupSpec(name="general", instance_type="m5.2xlarge", min=10, max=130, initial=100),
             NodeGroupSpec(name="large", instance_type="m5.4xlarge", min=0, max=20),
         ),
         pods=PodTimes(),

@@ -65,5 +65,18 @@ SCALE_DOWN = {
     "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }
 
-VOCABULARY = Vocabulary({**SCALE_UP, **SCALE_DOWN})
+ACTIONS = (
+    "IncreaseRefused",
+    "Increased",
+    "UnregisteredRemoved",
+    "FailedInstance",
+    "SizeFixed",
+    "EmptyNodeChosen",
+    "NodeChosen",
+    "NodeDeleted",
+    "DeletionFailed",
+)
+"""What is done or befalls; all other codes say why."""
+
+VOCABULARY = Vocabulary({**SCALE_UP, **SCALE_DOWN}, actions=ACTIONS)
 reason = VOCABULARY.reason
