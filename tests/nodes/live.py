@@ -55,11 +55,14 @@ class Kept:
 class World:
     """Everything wired; the parts run inside ``running``."""
 
-    def __init__(self, clock, groups=(SMALL,), *, faults=NO_FAULTS, catalogue=None, full_every=50, **settings):
+    def __init__(
+        self, clock, groups=(SMALL,), *, faults=NO_FAULTS, catalogue=None, full_every=50, **settings
+    ):
         self.clock, self.board, self.recorder = clock, Board(), Kept(full_every)
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.informers = {
-            kind.plural: Informer(self.cluster, kind, clock) for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)
+            kind.plural: Informer(self.cluster, kind, clock)
+            for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)
         }
         extra = {} if catalogue is None else {"catalogue": catalogue}
         self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
@@ -77,7 +80,7 @@ class World:
             await informer.synced()
         await self.cloud.start()
         one = {"seed": 1}
-        for part in (
+        parts = (
             self.cloud.run(),
             KubeletPool(self.cluster, self.clock, pods=pods, nodes=nodes, **one).run(),
             Scheduler(self.cluster, self.clock, 1, pods=pods, nodes=nodes).run(),
@@ -85,11 +88,17 @@ class World:
                 self.cluster, self.clock, 1, replica_sets=sets, pods=pods, pod_index=index
             ).run(),
             DeploymentController(
-                self.cluster, self.clock, 1, deployments=deployments, replica_sets=sets, pods=pods, pod_index=index
+                self.cluster,
+                self.clock,
+                1,
+                deployments=deployments,
+                replica_sets=sets,
+                pods=pods,
+                pod_index=index,
             ).run(),
             self.controller.run(),
-        ):
-            tasks.append(asyncio.create_task(part))
+        )
+        tasks += [asyncio.create_task(part) for part in parts]
         try:
             yield
         finally:
@@ -116,7 +125,9 @@ class World:
 
     @property
     def pending(self):
-        return sorted(pod.metadata.name for pod in self.informers["pods"].objects.values() if not pod.spec.node_name)
+        return sorted(
+            pod.metadata.name for pod in self.informers["pods"].objects.values() if not pod.spec.node_name
+        )
 
     async def events(self, reason):
         found = (await self.cluster.list(EVENTS)).items
@@ -145,7 +156,10 @@ def replayed(world):
     for record in world.recorder.records:
         core.apply(bytes(record.state), full=record.full)
         assert core.decide(record.now) == bytes(record.commands), (record.tick, record.phase)
-        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result), (record.tick, record.phase)
+        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result), (
+            record.tick,
+            record.phase,
+        )
     return len(world.recorder.lines)
 
 

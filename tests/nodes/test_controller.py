@@ -15,7 +15,10 @@ def test_pending_pods_get_nodes():
         await world.after(minutes(5))
         assert world.pending == []
         assert len(world.nodes) == 6
-        assert any("pod triggered scale-up: [{small 0->6 (max: 10)}]" in m for m in await world.events("TriggeredScaleUp"))
+        assert any(
+            "pod triggered scale-up: [{small 0->6 (max: 10)}]" in m
+            for m in await world.events("TriggeredScaleUp")
+        )
 
     play(story)
 

@@ -15,6 +15,9 @@ from kubetide.units.quantity import whole
 
 _GIB = 1 << 30
 
+CLUSTER_WIDE_FLAGS = {"cpu": ("cores-total", 1), "memory": ("memory-total", _GIB)}
+"""The flag of each resource that is limited over all nodes, and the flag's unit."""
+
 
 def limits_of(settings: Settings) -> dict[str, Range]:
     """Gives the limits by resource: cpu in cores, memory in bytes."""

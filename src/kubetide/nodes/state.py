@@ -154,7 +154,7 @@ class State:
         """Takes over what was gathered; ``full`` forgets all that was there before."""
         if delta.step in {"update", "actuate"}:
             self.end_tick()
-        elif delta.nodes or delta.pods or delta.gone.nodes or delta.gone.pods:
+        elif not full and (delta.nodes or delta.pods or delta.gone.nodes or delta.gone.pods):
             raise ValueError(
                 f"step {delta.step} goes on with the tick's snapshot: nodes and pods come with the next tick"
             )
@@ -168,7 +168,7 @@ class State:
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
         for pod in sorted(delta.pods, key=_key):
-            self._put_pod(pod)
+            self.put_pod(pod)
         changed = [
             _put_all(self.replica_sets, delta.replica_sets),
             _put_all(self.deployments, delta.deployments),
@@ -246,6 +246,12 @@ class State:
             memory=self.memory,
         )
 
+    def copy(self) -> State:
+        """Gives a state of its own that decides as this one would at the beginning of a tick."""
+        made = State()
+        made.apply(msgspec.json.decode(msgspec.json.encode(self.export()), type=Delta), full=True)
+        return made
+
     def _apply_gone(self, gone: Gone) -> None:
         for key in sorted(gone.pods):
             self._drop_pod(key)
@@ -268,7 +274,8 @@ class State:
         self.snapshot.set_node(node)
         self.version += 1
 
-    def _put_pod(self, pod: Pod) -> None:
+    def put_pod(self, pod: Pod) -> None:
+        """Adds a pod or takes over what changed of it; one that has finished goes."""
         key = _key(pod)
         if is_finished(pod):
             self._drop_pod(key)

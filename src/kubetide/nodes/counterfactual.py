@@ -1,0 +1,288 @@
+"""What would have to be different for a group to take a pod: the smallest change, verified.
+
+For one group, the first thing that keeps the pod off is put right, and all is decided again; so on
+until the group takes the pod or nothing that can be put right is left. So every change that is
+offered as verified has been decided on as if it were so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.nodes.amounts import amount_text, floor_amount, lower_requests
+from kubetide.nodes.cluster_state import observe
+from kubetide.nodes.limits import CLUSTER_WIDE_FLAGS, capacity_of
+from kubetide.nodes.memory import Memory
+from kubetide.nodes.node_facts import TEMPLATE_LABEL
+from kubetide.nodes.pods import kind_of
+from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, USELESS
+from kubetide.nodes.scale_up import open_tick, plan_scale_up
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import Key, State
+from kubetide.nodes.templates import Template, learn_templates
+from kubetide.nodes.tick import Rejection, Tick
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, Toleration
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import Refusal
+from kubetide.scheduling.filters.taint_toleration import tolerates
+from kubetide.units.time import Instant, format_rfc3339
+
+_MOST_CHANGES = 5
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Something that would have to be different. ``what`` is a sentence in the imperative."""
+
+    kind: str
+    what: str
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """Changes that together make a group take a pod; ``verified`` when deciding again with them did so."""
+
+    group: str
+    changes: tuple[Change, ...]
+    verified: bool
+
+    @property
+    def text(self) -> str:
+        """All changes in one sentence."""
+        return " and ".join(change.what for change in self.changes)
+
+
+@dataclass(slots=True)
+class _Supposed:
+    """How the world would be."""
+
+    pod: Pod
+    groups: dict[str, NodeGroup]
+    settings: Settings
+    labels: dict[str, str] = field(default_factory=dict)
+    forgiven: dict[str, None] = field(default_factory=dict)
+
+
+class Supposing:
+    """A copy of a state in which one pod, the groups and the settings can be supposed to be different."""
+
+    def __init__(self, state: State, key: Key, now: Instant) -> None:
+        self._key = key
+        self._now = now
+        self._state = state.copy()
+        self._memory = msgspec.json.encode(self._state.memory)
+        self._groups = dict(self._state.groups)
+        self._settings = self._state.settings
+
+    def as_it_is(self) -> Tick:
+        """Decides with nothing changed. What it gives holds until the next call."""
+        return self._decide(self._unchanged(), "")
+
+    def remedy(self, group_id: str) -> Remedy | None:
+        """Gives what would make the group take the pod; None when it takes it already or nothing is known to help."""
+        supposed = self._unchanged()
+        changes: list[Change] = []
+        for _ in range(_MOST_CHANGES):
+            tick = self._decide(supposed, group_id)
+            if _takes(tick, group_id, self._key):
+                return Remedy(group_id, tuple(changes), verified=True) if changes else None
+            change = self._next_change(tick, group_id, supposed)
+            if change is None:
+                break
+            changes.append(change)
+        return Remedy(group_id, tuple(changes), verified=False) if changes else None
+
+    def _unchanged(self) -> _Supposed:
+        return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings)
+
+    def _decide(self, supposed: _Supposed, group_id: str) -> Tick:
+        """Decides scale-up as the loop would; the group's labels are those supposed."""
+        state = self._state
+        state.end_tick()
+        state.memory = msgspec.json.decode(self._memory, type=Memory)
+        state.settings = supposed.settings
+        state.set_groups(supposed.groups.values())
+        original = state.pods[self._key]
+        state.put_pod(supposed.pod)
+        for forgiven in supposed.forgiven:
+            state.memory.backoff.pop(forgiven, None)
+            state.memory.useless.pop(forgiven, None)
+        learn_templates(state, self._now)
+        if supposed.labels:
+            _suppose_labels(state, group_id, supposed.labels)
+        view = observe(state, self._now)
+        tick = open_tick(state, view, self._now)
+        plan_scale_up(state, tick, self._now)
+        state.end_tick()
+        state.put_pod(original)
+        return tick
+
+    def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> Change | None:
+        """Changes the supposed world by what keeps the group from taking the pod, and says so."""
+        group, template = supposed.groups[group_id], tick.templates[group_id]
+        if tick.result == "ScaleUpLimitedByMaxNodesTotal":
+            return _raise_total(supposed, tick)
+        skipped = tick.skipped.get(group_id)
+        if skipped:
+            return self._put_skip_right(skipped[0], group, template, tick, supposed)
+        rejection = _rejection(tick, group_id, self._key)
+        if rejection is None:
+            # The group would take it, but the limit on all nodes leaves no room to add one.
+            return _raise_total(supposed, tick) if supposed.settings.max_nodes_total else None
+        if rejection.reasons == (USELESS,):
+            name = f"{group_id} {kind_of(supposed.pod)}"
+            until = self._state.memory.useless[name].until
+            supposed.forgiven[name] = None
+            return Change(
+                "wait",
+                f"wait until {format_rfc3339(until)}, when group {group_id} is offered to these pods again",
+            )
+        if rejection.refusal is None or template is None:
+            return None
+        return _put_refusal_right(rejection.refusal, template, group_id, supposed)
+
+    def _put_skip_right(
+        self, why: str, group: NodeGroup, template: Template | None, tick: Tick, supposed: _Supposed
+    ) -> Change | None:
+        if why == MAX_SIZE_REACHED:
+            maximum = group.target_size + 1
+            supposed.groups[group.id] = replace(group, max_size=maximum)
+            return Change("max_size", f"raise max of group {group.id} from {group.max_size} to {maximum}")
+        if why == BACKED_OFF:
+            supposed.forgiven[group.id] = None
+            entry = self._state.memory.backoff[group.id]
+            return Change(
+                "wait",
+                f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})",
+            )
+        if template is not None and why.startswith("exceeded quota"):
+            return _raise_limits(self._state, template, tick, supposed)
+        return None
+
+
+def _takes(tick: Tick, group_id: str, key: Key) -> bool:
+    if any((pod.metadata.namespace, pod.metadata.name) == key for pod, _ in tick.wanted.placed):
+        return True
+    return any(
+        option.group.id == group_id
+        and any((pod.metadata.namespace, pod.metadata.name) == key for pod in option.pods)
+        for option in tick.options
+    )
+
+
+def _rejection(tick: Tick, group_id: str, key: Key) -> Rejection | None:
+    for verdict in tick.verdicts:
+        if any((pod.metadata.namespace, pod.metadata.name) == key for pod in verdict.pods.pods):
+            return verdict.rejected.get(group_id)
+    return None
+
+
+def _put_refusal_right(
+    refusal: Refusal, template: Template, group_id: str, supposed: _Supposed
+) -> Change | None:
+    match refusal.plugin:
+        case "NodeResourcesFit":
+            return _ask_less(refusal, supposed)
+        case "TaintToleration":
+            return _tolerate(template.node, supposed)
+        case "NodeAffinity":
+            return _label(template.node, group_id, supposed)
+    return None
+
+
+def _ask_less(refusal: Refusal, supposed: _Supposed) -> Change | None:
+    targets: dict[str, int] = {}
+    parts: list[str] = []
+    for short in refusal.numbers:
+        least = floor_amount(short.resource, short.free)
+        if short.resource == "pods" or least <= 0:
+            return None  # nothing is left of it: asking for less does not help
+        targets[short.resource] = least
+        requested, fits = amount_text(short.resource, short.requested), amount_text(short.resource, least)
+        parts.append(f"lower {short.resource} request from {requested} to <= {fits}")
+    if not targets:
+        return None
+    supposed.pod = lower_requests(supposed.pod, targets)
+    return Change("request", " and ".join(parts))
+
+
+def _tolerate(node: Node, supposed: _Supposed) -> Change | None:
+    tolerations = supposed.pod.spec.tolerations or ()
+    for taint in node.spec.taints or ():
+        if taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(tolerations, taint):
+            added = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+            spec = replace(supposed.pod.spec, tolerations=(*tolerations, added))
+            supposed.pod = replace(supposed.pod, spec=spec)
+            value = f"={taint.value}" if taint.value else ""
+            return Change("toleration", f"tolerate taint {taint.key}{value}:{taint.effect}")
+    return None
+
+
+def _label(node: Node, group_id: str, supposed: _Supposed) -> Change | None:
+    """Supposes the labels that the pod's nodeSelector, or else its first affinity term, asks for."""
+    labels = {**(node.metadata.labels or {}), **supposed.labels}
+    wanted = dict(supposed.pod.spec.node_selector or {})
+    affinity = supposed.pod.spec.affinity
+    required = (
+        affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        if affinity is not None and affinity.node_affinity is not None
+        else None
+    )
+    for term in (required.node_selector_terms or ())[:1] if required is not None else ():
+        for requirement in term.match_expressions or ():
+            if requirement.operator == "In" and requirement.values:
+                if labels.get(requirement.key) not in requirement.values:
+                    wanted[requirement.key] = requirement.values[0]
+            elif requirement.operator == "Exists" and requirement.key not in labels:
+                wanted[requirement.key] = ""
+    missing = {name: value for name, value in sorted(wanted.items()) if labels.get(name) != value}
+    if not missing:
+        return None
+    supposed.labels.update(missing)
+    text = ", ".join(f"{name}={value}" for name, value in missing.items())
+    return Change("label", f"add label {text} to the nodes of group {group_id}")
+
+
+def _raise_total(supposed: _Supposed, tick: Tick) -> Change | None:
+    limit = supposed.settings.max_nodes_total
+    nodes = max(limit, tick.view.total.registered + sum(tick.upcoming.values())) + 1
+    supposed.settings = replace(supposed.settings, max_nodes_total=nodes)
+    return Change("max_nodes_total", f"raise --max-nodes-total from {limit} to {nodes}")
+
+
+def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Supposed) -> Change | None:
+    nodes = [*state.nodes.values()]
+    for group, count in tick.upcoming.items():
+        known = tick.templates[group]
+        nodes += [known.node] * count if known is not None else []
+    used = {name: sum(capacity_of(node)[name] for node in nodes) for name in CLUSTER_WIDE_FLAGS}
+    need = capacity_of(template.node)
+    parts: list[str] = []
+    for name, (flag, unit) in CLUSTER_WIDE_FLAGS.items():
+        field_name = flag.replace("-", "_")
+        text = str(getattr(supposed.settings, field_name))
+        low, _, high = text.partition(":")
+        wanted = -(-(used[name] + need[name]) // unit)
+        if wanted > int(high):
+            supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{wanted}"})
+            parts.append(f"raise --{flag} from {text} to {low}:{wanted}")
+    return Change("limits", " and ".join(parts)) if parts else None
+
+
+def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:
+    """Gives the group's template these labels, whoever vouches for it."""
+    seen = state.memory.templates.get(group_id)
+    if seen is not None:
+        state.memory.templates[group_id] = replace(seen, node=_labelled(seen.node, labels))
+        return
+    group = state.groups[group_id]
+    if group.template is not None:
+        changed = replace(group.template, node=_labelled(group.template.node, labels))
+        state.set_groups({**state.groups, group_id: replace(group, template=changed)}.values())
+
+
+def _labelled(node: Node, labels: dict[str, str]) -> Node:
+    kept = {name: value for name, value in (node.metadata.labels or {}).items() if name != TEMPLATE_LABEL}
+    return replace(node, metadata=replace(node.metadata, labels={**kept, **labels}))

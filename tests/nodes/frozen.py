@@ -1,0 +1,185 @@
+"""A small world for scale-up decisions: objects, a cloud that keeps its word, and the steps over them."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.nodes.decide import absorb, decide
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, IncreaseSize, Outcome, Outcomes
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import Delta, Gone, State
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
+from kubetide.ports.cloud import Instance, NodeGroup, NodeTemplate
+from kubetide.testing import builders
+from kubetide.units.time import Instant, after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+LONG_AGO = format_rfc3339(before(START, hours(2)))
+
+
+def convert(body, model):
+    return msgspec.convert(body, model)
+
+
+def owner(kind="ReplicaSet", name="web"):
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+
+
+def pod(name, *, cpu="100m", memory="64Mi", node="", of="web", kind="ReplicaSet", created=LONG_AGO, **extra):
+    """Gives a pod of a ReplicaSet: on a node, or given up by the scheduler."""
+    unscheduled = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    body = builders.pod(
+        name,
+        namespace="default",
+        labels={"app": of},
+        cpu=cpu,
+        memory=memory,
+        owners=(owner(kind, of),) if kind else (),
+        extra={
+            "metadata": {"uid": f"uid-{name}", "creationTimestamp": created},
+            "spec": {"nodeName": node} if node else {},
+            "status": {"phase": "Running"} if node else {"phase": "Pending", "conditions": unscheduled},
+        },
+    )
+    return convert(builders._merged(body, extra), Pod)
+
+
+def pods(prefix, count, **kwargs):
+    return [pod(f"{prefix}-{at}", **kwargs) for at in range(count)]
+
+
+def node(name, *, cpu="4", memory="16Gi", ready=True, created=LONG_AGO, labels=None, **extra):
+    state = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": created}
+    body = builders.node(
+        name,
+        cpu=cpu,
+        memory=memory,
+        labels=labels,
+        extra={
+            "metadata": {"creationTimestamp": created},
+            "spec": {"providerID": f"cloud:///{name}"},
+            "status": {"conditions": [state]},
+        },
+    )
+    return convert(builders._merged(body, extra), Node)
+
+
+def template(*, cpu="4", memory="16Gi", source="catalogue: m5.xlarge, 4 CPU, 16Gi", labels=None, **extra):
+    made = node("template", cpu=cpu, memory=memory, labels=labels, **extra)
+    return NodeTemplate(node=made, source=source)
+
+
+def group(name, *, minimum=0, maximum=10, made=None, nodes=(), target=None, instances=(), **fields):
+    known = (*(Instance(provider_id=f"cloud:///{one}") for one in nodes), *instances)
+    return NodeGroup(
+        id=name,
+        min_size=minimum,
+        max_size=maximum,
+        target_size=len(known) if target is None else target,
+        instances=known,
+        template=template() if made is None else made,
+        **fields,
+    )
+
+
+def deployment(name, replicas, *, cpu="100m", memory="64Mi"):
+    body = builders.deployment(
+        name,
+        namespace="default",
+        replicas=replicas,
+        cpu=cpu,
+        memory=memory,
+        extra={"metadata": {"uid": f"uid-d-{name}"}},
+    )
+    return convert(body, Deployment)
+
+
+def replica_set(name, replicas, *, of=None, cpu="100m", memory="64Mi"):
+    owners = [owner("Deployment", of) | {"uid": f"uid-d-{of}"}] if of else []
+    extra = {"metadata": {"uid": f"uid-{name}", "ownerReferences": owners}}
+    body = builders.replica_set(
+        name, namespace="default", replicas=replicas, cpu=cpu, memory=memory, extra=extra
+    )
+    return convert(body, ReplicaSet)
+
+
+def daemon_set(name, *, cpu="100m", memory="64Mi"):
+    body = {
+        "metadata": {"name": name, "namespace": "kube-system", "uid": f"uid-{name}"},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": builders.pod_spec(cpu=cpu, memory=memory),
+            }
+        },
+    }
+    return convert(body, DaemonSet)
+
+
+class World:
+    """A state, the cloud's groups, and the time. ``refused`` says which groups refuse to grow, and with what."""
+
+    def __init__(self, *, groups=(), nodes=(), pods=(), settings=None, **objects):
+        self.now = START
+        self.groups = {one.id: one for one in groups}
+        self.refused = {}
+        self.events, self.commands, self.reasons, self.status = [], [], [], None
+        self.state = State()
+        self.state.apply(
+            Delta(
+                nodes=tuple(nodes),
+                pods=tuple(pods),
+                groups=tuple(groups),
+                settings=Settings(**(settings or {})),
+                **objects,
+            ),
+            full=True,
+        )
+
+    def tick(self, *, at=None, gone=(), **changes):
+        """Runs all steps of one tick but those of deletions; gives the actions of all of them."""
+        self.now = self.now if at is None else Instant(after(START, at))
+        delta = Delta(groups=tuple(self.groups.values()), gone=Gone(pods=tuple(gone)), **changes)
+        actions, self.commands, self.events = [], [], []
+        while True:
+            self.state.apply(delta)
+            commands = decide(self.state, self.now)
+            result = absorb(self.state, commands, Outcomes(tuple(map(self._do, commands.actions))), self.now)
+            self.commands.append(commands)
+            self.reasons = [*self.reasons, *commands.reasons, *result.reasons]
+            self.events += [*commands.events, *result.events]
+            self.status = result.status or self.status
+            actions += commands.actions
+            if not commands.next_step:
+                return actions
+            delta = Delta(step=commands.next_step, holds=self.state.holds)
+
+    def increases(self, **kwargs):
+        """Runs a tick and gives how much each group was to grow."""
+        return {one.group: one.delta for one in self.tick(**kwargs) if isinstance(one, IncreaseSize)}
+
+    def messages(self, reason):
+        return sorted(event.message for event in self.events if event.reason == reason)
+
+    def change(self, name, **fields):
+        self.groups[name] = replace(self.groups[name], **fields)
+
+    def _do(self, action):
+        if isinstance(action, IncreaseSize):
+            if action.group in self.refused:
+                return Outcome("failed", self.refused[action.group], "OutOfResource", "STOCKOUT")
+            self.change(action.group, target_size=self.groups[action.group].target_size + action.delta)
+        elif isinstance(action, DecreaseTarget):
+            self.change(action.group, target_size=self.groups[action.group].target_size - action.delta)
+        elif isinstance(action, DeleteInstances):
+            known = self.groups[action.group]
+            left = tuple(one for one in known.instances or () if one.provider_id not in action.provider_ids)
+            lost = len(known.instances or ()) - len(left)
+            self.change(action.group, instances=left, target_size=known.target_size - lost)
+        return Outcome()
+
+
+__all__ = ["START", "World", "minutes", "seconds"]

@@ -1,0 +1,190 @@
+"""Explanations of pods, nodes and groups, and the changes that would help."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import World, deployment, group, node, pod, template
+
+from kubetide.nodes.explain import explain_group, explain_node, explain_pod
+from kubetide.units.time import after, minutes
+
+C5D = template(cpu="2", memory="4Gi", source="catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory")
+
+
+def explained(world, name="a"):
+    return explain_pod(world.state, ("default", name), world.now)
+
+
+@pytest.mark.parametrize(
+    ("fields", "change"),
+    [
+        pytest.param(
+            {"pods": [pod("a", memory="6Gi")], "groups": [group("g", made=C5D)]},
+            "lower memory request from 6Gi to <= 4Gi",
+            id="memory",
+        ),
+        pytest.param(
+            {"pods": [pod("a", cpu="6", memory="20Gi")], "groups": [group("g")]},
+            "lower cpu request from 6 to <= 4 and lower memory request from 20Gi to <= 16Gi",
+            id="cpu and memory",
+        ),
+        pytest.param(
+            {
+                "pods": [pod("a"), pod("b", cpu="4", node="n1")],
+                "nodes": [node("n1")],
+                "groups": [group("g", maximum=1, nodes=["n1"])],
+            },
+            "raise max of group g from 1 to 2",
+            id="maximum",
+        ),
+        pytest.param(
+            {
+                "pods": [pod("a")],
+                "groups": [
+                    group(
+                        "g",
+                        made=template(
+                            spec={"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}
+                        ),
+                    )
+                ],
+            },
+            "tolerate taint gpu=yes:NoSchedule",
+            id="taint",
+        ),
+        pytest.param(
+            {"pods": [pod("a", spec={"nodeSelector": {"disk": "ssd"}})], "groups": [group("g")]},
+            "add label disk=ssd to the nodes of group g",
+            id="label",
+        ),
+        pytest.param(
+            {"pods": [pod("a")], "groups": [group("g")], "settings": {"cores_total": "0:3"}},
+            "raise --cores-total from 0:3 to 0:4",
+            id="limit",
+        ),
+        pytest.param(
+            {
+                "pods": [pod("a", cpu="6", spec={"nodeSelector": {"disk": "ssd"}})],
+                "groups": [group("g", maximum=0)],
+            },
+            "raise max of group g from 0 to 1 and add label disk=ssd to the nodes of group g and lower cpu request from 6 to <= 4",
+            id="three things at once",
+        ),
+    ],
+)
+def test_smallest_change_is_named_and_verified(fields, change):
+    """What keeps a pod off is named with the change that would help, and that change has been tried."""
+    world = World(**fields)
+    assert world.increases() == {}
+    found = explained(world)
+    assert found.remedy is not None
+    assert found.remedy.text == change
+    assert found.remedy.verified
+
+
+def test_a_change_that_helps_does_help():
+    """The pod asks for as much as the explanation says would fit, and gets a node."""
+    world = World(pods=[pod("a", memory="6Gi")], groups=[group("g", made=C5D)])
+    assert world.increases() == {}
+    assert world.increases(pods=[pod("a", memory="4Gi")]) == {"g": 1}
+
+
+def test_nothing_is_changed_by_asking():
+    """Explaining leaves the state as it was, byte for byte."""
+    world = World(pods=[pod("a", memory="60Gi")], groups=[group("g"), group("h", maximum=0)])
+    world.tick()
+    before, version = world.state.export(), world.state.snapshot.version
+    explained(world)
+    explain_group(world.state, "g", world.now)
+    assert world.state.export() == before
+    assert world.state.snapshot.version == version
+
+
+def test_no_help_is_offered_where_none_is_known():
+    """A resource that the machines lack cannot be asked for less of; nothing unverified is offered."""
+    body = {"containers": [{"name": "app", "resources": {"requests": {"example.com/fpga": "1"}}}]}
+    world = World(pods=[pod("a", spec=body)], groups=[group("g")])
+    world.tick()
+    found = explained(world)
+    assert found.status == "refused"
+    assert found.remedy is None
+    assert found.groups[0].shortfalls[0].free == 0
+
+
+def test_machine_is_believed_over_the_catalogue():
+    """From zero the catalogue refuses and is named; after one live node of 16Gi the same group accepts."""
+    world = World(pods=[pod("a", memory="8Gi")], groups=[group("c5d", made=C5D)])
+    assert world.increases() == {}
+    refused = explained(world)
+    assert refused.groups[0].template == "cloud: catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory"
+    assert "8Gi requested, 4Gi free of 4Gi allocatable" in refused.groups[0].why
+    live = node("c5d-1", cpu="2", memory="16Gi")
+    busy = pod("b", memory="10Gi", node="c5d-1")
+    world.groups["c5d"] = group("c5d", made=C5D, nodes=["c5d-1"])
+    assert world.increases(nodes=(live,), pods=(busy,)) == {"c5d": 1}
+    assert explain_group(world.state, "c5d", world.now).template == "live node c5d-1"
+    assert explain_group(world.state, "c5d", world.now).differs == (
+        "memory: 16Gi on node c5d-1, 4Gi by catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory",
+    )
+
+
+def test_template_is_remembered_after_the_last_node():
+    """A group at zero is judged by the node it once had."""
+    world = World(
+        nodes=[node("c5d-1", cpu="2", memory="16Gi")], groups=[group("c5d", made=C5D, nodes=["c5d-1"])]
+    )
+    world.tick()
+    world.groups["c5d"] = group("c5d", made=C5D)
+    world.state.apply(_gone("c5d-1"))
+    assert world.increases(at=minutes(5), pods=(pod("a", memory="8Gi"),)) == {"c5d": 1}
+    source = explain_group(world.state, "c5d", world.now).template
+    assert source == "seen earlier on node c5d-1, last at 2026-03-02T08:05:00Z"
+
+
+def _gone(name):
+    from kubetide.nodes.state import Delta, Gone
+
+    return Delta(gone=Gone(nodes=(name,)))
+
+
+def test_backoff_names_its_end():
+    """A group that failed says until when it is left out, and that waiting is what helps."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.refused["g"] = "no machines left"
+    world.tick()
+    found = explained(world)
+    assert found.remedy is not None
+    assert found.remedy.text == (
+        "wait until 2026-03-02T08:05:00Z, when the backoff of group g ends "
+        "(failed to increase node group size: no machines left)"
+    )
+
+
+def test_pod_that_waits_says_for_what():
+    """A pod for which a node is on its way is said to wait for it."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    found = explain_pod(world.state, ("default", "a"), after(world.now, minutes(1)))
+    assert (found.status, found.sentence) == (
+        "waits",
+        "There is room for it on a node of group g that is on its way.",
+    )
+
+
+def test_node_says_why_it_stays():
+    """A node that is kept by a pod names the pod and the rule."""
+    bare = pod("lonely", node="n1", kind=None)
+    world = World(
+        nodes=[node("n1"), node("n2")],
+        pods=[bare],
+        groups=[group("g", nodes=["n1", "n2"])],
+        deployments=(deployment("web", 1),),
+    )
+    world.tick()
+    found = explain_node(world.state, "n1", world.now)
+    assert (found.reason, found.blocking_pod, found.blocking_reason) == (
+        "BlockedByPod",
+        "default/lonely",
+        "NotReplicated",
+    )
+    assert explain_node(world.state, "n2", world.now).status == "unneeded"
