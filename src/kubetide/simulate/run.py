@@ -19,11 +19,17 @@ from kubetide.units.time import Instant, before, parse_duration
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """What came of a run. ``violations`` are broken invariants, a sentence each."""
+    """What came of a run.
+
+    Attributes:
+        violations: Invariants that were broken, a sentence each.
+        unsettled: What had not come to rest at the end, a sentence each; not a fault by itself.
+    """
 
     timeline: Timeline
     summary: Summary
     violations: tuple[str, ...]
+    unsettled: tuple[str, ...]
 
 
 class _Run:
@@ -74,7 +80,10 @@ class _Run:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
         return RunResult(
-            timeline, summarize(self._scenario.name, timeline), tuple(self._world.checkers.violations)
+            timeline=timeline,
+            summary=summarize(self._scenario.name, timeline),
+            violations=tuple(self._world.checkers.violations),
+            unsettled=tuple(self._world.unsettled()),
         )
 
     @property

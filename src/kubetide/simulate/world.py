@@ -41,13 +41,17 @@ from kubetide.simulate.build import (
     manifests_of,
     services_of,
 )
-from kubetide.simulate.checkers import Checkers
+from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.faults import ApiFaults, run_watch_expiries
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.units.time import Duration, Instant, parse_duration
 from kubetide.watching import Informer
+
+
+_FLAGS = {"demand-sources": "pending,intents"}
+"""Where a run differs from upstream's defaults: the loops share one plan."""
 
 
 class World:
@@ -81,7 +85,7 @@ class World:
         self.end = end
         self._seed = seed
         self._on_sample = on_sample
-        settings = parse_flags(scenario.flags)
+        settings = parse_flags({**_FLAGS, **scenario.flags})
         self._manifests = manifests_of(scenario, base)
         services = services_of(scenario, self._manifests, base, seed, end)
 
@@ -150,6 +154,12 @@ class World:
     def timeline(self) -> Timeline:
         """What the run looked like so far."""
         return self.observer.timeline
+
+    def unsettled(self) -> list[str]:
+        """What has not come to rest, a sentence each."""
+        return unsettled(
+            pods=self.pods.objects, deployments=self.deployments.objects, nodes=self.nodes.objects.values()
+        )
 
     async def run(self) -> None:
         """Runs from warm-up to the end."""
