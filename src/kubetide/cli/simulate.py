@@ -12,7 +12,9 @@ from kubetide.units.time import Instant
 
 @click.command("simulate")
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
 @click.option(
     "--out",
@@ -37,7 +39,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path) -> None:
     Examples:
       kubetide simulate examples/web-shop.yaml
       kubetide simulate examples/worldcup98.yaml --trace requests.csv.gz --out june
-    """
+    """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.simulate.run import run_simulation
     from kubetide.simulate.scenario import load_scenario, start_of
     from kubetide.units.time import parse_duration

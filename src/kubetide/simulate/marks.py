@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.explain.records import Record, Recorder
@@ -48,14 +48,32 @@ def marks_of(record: Record) -> list[Mark]:
             loop=record.loop,
             subject=action.subject,
             title=vocabulary.text(action),
-            why=tuple(vocabulary.text(reason) for reason in why.get(action.subject, ())),
+            why=tuple(vocabulary.text(reason) for reason in _telling(why.get(action.subject, ()))),
             change=_change(action),
         )
         for action in actions
     ]
 
 
-_CHANGES = {"Rescaled": ("current", "desired"), "Increased": ("size", "to"), "BelowMinSize": ("size", "minimum")}
+def _telling(reasons: Sequence[Reason]) -> list[Reason]:
+    """Leaves out what a person learns nothing from: that every pod counts, and the largest of one proposal.
+
+    The records keep them all.
+    """
+    proposals = sum(1 for reason in reasons if reason.code == "MetricProposal")
+    return [
+        reason
+        for reason in reasons
+        if not (reason.code == "Winner" and proposals == 1)
+        and not (reason.code == "PodsCounted" and reason.fields.get("ready") == reason.fields.get("pods"))
+    ]
+
+
+_CHANGES = {
+    "Rescaled": ("current", "desired"),
+    "Increased": ("size", "to"),
+    "BelowMinSize": ("size", "minimum"),
+}
 """The fields that hold a count before and after, by code."""
 
 

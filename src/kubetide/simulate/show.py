@@ -94,7 +94,9 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
             "nor a duration from the start (90m)"
         ) from None
     if end <= start:
-        raise ScenarioError(f"until: {text} is not after the start, {format_rfc3339(start)}; choose a later time")
+        raise ScenarioError(
+            f"until: {text} is not after the start, {format_rfc3339(start)}; choose a later time"
+        )
     return end
 
 

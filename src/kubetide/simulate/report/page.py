@@ -18,7 +18,13 @@ from kubetide.simulate.report.series import Json, report_data
 from kubetide.simulate.timeline import Summary, Timeline
 
 _SCRIPTS = ("format.js", "plots.js", "charts.js", "marks.js", "decisions.js", "main.js")
-_IN_HTML = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_IN_HTML = {
+    ord("<"): "\\u003c",
+    ord(">"): "\\u003e",
+    ord("&"): "\\u0026",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
 
 
 def write_report(path: Path, name: str, timeline: Timeline, summary: Summary) -> None:

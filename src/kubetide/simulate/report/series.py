@@ -79,9 +79,7 @@ def lasts(values: Sequence[Number], size: int) -> list[Number]:
     return _buckets(values, size, lambda bucket: bucket[-1])
 
 
-def _buckets(
-    values: Sequence[Number], size: int, pick: Callable[[Sequence[Number]], Number]
-) -> list[Number]:
+def _buckets(values: Sequence[Number], size: int, pick: Callable[[Sequence[Number]], Number]) -> list[Number]:
     if size == 1:
         return list(values)
     return [pick(values[start : start + size]) for start in range(0, len(values), size)]

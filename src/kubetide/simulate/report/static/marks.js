@@ -72,12 +72,18 @@ function gather(marks, min, max, width) {
     const last = clusters[clusters.length - 1];
     if (last && (share - last.share) * width < NEAR) {
       last.marks.push(mark);
-      if (last.sign !== mark.sign) last.sign = 0;
+      last.sign = together(last.marks);
     } else {
       clusters.push({ share, sign: mark.sign, marks: [mark] });
     }
   }
   return clusters;
+}
+
+// More, less, or 0 where both are among them; what changes no count has no say.
+function together(marks) {
+  const signs = new Set(marks.map((mark) => mark.sign).filter(Boolean));
+  return signs.size === 1 ? [...signs][0] : 0;
 }
 
 function whyList(mark) {

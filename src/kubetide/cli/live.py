@@ -1,0 +1,244 @@
+"""The live view of `kubetide up`: the shop, the nodes and the last decisions on one screen.
+
+It is drawn again every few sampling steps from what the run hands over; it reads nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.layout import Layout
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from kubetide.simulate.decisions import ARROWS, direction, time_of_day, why_lines
+from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.table import count, decimal, printable
+from kubetide.simulate.timeline import Mark, ServiceSeries, Timeline, minutes_lost
+from kubetide.units.time import Instant, parse_duration, to_seconds
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_TREND = 24
+_FRAMES_A_SECOND = 5
+_MARKS_KEPT = 200
+_STYLES = {1: "blue", 0: "bright_black", -1: "yellow"}
+
+
+def can_show() -> bool:
+    """Whether standard output is a terminal that moves its cursor and shows block characters."""
+    console = Console()
+    return console.is_terminal and not console.is_dumb_terminal and console.encoding.lower().startswith("utf")
+
+
+class LiveView:
+    """Shows a run on the whole screen; gives the screen back when left.
+
+    Args:
+        scenario: What is run.
+        speed: Times real time; sets how many steps make a frame.
+        end: When the run ends.
+        console: Where to draw; the terminal unless a test brings its own.
+    """
+
+    def __init__(
+        self, scenario: Scenario, speed: float, end: Instant, console: Console | None = None
+    ) -> None:
+        self._name = printable(scenario.name)
+        self._speed = speed
+        self._start = start_of(scenario)
+        self._end = end
+        step_s = to_seconds(parse_duration(scenario.step))
+        self._every = max(1, round(speed / _FRAMES_A_SECOND / step_s))
+        self._sizes = {group.name: group.max for group in scenario.node_groups}
+        self._timeline: Timeline | None = None
+        self._marks: deque[Mark] = deque(maxlen=_MARKS_KEPT)
+        self._warnings: list[str] = []
+        self._live = Live(
+            console=console,
+            screen=True,
+            auto_refresh=False,
+            get_renderable=self.screen,
+            vertical_overflow="crop",
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+        for warning in self._warnings:
+            click.echo(f"kubetide: {warning}", err=True)
+
+    def sample(self, timeline: Timeline) -> None:
+        """Takes the state after a sampling step, and draws when a frame is due."""
+        self._timeline = timeline
+        if len(timeline.pending) % self._every == 0:
+            self._live.refresh()
+
+    def mark(self, mark: Mark) -> None:
+        """Takes a decision; the next frame shows it."""
+        self._marks.append(mark)
+
+    def warn(self, text: str) -> None:
+        """Keeps a sentence for the screen and for after it."""
+        self._warnings.append(text)
+
+    def screen(self) -> RenderableType:
+        """Gives the whole screen."""
+        timeline = self._timeline
+        if timeline is None or not timeline.pending:
+            return Panel(
+                Text(f"{self._name}: the cluster starts, first pods come up …", style="bright_black"),
+                title="kubetide",
+                title_align="left",
+                border_style="bright_black",
+            )
+        services = len(timeline.services) + 4
+        groups = max(len(timeline.nodes), 5) + 3
+        layout = Layout()
+        layout.split_column(
+            Layout(self._heading(timeline), size=2),
+            Layout(_panel("Services", _services(timeline)), size=services),
+            Layout(name="cluster", size=groups),
+            Layout(
+                _panel("Decisions", self._decisions(), bottom=" ".join(self._warnings[-1:])), minimum_size=4
+            ),
+        )
+        layout["cluster"].split_row(
+            Layout(_panel("Nodes", _nodes(timeline, self._sizes)), ratio=3),
+            Layout(_panel("Cluster", _cluster(timeline)), ratio=2),
+        )
+        return layout
+
+    def _heading(self, timeline: Timeline) -> RenderableType:
+        now = Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9))
+        share = (now - self._start) / max(self._end - self._start, 1)
+        line = Text.assemble(
+            (f" {self._name} ", "bold"),
+            (time_of_day(now), "bold"),
+            (f"   until {time_of_day(self._end)}, {self._speed:g} times real time   ", "bright_black"),
+            _bar(share, 1.0, 24, "blue"),
+            ("   Ctrl-C ends it", "bright_black"),
+        )
+        line.no_wrap = True
+        return line
+
+    def _decisions(self) -> RenderableType:
+        lines: list[Text] = []
+        for mark in reversed(self._marks):
+            style = _STYLES[direction(mark)]
+            head = Text.assemble(
+                (time_of_day(mark.at), "bright_black"),
+                (f" {ARROWS[direction(mark)]} ", style),
+                (printable(mark.title), "bold"),
+            )
+            lines.append(head)
+            lines += [Text(f"           {line}", style="bright_black") for line in why_lines(mark)]
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
+
+
+def _panel(title: str, inside: RenderableType, bottom: str = "") -> Panel:
+    return Panel(
+        inside,
+        title=title,
+        title_align="left",
+        subtitle=Text(bottom, style="red") if bottom else None,
+        border_style="bright_black",
+        padding=(0, 1),
+    )
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, expand=True, padding=(0, 1), header_style="bright_black", pad_edge=False)
+    for name, justify in columns:
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    return table
+
+
+def _services(timeline: Timeline) -> Table:
+    table = _table(
+        ("", "left"),
+        ("load", "left"),
+        ("req/s", "right"),
+        ("pods ready of wanted", "left"),
+        ("", "right"),
+        ("SLO min lost", "right"),
+    )
+    most = max((max(*series.wanted, *series.existing, 1) for series in timeline.services.values()), default=1)
+    for name, series in sorted(timeline.services.items()):
+        ready, wanted, existing = series.ready[-1], series.wanted[-1], series.existing[-1]
+        lost = minutes_lost(series.violated, timeline.step_s)
+        table.add_row(
+            Text(printable(name), style="bold"),
+            Text(trend(series), style="red" if series.violated[-1] else "blue"),
+            decimal(series.offered[-1], 0),
+            _pods_bar(ready, wanted, existing, most),
+            Text(f"{ready}/{wanted}", style="" if ready == wanted else "yellow"),
+            Text(count(lost), style="red" if lost else ""),
+        )
+    return table
+
+
+def trend(series: ServiceSeries) -> str:
+    """Gives the load up to now as blocks, the tallest the highest of the whole run; a block may be many steps."""
+    size = max(1, -(-len(series.offered) // (_TREND * 8)))
+    recent = series.offered[-_TREND * size :]
+    highest = max(series.offered) or 1.0
+    heights = [max(recent[at : at + size]) / highest for at in range(0, len(recent), size)]
+    return "".join(_BLOCKS[min(7, int(height * 8))] for height in heights).rjust(_TREND)
+
+
+def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int = 30) -> Text:
+    """Full for ready pods, shaded for those that exist, dotted for those only wanted."""
+    cells = min(1.0, width / most)
+    first = round(ready * cells)
+    second = max(0, round(existing * cells) - first)
+    third = max(0, round(wanted * cells) - first - second)
+    return Text.assemble(("█" * first, "blue"), ("▒" * second, "yellow"), ("·" * third, "yellow"))
+
+
+def _nodes(timeline: Timeline, sizes: dict[str, int]) -> Table:
+    table = _table(("", "left"), ("nodes ready", "left"), ("", "right"))
+    for group, counts in sorted(timeline.nodes.items()):
+        size = max(sizes.get(group, 0), 1)
+        table.add_row(
+            Text(printable(group), style="bold"),
+            _bar(counts[-1], size, min(size, 30), "green"),
+            f"{counts[-1]} of {size}",
+        )
+    return table
+
+
+def _cluster(timeline: Timeline) -> Table:
+    table = _table(("", "left"), ("", "right"))
+    table.show_header = False
+    pending = timeline.pending[-1]
+    cpu = (timeline.cpu_used[-1], timeline.cpu_requested[-1], timeline.cpu_allocatable[-1])
+    lost = sum(minutes_lost(series.violated, timeline.step_s) for series in timeline.services.values())
+    rows: Sequence[tuple[str, str | Text]] = (
+        ("pods without a node", Text(count(pending), style="red bold" if pending else "")),
+        ("CPU used/requested/there", "/".join(decimal(cores, 1) for cores in cpu)),
+        ("SLO minutes lost", Text(count(lost), style="red" if lost else "")),
+        ("pods started", count(timeline.pod_starts)),
+        ("cost", decimal(timeline.cost[-1], 2)),
+    )
+    for label, value in rows:
+        table.add_row(Text(label, style="bright_black"), value)
+    return table
+
+
+def _bar(value: float, full: float, width: int, style: str) -> Text:
+    cells = max(0, min(width, round(value / full * width)))
+    return Text.assemble(("█" * cells, style), ("·" * (width - cells), "bright_black"))

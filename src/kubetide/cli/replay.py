@@ -1,0 +1,35 @@
+"""``kubetide replay``: the recorded decisions, decided again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("replay")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("kubetide-out"))
+def command(folder: Path) -> None:
+    """Decide every recorded tick in FOLDER again and compare the bytes.
+
+    FOLDER is what a run wrote with --out (default: kubetide-out). Each loop gets what its record says
+    it was given; it must answer what the record says it answered. Exit status 1 where it does not:
+    the records come from another version, or a decision depended on something outside of its input.
+
+    \b
+    Examples:
+      kubetide simulate examples/web-shop.yaml --out monday
+      kubetide replay monday
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.simulate.replay import replay
+
+    found = replay(folder)
+    different = {difference.loop for difference in found.differences}
+    for loop, records in found.records.items():
+        end = "then a difference" if loop in different else "all bytes equal"
+        click.echo(f"{loop}: {records:,} records decided again, {end}")
+    for difference in found.differences:
+        click.echo(str(difference), err=True)
+    if different:
+        sys.exit(1)

@@ -1,0 +1,133 @@
+"""``kubetide up``: the embedded cluster at a speed that the eye can follow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+import click
+
+import kubetide
+from kubetide.simulate.scenario import Scenario
+from kubetide.simulate.timeline import Mark, Timeline
+from kubetide.units.time import Instant
+
+SHIPPED = Path(kubetide.__file__).parent / "examples" / "web-shop.yaml"
+
+
+class View(Protocol):
+    """What shows a run while it goes on."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def sample(self, timeline: Timeline) -> None:
+        """Takes the state after a sampling step."""
+
+    def mark(self, mark: Mark) -> None:
+        """Takes a decision."""
+
+    def warn(self, text: str) -> None:
+        """Takes a sentence that a person must see."""
+
+
+class PlainView:
+    """One line a decision, for a file, a pipe or a terminal without the live view."""
+
+    def __init__(self, scenario: Scenario, speed: float) -> None:
+        self._heading = f"{scenario.name}: from {scenario.start} at {speed:g} times real time; Ctrl-C ends it"
+
+    def __enter__(self) -> Self:
+        click.echo(self._heading)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        click.echo()
+
+    def sample(self, timeline: Timeline) -> None:
+        """Shows nothing: decisions speak."""
+
+    def mark(self, mark: Mark) -> None:
+        """Prints the decision."""
+        from kubetide.simulate.decisions import decision_line
+
+        click.echo(decision_line(mark))
+
+    def warn(self, text: str) -> None:
+        """Prints it on standard error."""
+        click.echo(f"kubetide: {text}", err=True)
+
+
+@click.command("up")
+@click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), help="Times real time.  [default: the scenario's]"
+)
+@click.option("--until", metavar="TIME", help="End at 13:00, 2026-03-02T13:00:00Z, or 90m after the start.")
+@click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out"),
+    show_default=True,
+    help="Folder for the report, the summary and the decision records.",
+)
+def command(scenario: Path | None, speed: float | None, until: str | None, seed: int, out: Path) -> None:
+    """Run SCENARIO live: an embedded cluster under load, the loops at work, the reason for every step.
+
+    Without SCENARIO it plays the shipped web shop: an hour before a burst, pods and nodes that rise
+    with it and fall after it, within two minutes. No cluster is needed and no kubeconfig is read.
+
+    On a terminal it shows a live view (with the extra: pip install 'kubetide[live]'); elsewhere it
+    prints one line a decision. Ctrl-C ends the run early. Either way it ends with the summary and
+    leaves the report and the decision records in --out.
+
+    \b
+    Examples:
+      kubetide up
+      kubetide up --speed 20 --until 12:30
+      kubetide up my-shop.yaml --until 45m --out my-run
+      kubetide up | grep nodes
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.output import finish
+    from kubetide.simulate.run import LiveRun
+    from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.show import end_of_show, shown_part
+
+    path = SHIPPED if scenario is None else scenario
+    loaded = shown_part(load_scenario(path))
+    end = end_of_show(loaded, until)
+    chosen = loaded.show.speed if speed is None else speed
+    with _view()(loaded, chosen, end) as view:
+        run = LiveRun(
+            loaded,
+            base=path.parent,
+            out=out,
+            seed=seed,
+            speed=chosen,
+            until=end,
+            warn=view.warn,
+            on_sample=view.sample,
+            on_mark=view.mark,
+        )
+        result = run.run()
+    finish(loaded.name, result, out)
+
+
+def _view() -> Callable[[Scenario, float, Instant], View]:
+    """Gives the live view where a terminal can show it, else plain lines."""
+    if sys.stdout.isatty():
+        try:
+            from kubetide.cli.live import LiveView, can_show
+        except ImportError:
+            click.echo("kubetide: plain lines; for the live view: pip install 'kubetide[live]'", err=True)
+        else:
+            if can_show():
+                return LiveView
+    return lambda scenario, speed, _: PlainView(scenario, speed)
