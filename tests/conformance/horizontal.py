@@ -21,7 +21,7 @@ from kubetide.horizontal.controller.eventlog import EventLog
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.decide import COLUMNS_FROM, absorb, decide
-from kubetide.horizontal.memory import Memory, MemoryEntry, Recommendation, ScaleEvent
+from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -230,7 +230,7 @@ class _Player:
         self._restart()
         memory = [_memory(self.key, case.get("history") or {})]
         memory += [
-            MemoryEntry(other["namespace"], other["name"], Memory(), _printed(other.get("selector", "")))
+            MemoryEntry(other["namespace"], other["name"], selector=_printed(other.get("selector", "")))
             for other in case.get("otherHpas") or ()
         ]
         self.state = State.from_full(Delta(settings=_settings(case["config"]), memory=memory))
@@ -310,7 +310,7 @@ def _memory(key: tuple[str, str], history: Mapping[str, Any]) -> MemoryEntry:
         Recommendation(parse_rfc3339(old["timestamp"]), old.get("replicas", 0))
         for old in history.get("recommendations") or ()
     ]
-    return MemoryEntry(*key, Memory(recommendations, events("scaleUpEvents"), events("scaleDownEvents")))
+    return MemoryEntry(*key, recommendations, ScaleEvents(events("scaleUpEvents"), events("scaleDownEvents")))
 
 
 def _printed(selector: str) -> str:

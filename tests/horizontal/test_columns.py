@@ -3,45 +3,55 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.horizontal import worlds
 
-from kubetide.horizontal.controller.gather import Gatherer  # noqa: F401  # the package must import as a whole
-from kubetide.horizontal.decide import absorb, decide
+from kubetide.horizontal.columns import ordinary
+from kubetide.horizontal.decide import absorb, decide, judge
 from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.state import Delta
 from kubetide.horizontal.views import YEAR_ONE, ContainerView
 from kubetide.units.time import Instant, minutes, seconds
 
-AGES = st.sampled_from([0, 10, 29, 30, 31, 120, 299, 300, 301, 4000])
-REQUESTS = st.sampled_from([None, 0, 100, 250, 333])
+AGES = st.sampled_from([4000, 0, 10, 29, 30, 31, 120, 299, 300, 301])
+GROUPS = [(namespace, app) for namespace in ("x", "y") for app in ("a", "b")]
+SIDE = ContainerView("side", {"cpu": 7, "memory": 9})
 
 
 @st.composite
 def pods(draw):
+    """Pods of four targets; of most targets all pods are as they should be."""
     found = []
-    for index in range(draw(st.integers(0, 12))):
-        started = draw(st.none() | AGES)
-        requests = {name: value for name in ("cpu", "memory") if (value := draw(REQUESTS)) is not None}
-        side = draw(st.sampled_from([(), (ContainerView("side", {"cpu": 7, "memory": 9}),)]))
-        found.append(
-            worlds.pod(
-                f"p{index}",
-                app=draw(st.sampled_from(["a", "b", "c"])),
-                namespace=draw(st.sampled_from(["x", "y"])),
-                phase=draw(
-                    st.sampled_from(["Running", "Running", "Running", "Pending", "Failed", "Succeeded"])
-                ),
-                deleting=draw(st.sampled_from([False, False, False, True])),
-                ready=draw(st.sampled_from(["True", "True", "False", "Unknown", ""])),
-                ready_since=draw(st.just(YEAR_ONE) | AGES.map(lambda s: worlds.NOW - seconds(s))),
-                started=None if started is None else Instant(worlds.NOW - seconds(started)),
-                containers=(ContainerView("app", requests), *side),
-                pod_level=draw(st.none() | st.just({"cpu": 500})),
-            )
-        )
+    for namespace, app in GROUPS:
+        odd = draw(st.integers(0, 3)) == 0
+        for index in range(draw(st.integers(1, 4))):
+            requests = {"cpu": draw(st.sampled_from([250, 100, 333])), "memory": 512_000}
+            if odd and draw(st.booleans()):
+                found.append(draw(odd_pods(f"{app}{index}", app, namespace, requests)))
+                continue
+            containers = (ContainerView("app", requests), *draw(st.sampled_from([(), (SIDE,)])))
+            found.append(worlds.pod(f"{app}{index}", app=app, namespace=namespace, containers=containers))
     return found
+
+
+@st.composite
+def odd_pods(draw, name, app, namespace, requests):
+    started = draw(st.none() | AGES)
+    lacking = draw(st.sampled_from([None, None, "cpu", "memory"]))
+    return worlds.pod(
+        name,
+        app=draw(st.sampled_from([app, app, app, "b"])),
+        namespace=namespace,
+        phase=draw(st.sampled_from(["Running", "Running", "Running", "Pending", "Failed", "Succeeded"])),
+        deleting=draw(st.sampled_from([False, False, False, True])),
+        ready=draw(st.sampled_from(["True", "True", "False", "Unknown", ""])),
+        ready_since=draw(st.just(YEAR_ONE) | AGES.map(lambda s: worlds.NOW - seconds(s))),
+        started=None if started is None else Instant(worlds.NOW - seconds(started)),
+        containers=(ContainerView("app", {k: v for k, v in requests.items() if k != lacking}),),
+        pod_level=draw(st.none() | st.just({"cpu": 500})),
+    )
 
 
 METRICS = st.lists(
@@ -64,6 +74,35 @@ METRICS = st.lists(
     min_size=1,
     max_size=3,
 )
+POLICIES = [
+    {"type": "Pods", "value": 2, "periodSeconds": 60},
+    {"type": "Percent", "value": 50, "periodSeconds": 15},
+]
+
+
+def rules(window, select, policies):
+    return {"stabilizationWindowSeconds": window, "selectPolicy": select, "policies": policies}
+
+
+RULES = st.builds(
+    rules,
+    st.sampled_from([0, 60, 300]),
+    st.sampled_from(["Max", "Min", "Disabled"]),
+    st.sampled_from([POLICIES, POLICIES[:1], POLICIES[1:]]),
+)
+BEHAVIORS = st.none() | st.fixed_dictionaries({"scaleUp": RULES, "scaleDown": RULES})
+
+
+@st.composite
+def memories(draw, namespace, app):
+    def past(kind):
+        made = st.builds(kind, AGES.map(lambda s: worlds.NOW - seconds(s)), st.integers(1, 9))
+        return draw(st.lists(made, max_size=6))
+
+    recommendations = past(Recommendation)
+    return MemoryEntry(namespace, app, recommendations, ScaleEvents(past(ScaleEvent), past(ScaleEvent)))
+
+
 KEYS = [("cpu", ""), ("cpu", "app"), ("memory", "")]
 
 
@@ -71,17 +110,22 @@ KEYS = [("cpu", ""), ("cpu", "app"), ("memory", "")]
 def states(draw):
     everyone = draw(pods())
     known = {(pod.namespace, pod.name): pod for pod in everyone}
-    usage = {
-        key: draw(st.none() | st.integers(0, 600))
-        for key in known
-        if draw(st.sampled_from([True, True, True, False]))
-    }
+    lost = draw(st.sets(st.sampled_from(sorted(known)), max_size=2)) if draw(st.booleans()) else set()
+    usage = {key: draw(st.integers(0, 600)) for key in sorted(known) if key not in lost}
+    for key in sorted(usage)[: draw(st.sampled_from([0, 0, 0, 1]))]:
+        usage[key] = None
     usage[("x", "unknown")] = 5
-    targets = [(namespace, app) for namespace in ("x", "y") for app in ("a", "b", "c")]
     return worlds.state_of(
-        hpas=[worlds.hpa(app, namespace, metrics=draw(METRICS)) for namespace, app in targets],
+        hpas=[
+            worlds.hpa(app, namespace, maximum=8, metrics=draw(METRICS), behavior=draw(BEHAVIORS))
+            for namespace, app in GROUPS
+        ],
+        memory=[draw(memories(namespace, app)) for namespace, app in GROUPS],
         pods=list(known.values()),
-        scales=[worlds.scale(app, namespace, replicas=draw(st.integers(0, 9))) for namespace, app in targets],
+        scales=[
+            worlds.scale(app, namespace, replicas=draw(st.sampled_from([3, 1, 2, 5, 8, 0, 9])))
+            for namespace, app in GROUPS
+        ],
         usage=usage,
         keys=KEYS,
     )
@@ -90,19 +134,62 @@ def states(draw):
 def seen(state, columns_from):
     commands = decide(state, worlds.NOW, columns_from=columns_from)
     return commands.writes, [
-        (v.key, v.desired, v.raw, v.notes, v.events, v.metrics, v.error, v.proposals)
+        (
+            (v.key, v.current, v.desired, v.rescale, v.why, v.raw, v.slot, v.stabilized, v.limit, v.first),
+            (v.notes, v.events, v.late_events, v.metrics, v.computations, v.error, v.error_label, v.stage),
+            v.grounds and list(zip(*v.grounds(), strict=True)),
+        )
         for v in commands.verdicts
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(states())
 def test_columns_give_what_the_walk_gives(state):
     """Whatever the pods, both ways come to the same verdicts, texts included."""
     assert seen(state, 0) == seen(state, 1_000_000)
 
 
-@settings(max_examples=60, deadline=None)
+def _walked(found, position):
+    return any(
+        cell.index[position] in cell.walked
+        for cells in found.cells.values()
+        for cell in cells
+        if cell.index[position] >= 0
+    )
+
+
+def test_most_hpas_are_ordinary():
+    """Healthy pods with requests and samples make an HPA ordinary: the pass in columns is not idle."""
+    state = worlds.state_of(
+        hpas=[worlds.hpa()],
+        pods=[worlds.pod("a"), worlds.pod("b", phase="Pending")],
+        scales=[worlds.scale(replicas=2)],
+        usage={("default", "a"): 150},
+        memory=[MemoryEntry("default", "web", [Recommendation(worlds.NOW - minutes(1), 2)])],
+    )
+    found = ordinary(state, worlds.NOW)
+    assert found.mask.tolist() == [True]
+    assert _walked(found, 0)
+    assert seen(state, 0) == seen(state, 1_000_000)
+
+
+@settings(max_examples=30, deadline=None)
+@given(states())
+def test_an_ordinary_hpa_is_judged_alike_by_itself(state):
+    """What the pass in columns says of an ordinary HPA is what deciding about it alone says."""
+    found = ordinary(state, worlds.NOW)
+    for position, key in enumerate(state.hpas):
+        if found.mask[position]:
+            verdict = judge(state, key, worlds.NOW)
+            event("ordinary, with pods filled in" if _walked(found, position) else "ordinary")
+            assert (verdict.raw, verdict.stabilized) == (found.best[position], found.held[position])
+            assert list(zip(*verdict.grounds(), strict=True)) == list(
+                zip(*found.grounds(position, state.specs[key].metrics), strict=True)
+            )
+
+
+@settings(max_examples=30, deadline=None)
 @given(states(), st.integers(0, 3))
 def test_a_dump_decides_the_same(state, ticks):
     """A state made of a full delta decides as the one that was dumped, also after some ticks."""
@@ -110,7 +197,7 @@ def test_a_dump_decides_the_same(state, ticks):
         now = Instant(worlds.NOW + minutes(tick))
         commands = decide(state, now)
         absorb(state, commands, [ScaleOutcome(w.namespace, w.name, now) for w in commands.writes])
-    answers = [worlds.answer({("x", "p0"): 100, ("y", "p1"): 300}, KEYS)]
+    answers = [worlds.answer({("x", "a0"): 100, ("y", "b1"): 300}, KEYS)]
     copied = type(state).from_full(msgspec.structs.replace(state.dump(), answers=answers))
     state.apply(Delta(answers=answers))
     now = Instant(worlds.NOW + minutes(ticks))

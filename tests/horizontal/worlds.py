@@ -61,21 +61,24 @@ def scale(name="web", namespace="default", replicas=1, **changes):
     )
 
 
-def samples(usage, at=NOW, window=seconds(30)):
+def samples(usage, at=NOW):
     """Samples of one container a pod; usage is CPU in thousandths by (namespace, name), None for a sample without CPU."""
     values = list(usage.values())
     return PodSamples(
         namespaces=tuple(namespace for namespace, _ in usage),
         names=tuple(name for _, name in usage),
         timestamp_ns=np.full(len(usage), at - seconds(5), np.int64),
-        window_ns=np.full(len(usage), window, np.int64),
+        window_ns=np.full(len(usage), seconds(30), np.int64),
         first=np.arange(len(usage) + 1),
         containers=("app",) * len(usage),
         usage={
             "cpu": ResourceUsage(
                 np.array([value or 0 for value in values], np.int64),
                 np.array([value is not None for value in values], np.bool_),
-            )
+            ),
+            "memory": ResourceUsage(
+                np.array([1000 * (value or 0) for value in values], np.int64), np.ones(len(values), np.bool_)
+            ),
         },
     )
 
@@ -84,7 +87,7 @@ def answer(usage, keys=CPU) -> Answer:
     return answer_of(samples(usage), keys, hpa=None, same_pods=False)
 
 
-def state_of(*, hpas, pods, scales, usage, settings=None, keys=CPU):
+def state_of(*, hpas, pods, scales, usage, settings=None, keys=CPU, memory=()):
     state = State(settings or Settings())
-    state.apply(Delta(hpas=hpas, pods=pods, scales=scales, answers=[answer(usage, keys)]))
+    state.apply(Delta(hpas=hpas, pods=pods, scales=scales, answers=[answer(usage, keys)], memory=memory))
     return state

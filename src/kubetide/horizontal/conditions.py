@@ -6,7 +6,7 @@ condition flips; new conditions go to the end; none but ``ScaledToZero`` is ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -105,6 +105,8 @@ def with_notes(
         now: RFC 3339 text for conditions whose status flips.
     """
     held = {condition.type: condition for condition in conditions or ()}
+    if conditions and _hold_already(held, notes):
+        return conditions
     for note in notes:
         old = held.get(note.type)
         if old is not None and (old.status, old.reason, old.message) == note[1:]:
@@ -118,6 +120,17 @@ def with_notes(
             last_transition_time=since,
         )
     return tuple(held.values()) or None
+
+
+def _hold_already(held: Mapping[str, Condition], notes: Sequence[Note]) -> bool:
+    """Whether setting the notes one by one ends where it began, without a flip on the way."""
+    last = {}
+    for note in notes:
+        old = held.get(note.type)
+        if old is None or old.status != note.status:
+            return False
+        last[note.type] = old.reason == note.reason and old.message == note.message
+    return all(last.values())
 
 
 def without(conditions: tuple[Condition, ...] | None, kind: str) -> tuple[Condition, ...] | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -50,6 +50,10 @@ class Computation(msgspec.Struct, frozen=True, array_like=True):
     error: str
 
 
+Grounds = tuple[Sequence[Proposal | MetricFailure], Sequence[Tally | str]]
+"""What the metrics of an HPA proposed, and what their pods added up to."""
+
+
 @dataclass(slots=True, eq=False)
 class Verdict:
     """All that was found out about one HPA in one tick, before anything is written.
@@ -67,7 +71,7 @@ class Verdict:
         raw: The proposal to be remembered, None when metrics were not asked.
         slot: Where, -1 for a new slot.
         forget_zero: Whether the ScaledToZero condition goes.
-        proposals, tallies: By metric, for the explanation.
+        grounds: Proposals and tallies by metric, for the explanation; None when metrics were not asked.
         stabilized: After stabilization, None when metrics were not asked.
         limit: Reason that ``ScalingLimited`` gives.
     """
@@ -77,9 +81,9 @@ class Verdict:
     desired: int = 0
     rescale: bool = False
     why: str = ""
-    notes: list[Note] = field(default_factory=list)
-    events: list[EventNote] = field(default_factory=list)
-    late_events: list[EventNote] = field(default_factory=list)
+    notes: tuple[Note, ...] = ()
+    events: tuple[EventNote, ...] = ()
+    late_events: tuple[EventNote, ...] = ()
     stage: str = "decided"
     metrics: tuple[MetricStatus, ...] | None = None
     computations: tuple[Computation, ...] = ()
@@ -89,8 +93,7 @@ class Verdict:
     raw: int | None = None
     slot: int = -1
     forget_zero: bool = False
-    proposals: Sequence[Proposal | MetricFailure] = ()
-    tallies: Sequence[Tally | str] = ()
+    grounds: Callable[[], Grounds] | None = None
     stabilized: int | None = None
     limit: str = ""
 
@@ -104,7 +107,7 @@ class Commands:
     verdicts: tuple[Verdict, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Settlement:
     """What is left to do and to say for one HPA once the outcome is known.
 

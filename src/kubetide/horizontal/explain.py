@@ -13,7 +13,7 @@ from kubetide.horizontal.decide import judge
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.limits import down_limit, up_limit
-from kubetide.horizontal.memory import Memory
+from kubetide.horizontal.memory import ScaleEvents
 from kubetide.horizontal.metrics.types import Metric, MetricFailure, Proposal, Tally
 from kubetide.horizontal.reasons import VOCABULARY, WANTED, reasons_of
 from kubetide.horizontal.specs import Autoscaler, Policy, Rules
@@ -103,8 +103,8 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
     if key not in state.specs:
         raise KeyError(f"there is no HPA {key[0]}/{key[1]}")
     spec = state.specs[key]
-    verdict = judge(state, key, now, {})
-    memory = state.memory.get(key, Memory())
+    verdict = judge(state, key, now)
+    events = state.events.get(key, ScaleEvents())
     settled = Settlement(
         verdict=verdict,
         status=state.statuses[key],
@@ -114,7 +114,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         action=WANTED if verdict.rescale else "none",
         error=verdict.error,
     )
-    newest_first = sorted(memory.recommendations, key=lambda old: (-old.at, old.replicas))
+    newest_first = sorted(state.recommendations.of(key), key=lambda old: (-old.at, old.replicas))
     return HpaExplanation(
         namespace=key[0],
         name=key[1],
@@ -129,14 +129,16 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         windows=_windows(state, spec),
         recommendations=tuple((format_rfc3339(Instant(old.at)), old.replicas) for old in newest_first),
         stabilized=verdict.stabilized,
-        policies=_policies(spec, memory, verdict, now),
+        policies=_policies(spec, events, verdict, now),
         limit=verdict.limit,
         reasons=reasons_of(settled, minimum=spec.minimum, maximum=spec.maximum),
     )
 
 
 def _metrics(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[MetricExplanation, ...]:
-    asked = zip(spec.metrics, verdict.proposals, verdict.tallies, strict=False)
+    if verdict.grounds is None:
+        return ()
+    asked = zip(spec.metrics, *verdict.grounds(), strict=True)
     return tuple(_metric(state, spec, metric, found, tally, now) for metric, found, tally in asked)
 
 
@@ -183,7 +185,7 @@ def _windows(state: State, spec: Autoscaler) -> tuple[str, ...]:
     )
 
 
-def _policies(spec: Autoscaler, memory: Memory, verdict: Verdict, now: Instant) -> tuple[str, ...]:
+def _policies(spec: Autoscaler, events: ScaleEvents, verdict: Verdict, now: Instant) -> tuple[str, ...]:
     """Says what each policy of the direction of travel allows by itself, and what holds."""
     if verdict.stabilized is None or verdict.stabilized == verdict.current:
         return ()
@@ -193,10 +195,10 @@ def _policies(spec: Autoscaler, memory: Memory, verdict: Verdict, now: Instant) 
     rules, limit = (spec.up, up_limit) if upwards else (spec.down, down_limit)
     lines = [
         f"{_in_words(policy)}: "
-        + str(limit(verdict.current, Rules(rules.window, "Max", (policy,)), memory.ups, memory.downs, now))
+        + str(limit(verdict.current, Rules(rules.window, "Max", (policy,)), events.ups, events.downs, now))
         for policy in rules.policies
     ]
-    together = limit(verdict.current, rules, memory.ups, memory.downs, now)
+    together = limit(verdict.current, rules, events.ups, events.downs, now)
     direction = "up" if upwards else "down"
     return (*lines, f"policies {direction} together ({rules.select}): {together}")
 

@@ -1,12 +1,24 @@
 """What the loop remembers of an HPA between ticks: recommendations and scale events.
 
 Both are kept in slots. A slot whose entry is outdated is used again, the last such one first; else
-the list grows and never shrinks. Source: horizontal controller v1.36.
+the list grows and never shrinks. Source: horizontal controller v1.36. Recommendations come every
+tick, so they are held in columns; scale events are rare, so they are lists.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+import numpy as np
+
+from kubetide.horizontal.views import Key
+from kubetide.ports.metrics import Int64Vector
+
+UNUSED = -(1 << 63)
+"""The time of a slot that holds nothing."""
+
+_FIRST_ROWS, _FIRST_SLOTS = 16, 8
 
 
 class Recommendation(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -24,20 +36,25 @@ class ScaleEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     outdated: bool = False
 
 
-class Memory(msgspec.Struct, omit_defaults=True):
-    """Lists in upstream's slot order; empty recommendations mean that the HPA has never been seen."""
+class ScaleEvents(msgspec.Struct, omit_defaults=True):
+    """The changes of one HPA's target, by direction, in upstream's slot order."""
 
-    recommendations: list[Recommendation] = []
     ups: list[ScaleEvent] = []
     downs: list[ScaleEvent] = []
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The memory of one HPA in a full record; the selector is the one last seen on its target."""
+    """The memory of one HPA in a full record.
+
+    Attributes:
+        recommendations: In slot order; empty for an HPA that has never been seen.
+        selector: The one last seen on its target.
+    """
 
     namespace: str
     name: str
-    memory: Memory
+    recommendations: Sequence[Recommendation] = ()
+    events: ScaleEvents = msgspec.field(default_factory=ScaleEvents)
     selector: str = ""
 
 
@@ -54,3 +71,82 @@ def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: 
         events.append(event)
     else:
         events[slot] = event
+
+
+class Recommendations:
+    """The recommendations of all HPAs: a row each, a column a slot.
+
+    Attributes:
+        at: (rows, slots) int64 times, ``UNUSED`` where a slot holds nothing.
+        replicas: (rows, slots) int64.
+        count: (rows,) int64 slots in use; they are the first ones.
+    """
+
+    def __init__(self) -> None:
+        self.at = np.full((_FIRST_ROWS, _FIRST_SLOTS), UNUSED, np.int64)
+        self.replicas = np.zeros((_FIRST_ROWS, _FIRST_SLOTS), np.int64)
+        self.count: Int64Vector = np.zeros(_FIRST_ROWS, np.int64)
+        self._rows: dict[Key, int] = {}
+        self._free: list[int] = []
+
+    def keys(self) -> Sequence[Key]:
+        """Gives the HPAs that have a row."""
+        return tuple(self._rows)
+
+    def row(self, key: Key) -> int:
+        """Gives the row of an HPA, a new one if it has none."""
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = self._free.pop() if self._free else len(self._rows)
+            if row == len(self.count):
+                self._grow(rows=2 * row)
+        return row
+
+    def of(self, key: Key) -> list[Recommendation]:
+        """Gives the recommendations of an HPA in slot order."""
+        row = self._rows.get(key)
+        if row is None:
+            return []
+        used = int(self.count[row])
+        pairs = zip(self.at[row, :used].tolist(), self.replicas[row, :used].tolist(), strict=True)
+        return [Recommendation(at, replicas) for at, replicas in pairs]
+
+    def put(self, key: Key, recommendations: Sequence[Recommendation]) -> None:
+        """Takes over the recommendations of an HPA, in slot order."""
+        rows = np.array([self.row(key)], np.int64)
+        for one in recommendations:
+            self.store(rows, np.array([-1]), one.at, np.array([one.replicas]))
+
+    def forget(self, key: Key) -> None:
+        """Drops the recommendations of an HPA."""
+        row = self._rows.pop(key, None)
+        if row is not None:
+            self.at[row] = UNUSED
+            self.count[row] = 0
+            self._free.append(row)
+
+    def store(self, rows: Int64Vector, slots: Int64Vector, at: int, replicas: Int64Vector) -> None:
+        """Stores one recommendation a row, each row at most once; slot -1 is a new one."""
+        if not len(rows):
+            return
+        new = slots < 0
+        places = np.where(new, self.count[rows], slots)
+        widest = int(places.max())
+        if widest >= self.at.shape[1]:
+            self._grow(slots=max(widest + 1, 2 * self.at.shape[1]))
+        self.at[rows, places] = at
+        self.replicas[rows, places] = replicas
+        self.count[rows] += new
+
+    def _grow(self, *, rows: int = 0, slots: int = 0) -> None:
+        old_rows, old_slots = self.at.shape
+        shape = max(rows, old_rows), max(slots, old_slots)
+        at, replicas, count = (
+            np.full(shape, UNUSED, np.int64),
+            np.zeros(shape, np.int64),
+            np.zeros(shape[0], np.int64),
+        )
+        at[:old_rows, :old_slots], replicas[:old_rows, :old_slots], count[:old_rows] = (
+            self.at, self.replicas, self.count,
+        )  # fmt: skip
+        self.at, self.replicas, self.count = at, replicas, count

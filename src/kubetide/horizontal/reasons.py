@@ -60,7 +60,7 @@ def reasons_of(settlement: Settlement, *, minimum: int, maximum: int) -> tuple[R
         return (say("ScaleUnreadable", subject, error=settlement.error),)
     reasons = _of_metrics(verdict, subject)
     if verdict.stage == "uncomputed":
-        if not verdict.proposals:
+        if verdict.grounds is None:
             return (say("PodsUncertain", subject, error=verdict.error),)
         return (*reasons, say("MetricsFailed", subject))
     if verdict.raw is not None:
@@ -94,7 +94,9 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
 
 def _of_metrics(verdict: Verdict, subject: str) -> list[Reason]:
     reasons: list[Reason] = []
-    for found, tally in zip(verdict.proposals, verdict.tallies, strict=True):
+    if verdict.grounds is None:
+        return reasons
+    for found, tally in zip(*verdict.grounds(), strict=True):
         reasons += of_proposal(found, tally, subject)
     return reasons
 

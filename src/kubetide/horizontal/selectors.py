@@ -58,6 +58,7 @@ class Membership:
         self._claims: dict[Key, _Claim] = {}
         self._sets_by_label: dict[Posting, dict[LabelSetKey, None]] = {}
         self._claims_by_label: dict[Posting, dict[Key, None]] = {}
+        self._contested: dict[LabelSetKey, None] = {}
         self.version = 0
         """Changes whenever any HPA's pods change."""
 
@@ -86,6 +87,7 @@ class Membership:
                 _drop(self._sets_by_label, posting, key)
             for hpa in label_set.hpas:
                 del self._claims[hpa].sets[key]
+            self._contested.pop(key, None)
 
     # ── selectors ──
 
@@ -115,7 +117,10 @@ class Membership:
             return
         _drop(self._claims_by_label, claim.posting, hpa)
         for key in claim.sets:
-            del self._sets[key].hpas[hpa]
+            label_set = self._sets[key]
+            del label_set.hpas[hpa]
+            if len(label_set.hpas) < 2:
+                self._contested.pop(key, None)
         self.version += 1
 
     def selectors(self) -> dict[Key, str]:
@@ -143,12 +148,18 @@ class Membership:
             found.update(self._sets[key].hpas)
         return tuple(sorted(found)) if len(found) > 1 else tuple(found)
 
+    def contested(self) -> tuple[Key, ...]:
+        """Gives the HPAs, ordered, that share pods with another one."""
+        return tuple(sorted({hpa for key in self._contested for hpa in self._sets[key].hpas}))
+
     def _match(self, hpa: Key, key: LabelSetKey, label_set: _LabelSet) -> None:
         claim = self._claims[hpa]
         if claim.selector.matches(label_set.labels):
             claim.sets[key] = None
             claim.rows = None
             label_set.hpas[hpa] = None
+            if len(label_set.hpas) > 1:
+                self._contested[key] = None
 
     def _touch(self, label_set: _LabelSet) -> None:
         for hpa in label_set.hpas:

@@ -9,31 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
-from kubetide.horizontal.memory import Memory, MemoryEntry, Recommendation, ScaleEvent
-from kubetide.horizontal.metrics.types import Metric, SampleKey
+from kubetide.horizontal.hpas import HpaColumns, Segments, cells_of
+from kubetide.horizontal.memory import MemoryEntry, Recommendations, ScaleEvents
+from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.horizontal.pods import PodTable
 from kubetide.horizontal.samples import Answer, SampleTable
-from kubetide.horizontal.settings import FeatureGates, Settings
+from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.objects.hpa import HpaStatus
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
-
-__all__ = [
-    "Delta",
-    "FeatureGates",
-    "Key",
-    "Memory",
-    "MemoryEntry",
-    "Recommendation",
-    "ScaleEvent",
-    "Segments",
-    "Settings",
-    "State",
-]
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -64,20 +50,6 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
 
-class Segments(msgspec.Struct, frozen=True):
-    """The pods of several HPAs end to end, for one resource.
-
-    Attributes:
-        hpas: (H,) keys, ordered.
-        rows: (M,) rows of the pod table; HPA i has ``rows[starts[i]:starts[i + 1]]``.
-        starts: (H + 1,) offsets.
-    """
-
-    hpas: tuple[Key, ...]
-    rows: Int64Vector
-    starts: Int64Vector
-
-
 class State:
     """Everything that decisions are made from. Only ``apply`` and ``absorb`` change it."""
 
@@ -89,11 +61,13 @@ class State:
         self.specs: dict[Key, Autoscaler] = {}
         self.statuses: dict[Key, HpaStatus] = {}
         self.scales: dict[Key, ScaleView] = {}
-        self.memory: dict[Key, Memory] = {}
+        self.recommendations = Recommendations()
+        self.events: dict[Key, ScaleEvents] = {}
         self._order: tuple[Key, ...] | None = ()
-        self._specs_version = 0
-        self._segments: dict[SampleKey, Segments] = {}
-        self._segments_version = (-1, -1)
+        self._columns: HpaColumns | None = None
+        self._cells: list[tuple[int, SampleKey]] = []
+        self._segments: dict[tuple[int, SampleKey], Segments] = {}
+        self._segments_version = -1
 
     # ── the only way in ──
 
@@ -118,7 +92,8 @@ class State:
             self.table.remove(key)
         for entry in delta.memory:
             key = entry.namespace, entry.name
-            self.memory[key] = entry.memory
+            self.recommendations.put(key, entry.recommendations)
+            self.events[key] = entry.events
             if entry.selector:
                 self._claim(key, entry.selector)
         for scale in delta.scales:
@@ -134,19 +109,22 @@ class State:
         self.views[key] = view
         self.specs[key] = read_spec(view, self.settings)
         self.statuses.setdefault(key, HpaStatus())
-        self._specs_version += 1
+        self._columns = None
 
     def _forget_hpa(self, key: Key) -> None:
         """Drops an HPA with its memory."""
-        for known in (self.views, self.specs, self.statuses, self.scales, self.memory):
+        for known in (self.views, self.specs, self.statuses, self.scales, self.events):
             known.pop(key, None)
+        self.recommendations.forget(key)
         self.table.members.release(key)
         self._order = None
-        self._specs_version += 1
+        self._columns = None
 
     def _put_scale(self, scale: ScaleView) -> None:
         key = scale.namespace, scale.name
         self.scales[key] = scale
+        if self._columns is not None:
+            self._columns.put_scale(scale)
         if scale.selector and not scale.error:
             self._claim(key, scale.selector)
 
@@ -179,25 +157,38 @@ class State:
             )
         )
 
-    def segments(self, key: SampleKey) -> Segments:
-        """Gives the pods of the HPAs that ask for this resource."""
-        version = (self.table.members.version, self._specs_version)
-        if version != self._segments_version:
-            self._segments, self._segments_version = {}, version
-        found = self._segments.get(key)
+    def columns(self) -> HpaColumns:
+        """Gives the HPAs in columns, in the order of ``hpas``."""
+        if self._columns is None:
+            specs = [self.specs[key] for key in self.hpas]
+            window = self.settings.downscale_stabilization
+            self._columns = HpaColumns(specs, self.scales, self.recommendations, window)
+            self._cells = cells_of(specs)
+            self._segments = {}
+        return self._columns
+
+    def cells(self) -> Sequence[tuple[int, SampleKey]]:
+        """Gives the places in the specs' metrics and what is asked for there, ordered."""
+        self.columns()
+        return self._cells
+
+    def segments(self, cell: tuple[int, SampleKey]) -> Segments:
+        """Gives the pods of the HPAs that ask for this resource at this place."""
+        columns = self.columns()
+        if self.table.members.version != self._segments_version:
+            self._segments, self._segments_version = {}, self.table.members.version
+        found = self._segments.get(cell)
         if found is None:
-            found = self._segments[key] = self._lay_out(key)
+            at, key = cell
+            hpas = [hpa for hpa in self.hpas if self._asks(hpa, at, key)]
+            positions = [columns.position[hpa] for hpa in hpas]
+            metrics = [self.specs[hpa].metrics[at] for hpa in hpas]
+            found = self._segments[cell] = Segments(key, hpas, positions, metrics, self.table)
         return found
 
-    def _lay_out(self, key: SampleKey) -> Segments:
-        hpas = tuple(
-            hpa for hpa in self.hpas if any(_asks(metric, key) for metric in self.specs[hpa].metrics)
-        )
-        pieces = [self.table.members_of(hpa) for hpa in hpas]
-        starts = np.zeros(len(hpas) + 1, np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=starts[1:])
-        rows = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-        return Segments(hpas=hpas, rows=rows, starts=starts)
+    def _asks(self, hpa: Key, at: int, key: SampleKey) -> bool:
+        metrics = self.specs[hpa].metrics
+        return at < len(metrics) and metrics[at].sample_key == key
 
     # ── a full record ──
 
@@ -211,12 +202,13 @@ class State:
             pods=[self.table.view(self.table.rows[key]) for key in sorted(self.table.rows)],
             scales=[self.scales[key] for key in sorted(self.scales)],
             memory=[
-                MemoryEntry(*key, self.memory.get(key, Memory()), selectors.get(key, ""))
-                for key in sorted({*self.memory, *selectors})
+                MemoryEntry(
+                    *key,
+                    self.recommendations.of(key),
+                    self.events.get(key, ScaleEvents()),
+                    selectors.get(key, ""),
+                )
+                for key in sorted({*self.recommendations.keys(), *self.events, *selectors})
             ],
             sample_pods=self.samples.pods(),
         )
-
-
-def _asks(metric: Metric, key: SampleKey) -> bool:
-    return bool(metric.resource) and metric.sample_key == key

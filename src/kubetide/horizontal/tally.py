@@ -7,6 +7,7 @@ Sums are int64 as upstream's; Python's ints are brought back to it where upstrea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,19 +19,15 @@ from kubetide.horizontal.grouping import (
     classify,
     classify_rows,
 )
+from kubetide.horizontal.hpas import Segments
 from kubetide.horizontal.metrics.types import Metric, SampleKey, Tally
 from kubetide.horizontal.pods import NO_REQUEST
 from kubetide.horizontal.samples import Sample
 from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.state import Segments, State
+from kubetide.horizontal.state import State
 from kubetide.horizontal.views import PodView
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Instant
-
-
-def fill_percent(metric: Metric) -> int:
-    """Gives the percent of its request that a missing pod is taken to use when scaling down."""
-    return max(100, metric.utilization or 0)
 
 
 def pod_request(pod: PodView, key: SampleKey, pod_level: bool) -> int | str:
@@ -88,7 +85,7 @@ def tally(
             requests += request
         elif found == MISSING_POD:
             missing_requests += request
-            fill += _percent_of(request, fill_percent(metric))
+            fill += _percent_of(request, metric.fill_percent)
         elif found == UNREADY_POD:
             unready_requests += request
     return Tally(
@@ -135,62 +132,104 @@ def _percent_of(request: int, percent: int) -> int:
 # ── all HPAs, in columns ────────────────────────────────────────────────────────────────────────
 
 
-def tally_columns(
-    state: State, segments: Segments, metrics: Sequence[Metric], now: Instant
-) -> list[Tally | None]:
-    """Adds up the pods of many HPAs for one resource.
+@dataclass(frozen=True, slots=True, eq=False)
+class TallyColumns:
+    """The tallies of many HPAs: (H,) int64 each, as the fields of ``Tally`` say.
 
-    Args:
-        segments: The HPAs and their pods.
-        metrics: (H,) the metric of each, all with the same ``sample_key``.
-    Returns: (H,) the tallies; None where an HPA must be looked at pod by pod: one of its pods has
-        no request, or it has samples of unknown pods.
+    Attributes:
+        by_utilization: (H,) whether requests play a part.
+        odd: (H,) whether an HPA must be looked at pod by pod: one of its pods has no request, or
+            it has samples of unknown pods.
     """
-    key = metrics[0].sample_key
+
+    pods: Int64Vector
+    ready: Int64Vector
+    unready: Int64Vector
+    missing: Int64Vector
+    answered: Int64Vector
+    usage: Int64Vector
+    requests: Int64Vector
+    missing_requests: Int64Vector
+    unready_requests: Int64Vector
+    fill: Int64Vector
+    by_utilization: BoolVector
+    odd: BoolVector
+
+    def at(self, index: int) -> Tally:
+        """Gives one of them."""
+        ready, usage = int(self.ready[index]), int(self.usage[index])
+        unready, missing = int(self.unready[index]), int(self.missing[index])
+        pods = int(self.pods[index])
+        found = Tally(
+            pods=pods,
+            ready=ready,
+            unready=unready,
+            missing=missing,
+            ignored=pods - ready - unready - missing,
+            answered=int(self.answered[index]),
+            samples=ready,
+            usage=usage,
+            matched=ready,
+            matched_usage=usage,
+        )
+        if not self.by_utilization[index]:
+            return found
+        return found._replace(
+            requests=int(self.requests[index]),
+            missing_requests=int(self.missing_requests[index]),
+            unready_requests=int(self.unready_requests[index]),
+            fill=int(self.fill[index]),
+        )
+
+
+def tally_columns(state: State, segments: Segments, now: Instant) -> TallyColumns | None:
+    """Adds up the pods of many HPAs for one resource; None if no sample has it."""
+    key = segments.sample_key
     table, samples, rows = state.table, state.samples, segments.rows
     has_column = samples.has.get(key)
     if has_column is None or len(has_column) != table.capacity:
-        return [None] * len(segments.hpas)
-    has = has_column[rows]
+        return None
     classes = classify_rows(
-        table,
-        rows,
-        has,
-        samples.times,
-        samples.windows,
-        cpu=key[0] == "cpu",
-        now=now,
+        table, rows, has_column[rows], samples.times, samples.windows, cpu=key[0] == "cpu", now=now,
         settings=state.settings,
-    )
+    )  # fmt: skip
     add = _Adder(segments.starts)
     ready, missing, unready = (classes == code for code in (READY_POD, MISSING_POD, UNREADY_POD))
-    usage = np.where(ready, samples.milli[key][rows], 0)
-    pods = np.diff(segments.starts).tolist()
-    counts = [add(mask) for mask in (ready, unready, missing)]
-    usages, answered = add(usage), add(samples.seen[rows])
-    zeros = [0] * len(pods)
-    sums, lacking = [zeros] * 4, zeros
-    if any(metric.utilization is not None for metric in metrics):
-        request, lacking = _requests(state, key, rows, add)
-        percent = np.repeat(
-            np.array([fill_percent(metric) for metric in metrics], np.int64), np.diff(segments.starts)
+    nothing = np.zeros(len(segments.hpas), np.int64)
+    by_shape = table.shapes.column(
+        key, pod_level=state.settings.gates.pod_level_resources, request=pod_request
+    )
+    request = by_shape[table.shape[rows]]
+    lacks = request == NO_REQUEST
+    odd = (add(lacks) > 0) & segments.by_utilization if lacks.any() else np.zeros(len(nothing), np.bool_)
+    for hpa in samples.strays:
+        odd |= segments.is_hpa(hpa)
+    answered = add(samples.seen[rows])
+    if samples.own_answers:
+        own = [samples.own_answers.get(hpa, -1) for hpa in segments.hpas]
+        answered = np.where(np.array(own) < 0, answered, own)
+    if missing.any():
+        percent = np.repeat(segments.fill_percent, np.diff(segments.starts))
+        fill, missing_requests = (
+            add(np.where(missing, request * percent // 100, 0)),
+            add(np.where(missing, request, 0)),
         )
-        fills = add(np.where(missing, request * percent // 100, 0)) if missing.any() else zeros
-        sums = [
-            *(add(np.where(mask, request, 0)) if mask.any() else zeros for mask in (ready, missing, unready)),
-            fills,
-        ]
-    found: list[Tally | None] = []
-    odd = samples.strays
-    for hpa, metric, n, up, un, mi, us, an, re, mr, ur, fi, no in zip(
-        segments.hpas, metrics, pods, *counts, usages, answered, *sums, lacking, strict=True
-    ):
-        if hpa in odd or (no and metric.utilization is not None):
-            found.append(None)
-            continue
-        an_own = samples.own_answers.get(hpa, an) if samples.own_answers else an
-        found.append(Tally(n, up, un, mi, n - up - un - mi, an_own, up, us, up, us, re, mr, ur, fi, ""))
-    return found
+    else:
+        fill = missing_requests = nothing
+    return TallyColumns(
+        pods=np.diff(segments.starts),
+        ready=add(ready),
+        unready=add(unready),
+        missing=add(missing),
+        answered=answered,
+        usage=add(np.where(ready, samples.milli[key][rows], 0)),
+        requests=add(np.where(ready, request, 0)),
+        missing_requests=missing_requests,
+        unready_requests=add(np.where(unready, request, 0)) if unready.any() else nothing,
+        fill=fill,
+        by_utilization=segments.by_utilization,
+        odd=odd,
+    )
 
 
 class _Adder:
@@ -200,18 +239,8 @@ class _Adder:
         self._starts = starts
         self._running = np.zeros(int(starts[-1]) + 1, np.int64)
 
-    def __call__(self, values: Int64Vector | BoolVector) -> list[int]:
+    def __call__(self, values: Int64Vector | BoolVector) -> Int64Vector:
         np.cumsum(values, out=self._running[1:], dtype=np.int64)
         at = self._running[self._starts]
-        sums: list[int] = (at[1:] - at[:-1]).tolist()
+        sums: Int64Vector = at[1:] - at[:-1]
         return sums
-
-
-def _requests(state: State, key: SampleKey, rows: Int64Vector, add: _Adder) -> tuple[Int64Vector, list[int]]:
-    """Gives (M,) requests, and (H,) how many pods have none."""
-    by_shape = state.table.shapes.column(
-        key, pod_level=state.settings.gates.pod_level_resources, request=pod_request
-    )
-    request = by_shape[state.table.shape[rows]]
-    lacks = request == NO_REQUEST
-    return request, add(lacks) if lacks.any() else [0] * (len(add._starts) - 1)  # noqa: SLF001  # its own helper

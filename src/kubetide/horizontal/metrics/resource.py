@@ -67,7 +67,17 @@ def propose(
     if isinstance(found, str):
         what = "utilization" if metric.average_milli is None else "usage"
         return _failure(metric, f"failed to get {metric.resource} {what}: {found}")
-    return Proposal(found.replicas, name_of(metric), status_of(metric, found), found)
+    return present(metric, found)
+
+
+def present(metric: Metric, arithmetic: Arithmetic) -> Proposal:
+    """Puts the numbers into the form of the status."""
+    return Proposal(
+        arithmetic.replicas,
+        name_of(metric),
+        status_of(metric, arithmetic.average, arithmetic.utilization),
+        arithmetic,
+    )
 
 
 def _failure(metric: Metric, text: str) -> MetricFailure:
@@ -91,12 +101,10 @@ def name_of(metric: Metric) -> str:
     return f"{metric.resource} {container}resource utilization (percentage of request)"
 
 
-def status_of(metric: Metric, arithmetic: Arithmetic) -> MetricStatus:
+def status_of(metric: Metric, average: int, utilization: int | None) -> MetricStatus:
     """Gives the entry of ``status.currentMetrics``: the values of the first pass."""
     printed = _memory_text if metric.resource == "memory" else milli_to_text
-    value = MetricValueStatus(
-        average_value=printed(arithmetic.average), average_utilization=arithmetic.utilization
-    )
+    value = MetricValueStatus(average_value=printed(average), average_utilization=utilization)
     if metric.type == "ContainerResource":
         status = ContainerResourceMetricStatus(
             name=metric.resource, container=metric.container, current=value

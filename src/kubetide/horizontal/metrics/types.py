@@ -35,6 +35,11 @@ class Metric:
     def sample_key(self) -> SampleKey:
         return self.resource, self.container
 
+    @property
+    def fill_percent(self) -> int:
+        """Percent of its request that a missing pod is taken to use when scaling down by utilization."""
+        return max(100, self.utilization or 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

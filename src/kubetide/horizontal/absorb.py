@@ -1,0 +1,104 @@
+"""After the writes: what their outcome makes of the verdicts, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubetide.horizontal import conditions as say
+from kubetide.horizontal import events
+from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, Settlement, Verdict
+from kubetide.horizontal.memory import Recommendation, ScaleEvent, ScaleEvents, remember_event
+from kubetide.horizontal.specs import Autoscaler
+from kubetide.horizontal.state import State
+from kubetide.horizontal.status import action_of, changed_fields, changed_status
+from kubetide.objects.meta import Condition
+from kubetide.units.time import Instant, format_rfc3339
+
+
+def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
+    """Takes in what came of the writes: remembers, and gives statuses, events and labels."""
+    found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
+    stamp = format_rfc3339(commands.at)
+    _remember_proposals(state, commands)
+    return Result(
+        tuple(
+            _settle(state, verdict, found.get(verdict.key), commands.at, stamp)
+            for verdict in commands.verdicts
+        )
+    )
+
+
+def _settle(
+    state: State, verdict: Verdict, outcome: ScaleOutcome | None, now: Instant, stamp: str
+) -> Settlement:
+    key, spec = verdict.key, state.specs[verdict.key]
+    before = state.statuses[key]
+    conditions = say.with_notes(before.conditions, verdict.notes, stamp)
+    said: tuple[events.EventNote, ...] = verdict.events
+    decided = verdict.stage == "decided"
+    action, error, label, rescaled_at = "none", verdict.error, verdict.error_label, None
+    if verdict.rescale:
+        refused = outcome.error if outcome else "the write was not carried out"
+        written = format_rfc3339(outcome.at) if outcome else stamp
+        if refused:
+            decided = False
+            said += (events.rescale_failed(verdict.desired, verdict.why, refused),)
+            conditions = say.with_notes(conditions, [say.rescale_failed(refused)], written)
+            error, label = f"failed to rescale {spec.reference}: {refused}", "internal"
+        else:
+            said += (events.rescaled(verdict.desired, verdict.why),)
+            conditions = say.with_notes(conditions, [say.rescaled(verdict.desired)], written)
+            _remember_change(state, verdict, spec, outcome.at if outcome else now)
+            action, rescaled_at = action_of(verdict.current, verdict.desired), written
+    if action != "none" or verdict.forget_zero:
+        conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
+    status = changed_status(before, verdict, conditions, rescaled_at=rescaled_at, settled=decided)
+    state.statuses[key] = status
+    return Settlement(
+        verdict=verdict,
+        status=status,
+        changes=changed_fields(before, status),
+        events=said,
+        late_events=verdict.late_events,
+        action=action,
+        error=error,
+        error_label=label,
+        wanted=verdict.desired if decided else None,
+        normal_end=decided,
+    )
+
+
+def _with_zero(
+    state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, stamp: str
+) -> tuple[Condition, ...] | None:
+    """Keeps the ScaledToZero condition after a rescale; with the gate off it goes."""
+    if not state.settings.gates.scale_to_zero:
+        return say.without(conditions, say.SCALED_TO_ZERO)
+    went = verdict.desired == 0 and spec.minimum == 0 and spec.external
+    return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], stamp)
+
+
+def _remember_proposals(state: State, commands: Commands) -> None:
+    """Stores first recommendations (the current numbers) and the raw proposals."""
+    remembered = state.recommendations
+    for verdict in commands.verdicts:
+        if verdict.first and verdict.stage != "unread":
+            remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
+    asked = [verdict for verdict in commands.verdicts if verdict.raw is not None]
+    rows = np.array([remembered.row(verdict.key) for verdict in asked], np.int64)
+    slots = np.array([verdict.slot for verdict in asked], np.int64)
+    remembered.store(rows, slots, commands.at, np.array([verdict.raw for verdict in asked], np.int64))
+
+
+def _remember_change(state: State, verdict: Verdict, spec: Autoscaler, now: Instant) -> None:
+    """Stores a scale event; only HPAs with behaviour have use for it."""
+    if spec.up is None or spec.down is None:
+        return
+    known = state.events.setdefault(verdict.key, ScaleEvents())
+    change = verdict.desired - verdict.current
+    if change > 0:
+        remember_event(known.ups, ScaleEvent(now, change), spec.up.longest_period)
+    else:
+        remember_event(known.downs, ScaleEvent(now, -change), spec.down.longest_period)
