@@ -144,19 +144,6 @@ class State:
             self._order = tuple(sorted(self.views))
         return self._order
 
-    def sample_keys(self) -> tuple[SampleKey, ...]:
-        """Gives the resources (and containers) that any HPA asks for, ordered."""
-        return tuple(
-            sorted(
-                {
-                    metric.sample_key
-                    for spec in self.specs.values()
-                    for metric in spec.metrics
-                    if metric.resource
-                }
-            )
-        )
-
     def columns(self) -> HpaColumns:
         """Gives the HPAs in columns, in the order of ``hpas``."""
         if self._columns is None:

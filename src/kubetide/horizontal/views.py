@@ -13,7 +13,7 @@ from kubetide.objects.base import Quantities
 from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaSpec, HpaStatus
 from kubetide.objects.pod import Container, Pod, PodSpec, pod_condition
 from kubetide.units.quantity import Quantity, QuantityError
-from kubetide.units.time import Instant, parse_rfc3339
+from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 
 Key = tuple[str, str]
 """(namespace, name)"""
@@ -93,8 +93,13 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def instant_or_year_one(text: str | None) -> int:
-    """Reads a time of the API; absent is year 1, and so is whatever lies before int64 nanoseconds."""
-    return max(int(parse_rfc3339(text)), YEAR_ONE) if text else YEAR_ONE
+    """Reads a time of the API; absent is year 1, and so is what lies before int64 nanoseconds or is no time."""
+    if not text:
+        return YEAR_ONE
+    try:
+        return max(int(parse_rfc3339(text)), YEAR_ONE)
+    except TimeFormatError:
+        return YEAR_ONE
 
 
 def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:

@@ -105,6 +105,8 @@ class EventLog:
     def _may(self, hpa: Key, now: Instant) -> bool:
         """Takes from the HPA's allowance of events, which fills up with time."""
         allowance = self._allowances.setdefault(hpa, _Allowance(_BURST, now))
+        if len(self._allowances) > _KEPT:
+            del self._allowances[next(iter(self._allowances))]
         refilled = Duration(now - allowance.since) // _REFILL
         if refilled:
             allowance.left = min(_BURST, allowance.left + refilled)
