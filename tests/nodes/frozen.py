@@ -14,7 +14,7 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.ports.cloud import Instance, NodeGroup, NodeTemplate
 from kubetide.testing import builders
-from kubetide.units.time import Instant, after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
+from kubetide.units.time import Instant, after, before, format_rfc3339, hours, parse_rfc3339
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 LONG_AGO = format_rfc3339(before(START, hours(2)))
@@ -142,7 +142,9 @@ class World:
     def tick(self, *, at=None, gone=(), **changes):
         """Runs all steps of one tick but those of deletions; gives the actions of all of them."""
         self.now = self.now if at is None else Instant(after(START, at))
-        delta = Delta(groups=tuple(self.groups.values()), gone=Gone(pods=tuple(gone)), **changes)
+        groups = tuple(self.groups.values())
+        same = groups == tuple(self.state.groups.values())
+        delta = Delta(groups=None if same else groups, gone=Gone(pods=tuple(gone)), **changes)
         actions, self.commands, self.events = [], [], []
         while True:
             self.state.apply(delta)
@@ -180,6 +182,3 @@ class World:
             lost = len(known.instances or ()) - len(left)
             self.change(action.group, instances=left, target_size=known.target_size - lost)
         return Outcome()
-
-
-__all__ = ["START", "World", "minutes", "seconds"]

@@ -22,9 +22,10 @@ from kubetide.nodes import scale_down
 from kubetide.nodes.answers import board_answers
 from kubetide.nodes.cluster_state import ClusterView, observe
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.scale_up import absorb_scale_up, after_scale_down, open_tick, plan_min_size, plan_scale_up
 from kubetide.nodes.state import State
-from kubetide.nodes.status_map import initializing_status, update_status
+from kubetide.nodes.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.templates import learn_templates
 from kubetide.nodes.update import absorb_update, not_begun, plan_update
 from kubetide.units.time import Instant
@@ -70,19 +71,25 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
 
 
 def _begin(state: State, now: Instant) -> Commands:
-    view = state.view = observe(state, now)
     last = state.memory.scale_down.status
     state.memory.scale_down.status = replace(last, result="ScaleDownNotTried", scaled_down=())
+    if is_quiet(state):
+        assert state.view is not None, "a quiet state has been looked at"
+        return plan_scale_up(state, quiet_tick(state, state.view), now)
+    view = state.view = observe(state, now)
     learned = learn_templates(state, now)
     commands = plan_update(state, view, now)
     if commands is None:
         commands = _scale_up(state, view, now)
+    note_quiet(state, view, commands, now)
     return replace(commands, reasons=(*learned, *commands.reasons))
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:
     message = "" if state.settings.scale_up_from_zero else not_begun(state)
-    return initializing_status(message, now) if message else update_status(state, view, now)
+    if message:
+        return initializing_status(message, now)
+    return None if is_quiet(state) and not is_status_due(state, now) else update_status(state, view, now)
 
 
 def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:

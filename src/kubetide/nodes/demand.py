@@ -7,7 +7,7 @@ template; they are counted like pods, but get no events. A new source is one fun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -79,12 +79,11 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             wanted[intent.workload] = intent
     if not wanted:
         return []
-    pods_of = pods_by_workload(state)
     found = []
     since = state.memory.wanted_since
     missing_now: dict[str, Instant] = {}
     for workload in sorted(wanted):
-        existing = pods_of.get(workload, ())
+        existing = pods_of_workload(state, workload)
         missing = missing_replicas(wanted[workload].replicas, len(existing))
         if not missing:
             continue
@@ -137,22 +136,32 @@ def workload_of(state: State, pod: Pod) -> Workload | None:
     return Workload(namespace, owner.kind, owner.name)
 
 
-def pods_by_workload(state: State) -> Mapping[Workload, list[Pod]]:
-    """Gives the pods of each workload that are not being deleted, in name order."""
-    found: dict[Workload, list[Pod]] = {}
-    known: dict[tuple[str, str], Workload | None] = {}
-    for _, pod in sorted(state.pods.items()):
-        if pod.metadata.deletion_timestamp:
-            continue
-        owner = controller_of(pod.metadata)
-        if owner is None:
-            continue
-        key = (pod.metadata.namespace, owner.uid)
-        if key not in known:
-            known[key] = workload_of(state, pod)
-        workload = known[key]
-        if workload is not None:
-            found.setdefault(workload, []).append(pod)
+def pods_of_workload(state: State, workload: Workload) -> list[Pod]:
+    """Gives the pods of a workload that are not being deleted: its own, and those of its ReplicaSets."""
+    found: list[Pod] = []
+    for uid in _owner_uids(state, workload):
+        found += state.pods_of(uid)
+    return sorted(found, key=lambda pod: pod.metadata.name)
+
+
+def _owner_uids(state: State, workload: Workload) -> list[str]:
+    key = (workload.namespace, workload.name)
+    if workload.kind == "ReplicaSet":
+        return [state.replica_sets[key].metadata.uid] if key in state.replica_sets else []
+    return [replica_set.metadata.uid for replica_set in _replica_sets_of(state, workload)]
+
+
+def _replica_sets_of(state: State, workload: Workload) -> list[ReplicaSet]:
+    """Gives the ReplicaSets that the workload controls, in name order."""
+    found = []
+    for key, replica_set in sorted(state.replica_sets.items()):
+        owner = controller_of(replica_set.metadata)
+        if (
+            key[0] == workload.namespace
+            and owner is not None
+            and (owner.kind, owner.name) == (workload.kind, workload.name)
+        ):
+            found.append(replica_set)
     return found
 
 
@@ -161,7 +170,7 @@ def without_node(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
-def _prototype(state: State, workload: Workload, existing: list[Pod] | tuple[Pod, ...]) -> Pod | None:
+def _prototype(state: State, workload: Workload, existing: list[Pod]) -> Pod | None:
     """Gives what a new replica will look like: like the newest there are, else as the template says."""
     newest = _newest_replica_set(state, workload)
     for pod in existing:
@@ -182,15 +191,7 @@ def _prototype(state: State, workload: Workload, existing: list[Pod] | tuple[Pod
 def _newest_replica_set(state: State, workload: Workload) -> ReplicaSet | None:
     if workload.kind == "ReplicaSet":
         return state.replica_sets.get((workload.namespace, workload.name))
-    found = []
-    for key, replica_set in sorted(state.replica_sets.items()):
-        owner = controller_of(replica_set.metadata)
-        if (
-            key[0] == workload.namespace
-            and owner is not None
-            and (owner.kind, owner.name) == (workload.kind, workload.name)
-        ):
-            found.append(replica_set)
+    found = _replica_sets_of(state, workload)
     return max(found, key=lambda item: item.metadata.creation_timestamp or "", default=None)
 
 

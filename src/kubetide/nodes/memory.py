@@ -116,5 +116,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By group id, and "" for the whole cluster."""
     status_text: str = ""
     """The status document as last written, without the times of probing."""
+    status_candidates: tuple[str, ...] = ()
+    """The unneeded nodes that it counted."""
     status_written: Instant | None = None
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
+from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
@@ -91,6 +92,8 @@ class State:
         snapshot: Nodes and the pods that are on them (or nominated to them), without expendable pods.
         version: Counts the changes of anything but ``holds``, ``step`` and ``memory``.
         view: What the update step of this tick saw of the groups; None before the first.
+        memo: Whether findings of earlier ticks may be used again; off only to show that it changes nothing.
+        quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
     """
 
@@ -113,7 +116,10 @@ class State:
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
+        self.memo = True
+        self.quiet_at: int | None = None
         self._pending: dict[Key, Pod] = {}
+        self._pods_of: dict[str, dict[Key, Pod]] = {}
         self._group_of_provider: dict[str, str] = {}
 
     # -- reading -----------------------------------------------------------------------------
@@ -147,6 +153,11 @@ class State:
     def pending(self) -> Mapping[Key, Pod]:
         """Pods that have no node and are not nominated to one, not finished: a live view, in no given order."""
         return MappingProxyType(self._pending)
+
+    def pods_of(self, owner_uid: str) -> list[Pod]:
+        """Gives the pods that an object controls and that are not being deleted, in name order."""
+        held = self._pods_of.get(owner_uid, {})
+        return [pod for _, pod in sorted(held.items(), key=_first) if not pod.metadata.deletion_timestamp]
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -280,8 +291,12 @@ class State:
         if is_finished(pod):
             self._drop_pod(key)
             return
+        self._forget_owner(self.pods.get(key))
         self._pending.pop(key, None)
         self.pods[key] = pod
+        owner = controller_of(pod.metadata)
+        if owner is not None:
+            self._pods_of.setdefault(owner.uid, {})[key] = pod
         self.version += 1
         node_name = pod.spec.node_name or pod.status.nominated_node_name
         if not node_name:
@@ -290,11 +305,22 @@ class State:
             self.snapshot.add_pod(pod, node_name)
 
     def _drop_pod(self, key: Key) -> None:
-        if self.pods.pop(key, None) is None:
+        pod = self.pods.pop(key, None)
+        if pod is None:
             return
+        self._forget_owner(pod)
         self.version += 1
         if self._pending.pop(key, None) is None:
             self.snapshot.remove_pod(key)
+
+    def _forget_owner(self, pod: Pod | None) -> None:
+        owner = None if pod is None else controller_of(pod.metadata)
+        if pod is None or owner is None:
+            return
+        held = self._pods_of[owner.uid]
+        del held[_key(pod)]
+        if not held:
+            del self._pods_of[owner.uid]
 
 
 def is_expendable(pod: Pod, cutoff: int) -> bool:
@@ -304,6 +330,10 @@ def is_expendable(pod: Pod, cutoff: int) -> bool:
 
 def _key(item: Pod | ReplicaSet | Deployment | DaemonSet | PodDisruptionBudget) -> Key:
     return item.metadata.namespace, item.metadata.name
+
+
+def _first(item: tuple[Key, Pod]) -> Key:
+    return item[0]
 
 
 def _put_all(held: dict[Key, _T], items: Iterable[_T]) -> bool:

@@ -42,7 +42,16 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
     ):
         return None
     memory.status_text, memory.status_written = bare, now
+    memory.status_candidates = memory.scale_down.status.unneeded or ()
     return to_yaml(document)
+
+
+def is_status_due(state: State, now: Instant) -> bool:
+    """Whether the document must be looked at though the groups are as they were: candidates differ, or it is time."""
+    written = state.memory.status_written
+    if written is None or now >= after(written, state.settings.status_interval):
+        return True
+    return state.memory.status_candidates != (state.memory.scale_down.status.unneeded or ())
 
 
 def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, Any]:
