@@ -87,7 +87,7 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
     if text is None:
         return after(start, parse_duration(scenario.duration))
     try:
-        end = _moment(text, start)
+        end = moment_of(text, start)
     except ValueError:
         raise ScenarioError(
             f"until: {text!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), "
@@ -100,7 +100,8 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
     return end
 
 
-def _moment(text: str, start: Instant) -> Instant:
+def moment_of(text: str, start: Instant) -> Instant:
+    """Reads a time, a time of day (the first after ``start``) or a duration from ``start``. Raises ValueError."""
     if "T" in text:
         return parse_rfc3339(text)
     if re.fullmatch(r"\d{1,2}(:\d\d){1,2}", text):

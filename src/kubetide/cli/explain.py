@@ -1,0 +1,50 @@
+"""``kubetide explain``: why, in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("explain")
+@click.argument("kind", type=click.Choice(["pod", "hpa", "node", "nodegroup"]))
+@click.argument("name")
+@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of a pod or an HPA.")
+@click.option("--at", metavar="TIME", help="13:00, 2026-03-02T13:00:00Z, or 90m after the start.  [default: the end]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out"),
+    show_default=True,
+    help="Folder that the run writes to.",
+)
+def command(kind: str, name: str, namespace: str, at: str | None, out: Path) -> None:
+    """Say why a pod waits, an HPA wants what it wants, a node stays or goes, a node group cannot grow.
+
+    Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
+    For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,
+    where the group's template comes from, and the smallest change that would help.
+
+    \b
+    Examples:
+      kubetide explain pod storefront-7d9f8c6b5-x2kqp
+      kubetide explain hpa storefront --at 12:20
+      kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
+    """
+    from kubetide.runtime.records import read_records
+    from kubetide.simulate.show import moment_of
+    from kubetide.simulate.why import explain_object
+
+    moment = None
+    if at is not None:
+        first = next(iter(read_records(out, "horizontal" if kind == "hpa" else "nodes")))
+        try:
+            moment = moment_of(at, first.now)
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{at!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), nor a duration "
+                "from the start (90m)",
+                param_hint="--at",
+            ) from error
+    click.echo(explain_object(out, kind, name, namespace=namespace, at=moment))
