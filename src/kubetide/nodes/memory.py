@@ -48,6 +48,7 @@ class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     pods: tuple[Pod, ...] = ()
     from_node: str
     seen_at: Instant
+    """When it was first seen so; once ``live`` is over, when it was last seen."""
     live: bool = True
     """Whether the node was there and well when last looked at."""
 

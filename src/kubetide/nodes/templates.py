@@ -70,7 +70,9 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
         if former is None or former.node.status != seen.node.status:
             found.append(reason("TemplateLearned", group_id, node=seen.from_node))
             found += _differences(state.groups[group_id], seen)
-        memory.templates[group_id] = seen
+        # While nothing changes the time stands still; it moves when the last good node is gone.
+        same = former is not None and former.live and replace(seen, seen_at=former.seen_at) == former
+        memory.templates[group_id] = former if same and former is not None else seen
     for group_id in sorted(memory.templates):
         expires = after(memory.templates[group_id].seen_at, settings.node_info_cache_expire_time)
         if group_id not in state.groups or expires < now:

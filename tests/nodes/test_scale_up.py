@@ -1,0 +1,370 @@
+"""Scale-up: demand, options, limits, backoff, statuses; one decision after another without a cluster."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.nodes.frozen import (
+    START,
+    World,
+    daemon_set,
+    deployment,
+    group,
+    node,
+    pod,
+    pods,
+    replica_set,
+    template,
+)
+
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
+from kubetide.plan.board import Capacity, Intent, Workload
+from kubetide.ports.cloud import Instance, InstanceError
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
+
+WEB = Workload("default", "Deployment", "web")
+
+
+def test_no_second_purchase_while_nodes_are_on_their_way():
+    """Nodes that were asked for count as room until they have joined."""
+    world = World(pods=pods("a", 8, cpu="1"), groups=[group("g")])
+    assert world.increases() == {"g": 2}
+    assert world.increases(at=seconds(10)) == {}
+    assert world.messages("TriggeredScaleUp") == []
+
+
+def test_upcoming_room_is_used_before_more_is_bought():
+    """Only what does not fit on nodes on their way leads to more of them."""
+    world = World(pods=pods("a", 6, cpu="1"), groups=[group("g")])
+    world.tick()
+    assert world.increases(at=seconds(10), pods=tuple(pods("b", 3, cpu="1"))) == {"g": 1}
+
+
+def test_daemon_set_pods_take_their_share_of_a_new_node():
+    """A cloud's template comes with the pods that DaemonSets will put on it."""
+    world = World(
+        pods=pods("a", 4, cpu="1"), groups=[group("g")], daemon_sets=(daemon_set("agent", cpu="500m"),)
+    )
+    assert world.increases() == {"g": 2}
+
+
+@pytest.mark.parametrize(
+    ("expander", "grown"),
+    [
+        ("least-waste", {"small": 3}),
+        ("most-pods", {"large": 1}),
+        ("least-nodes", {"large": 1}),
+        ("most-pods,least-waste", {"large": 1}),
+    ],
+)
+def test_expander_chooses(expander, grown):
+    """Each expander keeps what it is named for; a chain goes on among the equals."""
+    groups = [
+        group("large", made=template(cpu="16", memory="64Gi")),
+        group("small", made=template(cpu="2", memory="8Gi"), maximum=3),
+    ]
+    world = World(pods=pods("a", 4, cpu="2", memory="8Gi"), groups=groups, settings={"expander": expander})
+    assert world.increases() == grown
+
+
+def test_random_pick_depends_on_seed_and_time_only():
+    """The same seed at the same time picks the same of several equals; another seed may not."""
+
+    def picked(seed):
+        world = World(
+            pods=pods("a", 1),
+            groups=[group(name) for name in "abcdef"],
+            settings={"expander": "random", "seed": seed},
+        )
+        return tuple(world.increases())
+
+    assert picked(7) == picked(7)
+    assert len({picked(seed) for seed in range(20)}) > 1
+
+
+def test_similar_groups_share_an_increase():
+    """With balancing, new nodes go to the smallest of the groups that are alike but for the zone."""
+    zone = "topology.kubernetes.io/zone"
+    groups = [group(name, made=template(labels={zone: name})) for name in "abc"]
+    world = World(pods=pods("p", 5, cpu="3"), groups=groups, settings={"balance_similar_node_groups": True})
+    assert sorted(world.increases().values()) == [1, 2, 2]
+
+
+def test_cloud_refusal_backs_off_and_doubles():
+    """A group that refused is left out for 5 minutes, then for 10 when it refuses again."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.refused["g"] = "no machines left"
+    assert world.increases() == {"g": 1}
+    assert world.messages("FailedToScaleUpGroup") == ["Scale-up failed for group g: no machines left"]
+    assert world.increases(at=minutes(4)) == {}
+    assert world.messages("NotTriggerScaleUp") == [
+        "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    ]
+    assert world.increases(at=minutes(6)) == {"g": 1}
+    assert world.increases(at=minutes(15)) == {}
+    assert world.increases(at=minutes(17)) == {"g": 1}
+
+
+def test_another_group_serves_when_the_best_is_out():
+    """The next tick buys elsewhere when the first choice is out of stock."""
+    groups = [group("a"), group("b", made=template(cpu="8", memory="32Gi"))]
+    world = World(pods=[pod("p", cpu="3", memory="12Gi")], groups=groups)
+    world.refused["a"] = "no machines left"
+    assert world.increases() == {"a": 1}
+    assert world.increases(at=seconds(10)) == {"b": 1}
+
+
+def test_request_that_times_out_is_taken_back():
+    """After max-node-provision-time the target is lowered, the group backs off, and an event says so."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    assert world.tick(at=minutes(15)) == []
+    assert world.tick(at=minutes(16)) == [DecreaseTarget("g", 1, "timeout")]
+    assert world.messages("ScaleUpTimedOut") == ["Nodes added to group g failed to register within 16m0s"]
+    assert world.groups["g"].target_size == 0
+
+
+def test_machines_that_cannot_be_made_are_removed():
+    """A machine with a creation error is deleted and its group left out; the error is told once."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT", error_message="none left")
+    world.change("g", instances=(Instance(provider_id="cloud:///x", state="Creating", error=error),))
+    assert world.tick(at=seconds(30)) == [DeleteInstances("g", ("cloud:///x",), "failed")]
+    assert world.messages("ScaleUpFailed") == [
+        "Failed adding 1 nodes to group g due to OutOfResource.STOCKOUT; source errors: none left"
+    ]
+    assert world.increases(at=seconds(40)) == {}
+
+
+def test_machines_that_never_register_are_removed_above_the_minimum():
+    """After 15 minutes unregistered machines go, but never below the group's minimum."""
+    waiting = [Instance(provider_id=f"cloud:///{name}") for name in ("u1", "u2")]
+    world = World(nodes=[node("n1")], groups=[group("g", minimum=2, nodes=["n1"], instances=waiting)])
+    world.tick()
+    assert not any(isinstance(one, DeleteInstances) for one in world.tick(at=minutes(15)))
+    assert world.tick(at=minutes(16))[0] == DeleteInstances("g", ("cloud:///u1",), "unregistered")
+    assert world.messages("DeleteUnregistered") == ["Removed unregistered node cloud:///u1"]
+
+
+def test_wrong_size_is_put_right_after_its_time():
+    """A target that no machine ever came for is lowered once the difference has lasted 15 minutes."""
+    world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"], target=3)])
+    world.tick()
+    assert not any(isinstance(one, DecreaseTarget) for one in world.tick(at=minutes(15)))
+    assert world.tick(at=minutes(16)) == [DecreaseTarget("g", 2, "size")]
+
+
+def test_unhealthy_cluster_is_left_alone():
+    """With more than 45 % and more than 3 nodes unready nothing is bought."""
+    names = [f"n{at}" for at in range(8)]
+    nodes = [node(name, ready=at >= 4) for at, name in enumerate(names)]
+    world = World(nodes=nodes, pods=[pod("a", cpu="100")], groups=[group("g", nodes=names)])
+    assert world.tick() == []
+    assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"]
+
+
+def test_limits_cut_what_is_bought():
+    """--max-nodes-total and --cores-total bound an increase."""
+    few = World(pods=pods("a", 9, cpu="3"), groups=[group("g")], settings={"max_nodes_total": 2})
+    assert few.increases() == {"g": 2}
+    small = World(pods=pods("a", 9, cpu="3"), groups=[group("g")], settings={"cores_total": "0:13"})
+    assert small.increases() == {"g": 3}
+
+
+def test_cap_per_hour_bounds_buying():
+    """No more nodes are asked for within an hour than the cap says, whatever the demand."""
+    cap = {"max_node_increases_per_hour": 3}
+    world = World(pods=pods("a", 5, cpu="3"), groups=[group("g"), group("h")], settings=cap)
+    assert sum(world.increases().values()) == 3
+    assert world.increases(at=minutes(1), pods=tuple(pods("b", 4, cpu="4"))) == {}
+    later = world.increases(at=minutes(61), pods=tuple(pods("c", 4, cpu="4")))
+    assert 1 <= sum(later.values()) <= 3
+
+
+def test_nodes_that_did_not_help_are_not_bought_again():
+    """When joined nodes leave the pods pending, that group backs off from that kind of pods."""
+    promised = template(cpu="4", memory="16Gi")
+    world = World(pods=[pod("a", cpu="3")], groups=[group("g", made=promised)])
+    assert world.increases() == {"g": 1}
+    # The machine that comes is not what the cloud promised, and is not well enough to be copied.
+    poor = node("n1", cpu="1", created=format_rfc3339(after(START, minutes(2))))
+    world.groups["g"] = group("g", made=promised, nodes=["n1"])
+    assert world.increases(at=minutes(2), nodes=(poor,)) in ({}, {"g": 1})
+    bought = [world.increases(at=minutes(at)) for at in (4, 5, 6)]
+    assert bought == [{}, {}, {}]
+
+
+def test_hidden_demand_is_bought_before_its_pods_exist():
+    """Replicas that a loop has just asked for get nodes without waiting for their pods, and no events."""
+    world = World(
+        groups=[group("g")],
+        deployments=(deployment("web", 2, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    intent = Intent(workload=WEB, replicas=3, due=START, source="horizontal")
+    assert world.increases(intents=(intent,)) == {"g": 3}
+    assert world.messages("TriggeredScaleUp") == []
+
+
+def test_intents_buy_nothing_where_they_are_not_a_source():
+    """Strict drop-in settings do not look at the board."""
+    world = World(groups=[group("g")], deployments=(deployment("web", 2),))
+    intent = Intent(workload=WEB, replicas=3, due=START, source="horizontal")
+    assert world.increases(intents=(intent,)) == {}
+
+
+def test_existing_pods_do_not_count_twice():
+    """A pod that exists, pending or not, is not demanded by the intent as well."""
+    sets = (replica_set("web", 3, of="web"),)
+    world = World(
+        pods=pods("a", 3, cpu="3"),
+        groups=[group("g")],
+        replica_sets=sets,
+        deployments=(deployment("web", 3),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    intent = Intent(workload=WEB, replicas=4, due=START, source="horizontal")
+    assert world.increases(intents=(intent,)) == {"g": 4}
+
+
+def test_wants_that_never_come_true_are_given_up():
+    """Replicas that are wanted but do not come into being buy nothing after 10 minutes."""
+    world = World(
+        groups=[group("g", maximum=99)],
+        deployments=(deployment("web", 2, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    world.refused["g"] = "no"
+    world.tick(intents=(Intent(workload=WEB, replicas=2, due=START, source="horizontal"),))
+    world.refused.clear()
+    assert world.increases(at=minutes(11)) == {}
+
+
+def test_capacity_is_answered_on_the_board():
+    """A workload whose pods have no place is told how many, and when nodes are expected if joins were seen."""
+    world = World(
+        pods=pods("a", 2, cpu="3"),
+        groups=[group("g")],
+        replica_sets=(replica_set("web", 2, of="web"),),
+        deployments=(deployment("web", 2),),
+    )
+    world.tick()
+    assert world.commands[0].answers == (Capacity(WEB, 2, None, "group g is asked for nodes"),)
+    world.state.memory.longest_join["g"] = minutes(2)
+    world.tick(at=seconds(10))
+    assert world.commands[0].answers == (
+        Capacity(WEB, 2, after(START, minutes(2)), "waits for nodes of group g"),
+    )
+
+
+def test_holds_stop_removal_but_not_buying():
+    """When the caches cannot be trusted nothing is deleted, though pods still get nodes."""
+    world = World(
+        nodes=[node("n1"), node("n2")],
+        pods=[pod("a", cpu="5")],
+        groups=[group("g", nodes=["n1", "n2"]), group("big", made=template(cpu="8"))],
+    )
+    assert world.increases(holds=("nothing was heard",)) == {"big": 1}
+    actions = world.tick(at=minutes(30), holds=("nothing was heard",))
+    assert not any(getattr(one, "key", "").startswith("ToBeDeleted") for one in actions)
+    assert world.state.memory.scale_down.status.result == "ScaleDownInCooldown"
+
+
+def test_leftover_deletion_taints_are_cleaned_at_start():
+    """Taints that an earlier process left on nodes of groups are taken off at the first tick."""
+    taints = {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]}
+    world = World(nodes=[node("n1", spec=taints)], groups=[group("g", nodes=["n1"])])
+    assert world.tick()[0] == RemoveTaint("n1", "ToBeDeletedByClusterAutoscaler", uncordon=True)
+    assert not any(isinstance(one, RemoveTaint) for one in world.tick(at=seconds(10)))
+
+
+def test_learned_template_promises_the_least_seen():
+    """Of nodes of one type that differ, the template has the least of each resource."""
+    nodes = [node("n1", memory="16Gi"), node("n2", cpu="3", memory="18Gi")]
+    full = [pod("x", cpu="3900m", node="n1"), pod("y", cpu="2900m", node="n2")]
+    world = World(nodes=nodes, pods=[*full, pod("a", cpu="3500m")], groups=[group("g", nodes=["n1", "n2"])])
+    assert world.increases() == {}
+    seen = world.state.memory.templates["g"].node.status.allocatable
+    assert (seen["cpu"], seen["memory"]) == ("3", "16Gi")
+
+
+def test_status_document_counts_and_names_states():
+    """The status document has upstream's shape and words."""
+    yaml = pytest.importorskip("yaml")
+    world = World(pods=[pod("a")], groups=[group("g"), group("h", maximum=0)])
+    world.tick()
+    status = yaml.safe_load(world.status)
+    assert status["autoscalerStatus"] == "Running"
+    assert status["time"] == "2026-03-02 08:00:00 +0000 UTC"
+    assert status["clusterWide"]["scaleUp"]["status"] == "InProgress"
+    first, second = status["nodeGroups"]
+    assert (first["name"], first["health"]["cloudProviderTarget"], first["scaleUp"]["status"]) == (
+        "g",
+        1,
+        "InProgress",
+    )
+    assert second["scaleUp"] == {
+        "status": "NoActivity",
+        "backoffInfo": {},
+        "lastProbeTime": None,
+        "lastTransitionTime": None,
+    }
+
+
+def test_bad_flags_name_the_fix():
+    """A limit that cannot be read says which flag it is and how it is to be written."""
+    with pytest.raises(ValueError, match="--cores-total=9: give <min>:<max>"):
+        World(settings={"cores_total": "9"})
+
+
+SIZES = st.sampled_from(["500m", "1500m", "3", "5"])
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["nothing", "pods", "gone", "join", "fail"]), st.integers(0, 3), SIZES),
+    max_size=8,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS, seed=st.integers(0, 5))
+def test_memory_of_quiet_ticks_changes_nothing(steps, seed):
+    """With and without using earlier findings again, and after starting anew from the full form, all decides alike."""
+    worlds = [_world(seed) for _ in range(3)]
+    worlds[1].state.memo = False
+    for number, step in enumerate(steps):
+        decided = []
+        for at, world in enumerate(worlds):
+            _move(world, number, *step)
+            if at == 2:
+                world.state = world.state.copy()
+            world.tick(at=seconds(40 * number))
+            decided.append(
+                msgspec.json.encode([world.commands, world.events, world.state.memory], order="deterministic")
+            )
+        assert decided[0] == decided[1]
+        assert decided[0] == decided[2]
+
+
+def _world(seed):
+    groups = [group("a", nodes=["n1"], maximum=4), group("b", made=template(cpu="8"), maximum=2)]
+    return World(nodes=[node("n1")], groups=groups, settings={"seed": seed, "expander": "random"})
+
+
+def _move(world, number, what, count, size):
+    from kubetide.nodes.state import Delta, Gone
+
+    if what == "pods":
+        world.state.apply(Delta(pods=tuple(pods(f"p{number}", count, cpu=size))))
+    elif what == "gone":
+        world.state.apply(Delta(gone=Gone(pods=tuple(sorted(world.state.pods))[:count])))
+    elif what == "fail":
+        world.refused = {"a": "no"} if count else {}
+    elif what == "join":
+        known = world.groups["a"]
+        names = [one.provider_id for one in known.instances or ()]
+        if known.target_size > len(names):
+            name = f"j{number}"
+            world.change("a", instances=(*known.instances, Instance(provider_id=f"cloud:///{name}")))
+            world.state.apply(Delta(nodes=(node(name),)))
