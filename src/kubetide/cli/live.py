@@ -103,8 +103,8 @@ class LiveView:
                 title_align="left",
                 border_style="bright_black",
             )
-        services = len(timeline.services) + 4
-        groups = max(len(timeline.nodes), 5) + 3
+        services = len(timeline.services) + 3
+        groups = max(len(timeline.nodes) + 1, 5) + 2
         layout = Layout()
         layout.split_column(
             Layout(self._heading(timeline), size=2),
@@ -229,7 +229,7 @@ def _cluster(timeline: Timeline) -> Table:
     lost = sum(minutes_lost(series.violated, timeline.step_s) for series in timeline.services.values())
     rows: Sequence[tuple[str, str | Text]] = (
         ("pods without a node", Text(count(pending), style="red bold" if pending else "")),
-        ("CPU used/requested/there", "/".join(decimal(cores, 1) for cores in cpu)),
+        ("CPU used/asked/there", "/".join(decimal(cores, 1) for cores in cpu)),
         ("SLO minutes lost", Text(count(lost), style="red" if lost else "")),
         ("pods started", count(timeline.pod_starts)),
         ("cost", decimal(timeline.cost[-1], 2)),
