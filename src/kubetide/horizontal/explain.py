@@ -6,6 +6,8 @@ the purpose. To explain a tick of a record, apply its state and ask before ``abs
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import msgspec
 
 from kubetide.explain.reasons import Reason
@@ -29,6 +31,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     Attributes:
         target: As in the spec, ``80%`` or ``250m``.
         value: The same for what was measured; empty when the metric failed.
+        tolerance: The ratios within which the number stays, inclusive.
         ratio: Value over target; ``filled_ratio`` with missing and unready pods filled in, if any were.
         pods: Names by class: ready, unready, missing, ignored.
         proposed: Replicas; None when the metric failed, then ``problem`` says why.
@@ -37,6 +40,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     name: str
     target: str
     value: str
+    tolerance: tuple[float, float]
     ratio: float | None
     filled_ratio: float | None
     pods: dict[str, tuple[str, ...]]
@@ -86,8 +90,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         if self.proposal is not None:
             lines.append(f"largest proposal: {self.proposal}")
             lines += [f"  {window}" for window in self.windows]
-            recent = ", ".join(f"{replicas} at {at}" for at, replicas in self.recommendations)
-            lines.append(f"  recommendations: {recent or 'none'}")
+            lines.append(f"  recommendations, newest first: {_in_runs(self.recommendations) or 'none'}")
             lines.append(f"after stabilization: {self.stabilized}")
             lines += [f"  {policy}" for policy in self.policies]
             lines.append(f"after limits: {self.desired} ({self.limit})")
@@ -150,17 +153,18 @@ def _metric(
     tally: Tally | str,
     now: Instant,
 ) -> MetricExplanation:
+    tolerance = 1.0 - spec.tolerance.down, 1.0 + spec.tolerance.up
     if metric.utilization is not None:
         target = f"{metric.utilization}%"
     else:
         target = "" if metric.average_milli is None else milli_to_text(metric.average_milli)
     pods = {} if isinstance(tally, str) else _pods_by_class(state, spec.key, metric, now)
     if isinstance(found, MetricFailure):
-        return MetricExplanation(metric.type, target, "", None, None, pods, None, found.text)
+        return MetricExplanation(metric.type, target, "", tolerance, None, None, pods, None, found.text)
     numbers = found.arithmetic
     value = milli_to_text(numbers.average) if numbers.utilization is None else f"{numbers.utilization}%"
     return MetricExplanation(
-        found.name, target, value, numbers.ratio, numbers.filled_ratio, pods, found.replicas, ""
+        found.name, target, value, tolerance, numbers.ratio, numbers.filled_ratio, pods, found.replicas, ""
     )
 
 
@@ -189,9 +193,9 @@ def _policies(spec: Autoscaler, events: ScaleEvents, verdict: Verdict, now: Inst
     """Says what each policy of the direction of travel allows by itself, and what holds."""
     if verdict.stabilized is None or verdict.stabilized == verdict.current:
         return ()
-    if spec.up is None or spec.down is None:
-        return (f"at most double, or 4, at once: {max(2 * verdict.current, 4)}",)
     upwards = verdict.stabilized > verdict.current
+    if spec.up is None or spec.down is None:
+        return (f"at most double, or 4, at once: {max(2 * verdict.current, 4)}",) if upwards else ()
     rules, limit = (spec.up, up_limit) if upwards else (spec.down, down_limit)
     lines = [
         f"{_in_words(policy)}: "
@@ -208,13 +212,26 @@ def _in_words(policy: Policy) -> str:
     return f"{policy.value}{unit} in {format_duration(policy.period)}"
 
 
+def _in_runs(recommendations: tuple[tuple[str, int], ...]) -> str:
+    """Puts equal recommendations that follow each other together."""
+    runs = []
+    for replicas, run in groupby(recommendations, key=lambda one: one[1]):
+        times = [at for at, _ in run]
+        since = f"{times[0]} back to {times[-1]}" if len(times) > 1 else times[0]
+        runs.append(f"{replicas} ({since})")
+    return ", ".join(runs)
+
+
 def _metric_lines(metric: MetricExplanation) -> list[str]:
     counts = ", ".join(f"{len(names)} {name}" for name, names in metric.pods.items())
     if metric.proposed is None:
         return [f"{metric.name}: {metric.problem}", *([f"  pods: {counts}"] if counts else [])]
     filled = "" if metric.filled_ratio is None else f", {metric.filled_ratio:.4g} with pods filled in"
+    low, high = metric.tolerance
+    ratio = metric.ratio if metric.filled_ratio is None else metric.filled_ratio
+    stays = "within tolerance" if ratio is not None and low <= ratio <= high else "outside tolerance"
     lines = [
-        f"{metric.name}: {metric.value} of {metric.target}, ratio {metric.ratio:.4g}{filled}: {metric.proposed} replicas",
+        f"{metric.name}: {metric.value} of {metric.target}, ratio {metric.ratio:.4g}{filled}, {stays} {low:.4g} to {high:.4g}: {metric.proposed} replicas",
         f"  pods: {counts}",
     ]
     odd = [name for name in ("unready", "missing", "ignored") if metric.pods.get(name)]

@@ -70,15 +70,13 @@ class Gatherer:
         scales = await self._read_scales(state, specs)
         answers = await self._read_samples(state, specs, scales)
         return Delta(
-            hpas=hpas,
-            gone_hpas=gone_hpas,
-            statuses=statuses,
-            pods=pods,
-            gone_pods=gone_pods,
-            scales=[
-                scale for scale in scales.values() if state.scales.get((scale.namespace, scale.name)) != scale
-            ],
-            answers=answers,
+            hpas=tuple(hpas),
+            gone_hpas=tuple(gone_hpas),
+            statuses=tuple(statuses),
+            pods=tuple(pods),
+            gone_pods=tuple(gone_pods),
+            scales=tuple(scale for key, scale in scales.items() if state.scales.get(key) != scale),
+            answers=tuple(answers),
         )
 
     # ── objects ──
