@@ -16,7 +16,11 @@ def main() -> int:
     if unknown := [name for name in wanted if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    failed = [name for name in wanted if subprocess.run([sys.executable, "-m", f"bench.{name}"], check=False).returncode]
+    failed = [
+        name
+        for name in wanted
+        if subprocess.run([sys.executable, "-m", f"bench.{name}"], check=False).returncode
+    ]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return bool(failed)

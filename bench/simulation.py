@@ -122,12 +122,16 @@ def main() -> None:
                     "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
                     "target_mib": 1024,
                     "pod_starts": result.summary.pod_starts,
-                    "pods_mean": round(sum(sum(s.existing) for s in line.services.values()) / len(line.pending)),
+                    "pods_mean": round(
+                        sum(sum(s.existing) for s in line.services.values()) / len(line.pending)
+                    ),
                     "nodes_max": max(sum(counts) for counts in zip(*line.nodes.values(), strict=True)),
                     "record_mib": round(record_bytes / 1024 / 1024),
                     "loops": recorded_loops(folder / "out"),
                     "violations": len(result.violations),
-                    "ratio_to_plain_dict_patches": round(cpu / (SERVICES * len(line.pending) * floor_per_patch()), 2),
+                    "ratio_to_plain_dict_patches": round(
+                        cpu / (SERVICES * len(line.pending) * floor_per_patch()), 2
+                    ),
                 }
             ),
             flush=True,

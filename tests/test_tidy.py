@@ -36,7 +36,11 @@ def loaded_by(module: str) -> set[str]:
 def test_a_core_loads_only_what_it_decides_with(loop):
     """A loop's core needs msgspec (which takes typing_extensions where it is) and NumPy, nothing that talks."""
     third_party = loaded_by(loop) - set(sys.stdlib_module_names) - {"kubetide"}
-    assert {name for name in third_party if not name.startswith("_")} <= {"msgspec", "numpy", "typing_extensions"}
+    assert {name for name in third_party if not name.startswith("_")} <= {
+        "msgspec",
+        "numpy",
+        "typing_extensions",
+    }
 
 
 def test_help_does_not_load_the_loops():

@@ -11,7 +11,9 @@ import click
 @click.argument("kind", type=click.Choice(["pod", "hpa", "node", "nodegroup"]))
 @click.argument("name")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of a pod or an HPA.")
-@click.option("--at", metavar="TIME", help="13:00, 2026-03-02T13:00:00Z, or 90m after the start.  [default: the end]")
+@click.option(
+    "--at", metavar="TIME", help="13:00, 2026-03-02T13:00:00Z, or 90m after the start.  [default: the end]"
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -31,7 +33,7 @@ def command(kind: str, name: str, namespace: str, at: str | None, out: Path) -> 
       kubetide explain pod storefront-7d9f8c6b5-x2kqp
       kubetide explain hpa storefront --at 12:20
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
-    """
+    """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.runtime.records import read_records
     from kubetide.simulate.show import moment_of
     from kubetide.simulate.why import explain_object

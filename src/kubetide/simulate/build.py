@@ -106,7 +106,9 @@ def manifests_of(scenario: Scenario, base: Path) -> Manifests:
             try:
                 text = path.read_text(encoding="utf-8")
             except OSError as error:
-                raise ScenarioError(f"manifests[{index}]: {path}: cannot be read: {error.strerror}") from error
+                raise ScenarioError(
+                    f"manifests[{index}]: {path}: cannot be read: {error.strerror}"
+                ) from error
         try:
             found.extend(load_manifests(text, source))
         except ManifestError as error:
@@ -163,13 +165,15 @@ def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: in
     """The trace of a service. Raises TraceError."""
     if load.daily is not None:
         daily = load.daily
-        burst = daily.burst and Burst(
-            at=parse_time_of_day(daily.burst.at),
-            height=daily.burst.height,
-            rise=parse_duration(daily.burst.rise),
-            hold=parse_duration(daily.burst.hold),
-            fall=parse_duration(daily.burst.fall),
-        )
+        burst = None
+        if daily.burst is not None:
+            burst = Burst(
+                at=parse_time_of_day(daily.burst.at),
+                height=daily.burst.height,
+                rise=parse_duration(daily.burst.rise),
+                hold=parse_duration(daily.burst.hold),
+                fall=parse_duration(daily.burst.fall),
+            )
         return DailyTrace(
             low=daily.low * load.multiplier,
             peak=daily.peak * load.multiplier,
@@ -204,7 +208,12 @@ def cloud_faults_of(scenario: Scenario) -> CloudFaults:
 
 def _windows(scenario: Scenario, kind: str) -> tuple[Window, ...]:
     return tuple(
-        Window(start=fault_start(scenario, fault), end=fault_end(scenario, fault), group=fault.group, probability=fault.probability)
+        Window(
+            start=fault_start(scenario, fault),
+            end=fault_end(scenario, fault),
+            group=fault.group,
+            probability=fault.probability,
+        )
         for fault in faults_of(scenario, kind)
     )
 

@@ -84,7 +84,9 @@ class Checkers:
             and not is_finished(last)
             and (owner is None or owner.kind != "DaemonSet")
         ):
-            self._broken(f"pod {key[0]}/{key[1]} was lost with its node {last.spec.node_name}, not deleted gracefully")
+            self._broken(
+                f"pod {key[0]}/{key[1]} was lost with its node {last.spec.node_name}, not deleted gracefully"
+            )
 
     def _check_budgets(self, key: Key, evicted: Pod) -> None:
         if not _is_ready(evicted):
@@ -156,11 +158,11 @@ def _of(value: str | int, total: int) -> int:
 
 def _was_evicted(pod: Pod) -> bool:
     condition = pod_condition(pod, "DisruptionTarget")
-    return condition is not None and condition.status == "True" and condition.reason == "EvictionByEvictionAPI"
+    return (
+        condition is not None and condition.status == "True" and condition.reason == "EvictionByEvictionAPI"
+    )
 
 
 def _is_ready(pod: Pod) -> bool:
     condition = pod_condition(pod, "Ready")
     return condition is not None and condition.status == "True"
-
-

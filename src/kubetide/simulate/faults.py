@@ -39,7 +39,9 @@ class ApiFaults:
         for start, end, probability in self._windows:
             hit = unit_interval(self._seed, "api-error", self._requests) < probability
             if start <= now and (end is None or now < end) and hit:
-                raise Unavailable(f"the server is currently unable to handle the request ({request.verb} {request.kind.plural})")
+                raise Unavailable(
+                    f"the server is currently unable to handle the request ({request.verb} {request.kind.plural})"
+                )
 
 
 async def run_watch_expiries(scenario: Scenario, cluster: EmbeddedCluster, clock: Clock) -> None:

@@ -99,14 +99,24 @@ class _Counts:
         self.starts = 0
 
     def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and new is not None and old.spec == new.spec and old.status.phase == new.status.phase:
+        if (
+            old is not None
+            and new is not None
+            and old.spec == new.spec
+            and old.status.phase == new.status.phase
+        ):
             self._count_start(old, new)
             return
         if old is not None and _counts(old):
             self.requested_milli -= pod_requests(old).get("cpu", 0)
         if new is not None and _counts(new):
             self.requested_milli += pod_requests(new).get("cpu", 0)
-        if new is not None and not new.spec.node_name and not is_finished(new) and not new.metadata.deletion_timestamp:
+        if (
+            new is not None
+            and not new.spec.node_name
+            and not is_finished(new)
+            and not new.metadata.deletion_timestamp
+        ):
             self.pending[key] = None
         else:
             self.pending.pop(key, None)

@@ -87,7 +87,9 @@ def _decide_again(core: Core, record: Record) -> Difference | None:
 def make_core(loop: str) -> Core:
     """Makes a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
     if loop not in CORES:
-        raise RecordError(f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(CORES)}")
+        raise RecordError(
+            f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(CORES)}"
+        )
     return CORES[loop]()
 
 

@@ -29,7 +29,7 @@ class _Part(msgspec.Struct, frozen=True, rename=json_name, kw_only=True, forbid_
     """Base of every part: an unknown field is an error, because it is a typo."""
 
 
-class InstanceTypeSpec(_Part, kw_only=True):
+class InstanceTypeSpec(_Part, frozen=True, kw_only=True):
     """A machine type: what the catalogue says, and (``actual_memory``) what the machines really have."""
 
     cpu: str | int
@@ -42,13 +42,13 @@ class InstanceTypeSpec(_Part, kw_only=True):
     reserved_memory: str = "512Mi"
 
 
-class TaintSpec(_Part, kw_only=True):
+class TaintSpec(_Part, frozen=True, kw_only=True):
     key: str
     value: str = ""
     effect: str = "NoSchedule"
 
 
-class NodeGroupSpec(_Part, kw_only=True):
+class NodeGroupSpec(_Part, frozen=True, kw_only=True):
     name: str
     instance_type: str
     min: int = 0
@@ -61,7 +61,7 @@ class NodeGroupSpec(_Part, kw_only=True):
     price_per_hour: float | None = None
 
 
-class PodTimes(_Part, kw_only=True):
+class PodTimes(_Part, frozen=True, kw_only=True):
     """How long the steps of a pod's life take."""
 
     image_pull: str = "2s-8s"
@@ -70,7 +70,7 @@ class PodTimes(_Part, kw_only=True):
     stop: str = "1s-5s"
 
 
-class BurstSpec(_Part, kw_only=True):
+class BurstSpec(_Part, frozen=True, kw_only=True):
     """A burst on top of a daily load: ``at`` a time of day it rises to ``height`` times the load."""
 
     at: str
@@ -80,7 +80,7 @@ class BurstSpec(_Part, kw_only=True):
     fall: str = "10m"
 
 
-class DailySpec(_Part, kw_only=True):
+class DailySpec(_Part, frozen=True, kw_only=True):
     """An invented day: ``low`` to ``peak`` requests/s, highest at ``peak_at`` (time of day), with seeded noise."""
 
     low: float
@@ -90,7 +90,7 @@ class DailySpec(_Part, kw_only=True):
     burst: BurstSpec | None = None
 
 
-class LoadSpec(_Part, kw_only=True):
+class LoadSpec(_Part, frozen=True, kw_only=True):
     """Where a service's requests come from: a trace file or an invented day."""
 
     trace: str | None = None
@@ -103,7 +103,7 @@ class LoadSpec(_Part, kw_only=True):
     multiplier: float = 1.0
 
 
-class ServiceSpec(_Part, kw_only=True):
+class ServiceSpec(_Part, frozen=True, kw_only=True):
     """A Deployment under load: the requests are shared by its ready pods."""
 
     deployment: str
@@ -118,7 +118,7 @@ class ServiceSpec(_Part, kw_only=True):
     load: LoadSpec
 
 
-class FaultSpec(_Part, kw_only=True):
+class FaultSpec(_Part, frozen=True, kw_only=True):
     """Something that goes wrong between two times of the run."""
 
     kind: str
@@ -128,7 +128,7 @@ class FaultSpec(_Part, kw_only=True):
     probability: float = 1.0
 
 
-class ShowSpec(_Part, kw_only=True):
+class ShowSpec(_Part, frozen=True, kw_only=True):
     """What `kubetide up` plays when it is not told otherwise."""
 
     start: str | None = None
@@ -136,7 +136,7 @@ class ShowSpec(_Part, kw_only=True):
     speed: float = 60.0
 
 
-class Scenario(_Part, kw_only=True):
+class Scenario(_Part, frozen=True, kw_only=True):
     name: str
     description: str = ""
     start: str = "2026-03-02T00:00:00Z"
@@ -206,7 +206,11 @@ def _explain(text: str, field: str) -> str:
     unknown = re.match(r"Object contains unknown field `(.+)`", text)
     if unknown:
         near = difflib.get_close_matches(unknown[1], _field_names(), n=1)
-        hint = f"did you mean `{near[0]}`?" if near else "remove it, or see docs/scenarios.md for the fields there are"
+        hint = (
+            f"did you mean `{near[0]}`?"
+            if near
+            else "remove it, or see docs/scenarios.md for the fields there are"
+        )
         return f"{field}: unknown field `{unknown[1]}`; {hint}"
     missing = re.match(r"Object missing required field `(.+)`", text)
     if missing:
@@ -310,7 +314,11 @@ def _check_groups(check: _Checker, scenario: Scenario) -> None:
     check.that(bool(scenario.node_groups), "nodeGroups", "empty; a cluster needs at least one node group")
     for index, group in enumerate(scenario.node_groups):
         where = f"nodeGroups[{index}] ({group.name})"
-        check.that(group.name not in seen, f"{where}.name", f"{group.name} stands twice; give each group its own name")
+        check.that(
+            group.name not in seen,
+            f"{where}.name",
+            f"{group.name} stands twice; give each group its own name",
+        )
         seen.add(group.name)
         check.that(group.min >= 0, f"{where}.min", f"{group.min} is negative; the least is 0")
         check.that(
@@ -345,10 +353,14 @@ def _check_services(check: _Checker, scenario: Scenario) -> None:
 
 def _check_load(check: _Checker, load: LoadSpec, where: str) -> None:
     check.that(
-        (load.trace is None) != (load.daily is None), where, "state either `trace` (a file) or `daily` (an invented day)"
+        (load.trace is None) != (load.daily is None),
+        where,
+        "state either `trace` (a file) or `daily` (an invented day)",
     )
     check.that(load.multiplier > 0, f"{where}.multiplier", f"{load.multiplier} must be greater than 0")
-    check.that(load.gaps in {"error", "hold"}, f"{where}.gaps", f"{load.gaps!r} is neither `error` nor `hold`")
+    check.that(
+        load.gaps in {"error", "hold"}, f"{where}.gaps", f"{load.gaps!r} is neither `error` nor `hold`"
+    )
     check.that(
         load.unit in {"requests/s", "requests/step"},
         f"{where}.unit",
@@ -371,7 +383,11 @@ def _check_fault(check: _Checker, scenario: Scenario, fault: FaultSpec, where: s
     hint = f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(FAULT_KINDS)}"
     check.that(fault.kind in FAULT_KINDS, f"{where}.kind", f"unknown fault `{fault.kind}`{hint}")
     names = [group.name for group in scenario.node_groups]
-    check.that(not fault.group or fault.group in names, f"{where}.group", f"no node group `{fault.group}`; there are {', '.join(names)}")
+    check.that(
+        not fault.group or fault.group in names,
+        f"{where}.group",
+        f"no node group `{fault.group}`; there are {', '.join(names)}",
+    )
     check.that(0 < fault.probability <= 1, f"{where}.probability", f"{fault.probability} is not in (0, 1]")
     check.parses(parse_duration, fault.start, f"{where}.start")
     if fault.end is not None:

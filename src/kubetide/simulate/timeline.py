@@ -124,9 +124,7 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         name=name,
         start=timeline.start,
         hours=round(steps * step_s / 3600, 4),
-        services=tuple(
-            _service(series, step_s) for _, series in sorted(timeline.services.items())
-        ),
+        services=tuple(_service(series, step_s) for _, series in sorted(timeline.services.items())),
         groups=tuple(
             GroupSummary(
                 name=group,

@@ -49,7 +49,6 @@ from kubetide.simulate.timeline import Timeline
 from kubetide.units.time import Duration, Instant, parse_duration
 from kubetide.watching import Informer
 
-
 _FLAGS = {"demand-sources": "pending,intents"}
 """Where a run differs from upstream's defaults: the loops share one plan."""
 
@@ -117,7 +116,12 @@ class World:
             faults=cloud_faults_of(scenario),
         )
         self.load = ServiceLoad(
-            services, clock=clock, pods=self.pods, nodes=self.nodes, start=self.start, step=parse_duration(scenario.step)
+            services,
+            clock=clock,
+            pods=self.pods,
+            nodes=self.nodes,
+            start=self.start,
+            step=parse_duration(scenario.step),
         )
         self.checkers = Checkers(
             clock=clock,
@@ -147,7 +151,13 @@ class World:
             settings=settings.horizontal,
         )
         self.node_loop = NodesController(
-            loops_cluster, self.cloud, clock, recorder=recorder, board=board, settings=settings.nodes, seed=seed
+            loops_cluster,
+            self.cloud,
+            clock,
+            recorder=recorder,
+            board=board,
+            settings=settings.nodes,
+            seed=seed,
         )
 
     @property
@@ -244,7 +254,9 @@ class World:
         await self.clock.sleep(Duration(due - self.clock.now()))
 
     async def _create_objects(self) -> None:
-        for namespace in sorted({json["metadata"].get("namespace") or "default" for _, json in self._manifests}):
+        for namespace in sorted(
+            {json["metadata"].get("namespace") or "default" for _, json in self._manifests}
+        ):
             try:
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
             except AlreadyExists:
@@ -261,4 +273,3 @@ class World:
             return
         except ApiError as error:
             raise ScenarioError(f"manifests: {kind.kind} {namespace}/{meta.get('name')}: {error}") from error
-

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES, Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster, WatchEvent
+from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.testing import builders
 from kubetide.units.time import between, milliseconds, seconds
@@ -99,18 +99,30 @@ def own_pod(name: str, **more: Any) -> Json:
     return builders.pod(name, extra={**extra, "spec": spec}, **more)
 
 
+class Seen(NamedTuple):
+    """An event of an object; ``object`` is of the kind's type and never None, as it is in bookmarks."""
+
+    type: str
+    object: Any
+    resource_version: str
+    namespace: str
+    name: str
+
+
 class Reader:
     """A watch that is being read."""
 
     def __init__(self, stream: AsyncGenerator[Any, None]) -> None:
         self._stream = stream
-        self._events: list[WatchEvent[Any]] = []
+        self._events: list[Seen] = []
 
-    async def next(self) -> WatchEvent[Any]:
+    async def next(self) -> Seen:
         """Gives the next event of an object that the case made."""
         while not self._events:
             batch = await asyncio.wait_for(anext(self._stream), 30)
-            self._events += [event for event in batch if event.type != "BOOKMARK" and event.name != _ROOT_CA]
+            self._events += [
+                Seen(*event) for event in batch if event.type != "BOOKMARK" and event.name != _ROOT_CA
+            ]
         return self._events.pop(0)
 
     async def take(self, count: int) -> list[tuple[str, str]]:

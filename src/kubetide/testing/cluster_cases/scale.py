@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
+from typing import Any
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS, Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import Conflict, Invalid, NotFound
@@ -13,10 +16,11 @@ from kubetide.testing.cluster_cases.ground import Case, config_map, refused, scr
 async def scale_says_replicas_and_selector(cluster: Cluster, _clock: Clock) -> None:
     """The Scale of a workload has its replicas, its selector as text, and its version."""
     async with scratch(cluster) as namespace:
-        for kind, body in (
+        made: tuple[tuple[Kind[Any], Json], ...] = (
             (DEPLOYMENTS, builders.deployment("a", replicas=2)),
             (REPLICA_SETS, builders.replica_set("b", replicas=2)),
-        ):
+        )
+        for kind, body in made:
             name = body["metadata"]["name"]
             await cluster.create(kind, body, namespace=namespace)
             scale = await cluster.get_scale(kind, name, namespace=namespace)
