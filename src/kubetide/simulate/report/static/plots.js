@@ -45,7 +45,7 @@ class Plot {
     this.panel = make("article", { class: "chart" });
     this.values = spec.series.map(() => make("b"));
     this.panel.append(this.head());
-    this.lane = new MarkLane(spec.marks || [], spec.title, this);
+    this.lane = new MarkLane(spec.marks || [], `${spec.title}, ${spec.unit}`, this);
     this.canvas = make("div");
     this.panel.append(this.lane.element, this.canvas);
     parent.append(this.panel);
