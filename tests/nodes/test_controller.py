@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from tests.nodes.live import SHORT, play, replayed
+import pytest
+from tests.nodes.live import SHORT, START, play, replayed
 
-from kubetide.units.time import minutes
+from kubetide.embedded.cloud import CloudFaults, GroupSpec, InstanceType, Window
+from kubetide.objects.kinds import PODS
+from kubetide.plan.board import Intent, Workload
+from kubetide.units.time import after, minutes, seconds
+
+WEB = Workload("default", "Deployment", "web")
 
 
 def test_pending_pods_get_nodes():
@@ -36,3 +42,104 @@ def test_idle_nodes_go():
 
     world = play(story, **SHORT)
     assert replayed(world) > 50
+
+
+def test_records_of_a_bad_hour_are_decided_again():
+    """With stock-outs, failing calls and machines that never join, the records still replay to the same bytes."""
+    groups = (
+        GroupSpec(name="first", instance_type="m5.large", max_size=6, join_failure=0.4),
+        GroupSpec(name="second", instance_type="m5.xlarge", max_size=6),
+    )
+    out = Window(START, after(START, minutes(4)), group="first")
+    faults = CloudFaults(stock_outs=(out,))
+
+    async def story(world):
+        await world.deploy(replicas=5, cpu="1500m")
+        await world.after(minutes(25))
+        await world.scale("web", 9)
+        await world.after(minutes(25))
+        await world.scale("web", 1)
+        await world.after(minutes(30))
+        assert world.pending == []
+
+    world = play(story, groups, faults=faults, full_every=7, **SHORT)
+    assert replayed(world) > 200
+    assert len(world.nodes) <= 2
+
+
+def test_a_list_that_lost_many_pods_holds_removal():
+    """When a new list lacks most pods at once nothing is deleted for a while; later it is."""
+
+    async def story(world):
+        await world.deploy(replicas=6, cpu="1500m")
+        await world.after(minutes(6))
+        world.cluster.expire_watches()
+        for _, name in sorted(world.informers["pods"].objects):
+            await world.cluster.delete(PODS, name, namespace="default", grace_period_s=0)
+        await world.scale("web", 0)
+        await world.after(minutes(8))
+        assert len(world.nodes) == 6
+        await world.after(minutes(8))
+        assert world.nodes == []
+
+    play(story, **SHORT)
+
+
+def test_wrong_catalogue_is_corrected_by_one_machine():
+    """Pods too large for the catalogue's word are refused from zero; one real node of the type corrects it."""
+    wrong = InstanceType(
+        name="c5d.large",
+        cpu_milli=2000,
+        memory_bytes=16 << 30,
+        catalogue_memory_bytes=4 << 30,
+        price_per_hour=0.096,
+    )
+    groups = (GroupSpec(name="c5d", instance_type="c5d.large", max_size=5),)
+
+    async def story(world):
+        await world.deploy("big", replicas=1, memory="8Gi")
+        await world.after(minutes(3))
+        assert world.nodes == []
+        assert any("Insufficient memory" in text for text in await world.events("NotTriggerScaleUp"))
+        await world.deploy("little", replicas=1, cpu="1500m")
+        await world.after(minutes(8))
+        assert world.pending == []
+
+    play(story, groups, catalogue={"c5d.large": wrong})
+
+
+def test_intents_of_the_board_are_served_and_answered():
+    """What the board wants is bought before the pods exist, and what is missing is answered meanwhile."""
+
+    async def story(world):
+        await world.deploy(replicas=1, cpu="1500m")
+        await world.after(minutes(4))
+        world.board.announce(Intent(workload=WEB, replicas=3, due=world.clock.now(), source="horizontal"))
+        await world.after(seconds(15))
+        assert [(one.workload, one.missing) for one in world.board.answers()] == [(WEB, 2)]
+        await world.scale("web", 3)
+        await world.after(minutes(4))
+        assert world.pending == []
+        assert world.board.answers() == ()
+
+    play(story, demand_sources=("pending", "intents"))
+
+
+def test_status_object_is_kept():
+    """The status ConfigMap says how many nodes are ready."""
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(5))
+        assert "        ready: 2\n" in await world.status()
+        await world.controller.close()
+
+    play(story)
+
+
+def test_wrong_settings_are_refused_at_once():
+    """An expander or a demand source that does not exist stops the controller from being made."""
+    with pytest.raises(ValueError, match="there is no expander 'cheap'"):
+        play(None, expander="cheap")
+    with pytest.raises(ValueError, match="there is no source 'wishes'"):
+        play(None, demand_sources=("wishes",))

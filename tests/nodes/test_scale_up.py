@@ -365,6 +365,7 @@ def _move(world, number, what, count, size):
         known = world.groups["a"]
         names = [one.provider_id for one in known.instances or ()]
         if known.target_size > len(names):
-            name = f"j{number}"
+            # Later than the others in name order too: a state made anew has its nodes in that order.
+            name = f"z{number:02d}"
             world.change("a", instances=(*known.instances, Instance(provider_id=f"cloud:///{name}")))
             world.state.apply(Delta(nodes=(node(name),)))
