@@ -60,7 +60,7 @@ function start() {
     if (innerWidth !== width) redrawPlots();
     width = innerWidth;
   });
-  addEventListener("scroll", hideTip, { passive: true });
+  addEventListener("scroll", placeTip, { passive: true });
   document.documentElement.dataset.ready = "true";
 }
 

@@ -1,6 +1,7 @@
 // A lane of marks over a plot: one button a decision, or one for several that are too near to part.
 const NEAR = 9; // pixels between two marks that can be told apart
 const SHOWN_IN_TIP = 6;
+let tipAnchor = null;
 
 class MarkLane {
   constructor(marks, title, plot) {
@@ -19,6 +20,7 @@ class MarkLane {
     this.clusters = gather(this.marks, min, max, width);
     this.focused = Math.min(this.focused, Math.max(0, this.clusters.length - 1));
     this.element.replaceChildren(...this.clusters.map((cluster, index) => this.button(cluster, index)));
+    if (tipAnchor && !tipAnchor.isConnected) hideTip();
   }
 
   button(cluster, index) {
@@ -97,7 +99,15 @@ function showTip(anchor, marks) {
   if (marks.length > SHOWN_IN_TIP) parts.push(make("div", {}, `and ${marks.length - SHOWN_IN_TIP} more: zoom in to part them`));
   tip.replaceChildren(...parts);
   tip.hidden = false;
-  const spot = anchor.getBoundingClientRect();
+  tipAnchor = anchor;
+  placeTip();
+}
+
+// Keeps the tip beside its mark, also when reaching the mark scrolls the page.
+function placeTip() {
+  const tip = document.getElementById("tip");
+  if (tip.hidden || !tipAnchor) return;
+  const spot = tipAnchor.getBoundingClientRect();
   const { width, height } = tip.getBoundingClientRect();
   const left = Math.min(Math.max(12, spot.left + spot.width / 2 - width / 2), innerWidth - width - 12);
   const below = spot.bottom + 10;
@@ -108,4 +118,5 @@ function showTip(anchor, marks) {
 
 function hideTip() {
   document.getElementById("tip").hidden = true;
+  tipAnchor = null;
 }
