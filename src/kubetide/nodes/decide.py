@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
 from kubetide.nodes.answers import board_answers
-from kubetide.nodes.cluster_state import ClusterView, observe
+from kubetide.nodes.cluster_state import ClusterView, observe, recalculate
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.scale_up import absorb_scale_up, after_scale_down, open_tick, plan_min_size, plan_scale_up
@@ -62,6 +62,12 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             result = Result(events=tuple(events), reasons=tuple(reasons))
         case "scale_down":
             result = scale_down.absorb(state, commands, outcomes, now)
+            if (
+                state.memory.scale_down.status.result == "ScaleDownNodeDeleteStarted"
+                and state.view is not None
+            ):
+                # Upstream's registry looks at the sizes again when a deletion begins.
+                recalculate(state, state.view)
         case "actuate":
             return scale_down.absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:

@@ -22,9 +22,10 @@ from kubetide.nodes.events import cluster_unhealthy, failed_to_revert, on_status
 from kubetide.nodes.failures import is_zero_or_max, max_provision_time
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.node_facts import readiness
+from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
-from kubetide.units.time import Duration, Instant, after, minutes
+from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
 
 _STARTING = minutes(10)
 """For how long it is no news that no node is ready."""
@@ -84,8 +85,6 @@ def absorb_update(
         elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
-                if action.why == "timeout" and state.view is not None:
-                    recalculate(state, state.view)
             elif action.why == "timeout":
                 events += failed_to_revert(state, action, outcome.error)
         elif isinstance(action, DeleteInstances):
@@ -144,7 +143,7 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
 
 
 def _judge_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
-    """Backs a group off from a kind of pods when its new nodes have joined and left all of them pending."""
+    """Backs a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
     kept: list[Attempt] = []
     for attempt in memory.attempts:
@@ -159,7 +158,8 @@ def _judge_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
             )
             continue
         key = f"{attempt.group} {attempt.kind}"
-        if attempt.pods and all(pod in state.pending for pod in attempt.pods):
+        pending = attempt.pods and all(pod in state.pending for pod in attempt.pods)
+        if pending and _are_unused(state, attempt):
             former = memory.useless.get(key)
             times = former.times + 1 if former else 1
             first, longest = (
@@ -172,3 +172,17 @@ def _judge_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
         else:
             memory.useless.pop(key, None)
     memory.attempts = tuple(kept)
+
+
+def _are_unused(state: State, attempt: Attempt) -> bool:
+    """Whether nodes have come for the attempt, and none of them holds more than its node's own pods."""
+    new = [
+        name
+        for name, node in state.nodes.items()
+        if state.group_of(name) == attempt.group
+        and node.metadata.creation_timestamp is not None
+        and parse_rfc3339(node.metadata.creation_timestamp) >= attempt.time
+    ]
+    return bool(new) and all(
+        is_daemon_set_pod(pod) or is_mirror_pod(pod) for name in new for pod in state.snapshot.pods_on(name)
+    )
