@@ -125,9 +125,7 @@ def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
 def is_scaling_up(state: State, view: GroupView) -> bool:
     """Whether nodes were asked for and are still to come, as far as the registry knows."""
     group_id = view.group.id
-    return group_id in state.memory.scale_up_requests and _waits_for_nodes(
-        state.groups[group_id], view.counts
-    )
+    return group_id in state.memory.scale_up_requests and _waits_for_nodes(view.group, view.counts)
 
 
 def _note_unregistered(state: State, now: Instant) -> None:

@@ -116,6 +116,8 @@ def absorb_scale_up(
             events += failed_to_scale_up(state, action, outcome)
             tick.error = tick.error or outcome.error
     if done and not failed:
+        # As upstream: an increase of which a part failed starts no delay and is not looked at again.
+        state.memory.last_scale_up = now
         recalculate(state, tick.view)
     if state.step == "min_size":
         return events, reasons
@@ -244,7 +246,6 @@ def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
 def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> None:
     memory, group = state.memory, state.groups[action.group]
     note_request(state, group, action.delta, now)
-    memory.last_scale_up = now
     memory.last_scale_up_of[group.id] = now
     memory.increases = (*memory.increases, (now, action.delta))
     state.set_target(group.id, action.size + action.delta)
