@@ -16,11 +16,12 @@ import msgspec
 import numpy as np
 from tests.conformance.cases import Case, difference
 
+from kubetide.acting import EventWriter
 from kubetide.horizontal.controller.act import Actor, Ending
-from kubetide.horizontal.controller.eventlog import EventLog
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.decide import COLUMNS_FROM, absorb, decide
+from kubetide.horizontal.events import COMPONENT
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.horizontal.state import Delta, State
@@ -270,8 +271,8 @@ class _Player:
         self.known_pods = shown
 
     async def _tick(self) -> tuple[Ending | None, bool]:
-        events = EventLog(self.world, self.clock, lambda _: "uid")  # type: ignore[arg-type]  # as above
-        actor = Actor(self.world, self.clock, self.targets, events, limit=1)  # type: ignore[arg-type]  # as above
+        events = EventWriter(self.world, self.clock, COMPONENT)  # type: ignore[arg-type]  # as above
+        actor = Actor(self.world, self.clock, self.targets, events, uid_of=lambda _: "uid", limit=1)  # type: ignore[arg-type]  # as above
         self.state.apply(await self.gatherer.gather(self.state))
         commands = decide(self.state, self.clock.now(), columns_from=self.columns_from)
         result = absorb(self.state, commands, await actor.scale(commands.writes))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 import msgspec
 
 COMPONENT = "horizontal-pod-autoscaler"
-NORMAL, WARNING = "Normal", "Warning"
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
 
 ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
@@ -15,7 +18,7 @@ ALL_BELOW_TARGET = "All metrics below target"
 class EventNote(msgspec.Struct, frozen=True, array_like=True):
     """An event before it has a name and a time."""
 
-    type: str
+    type: Literal["Normal", "Warning"]
     reason: str
     message: str
 

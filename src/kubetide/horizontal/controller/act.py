@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kubetide.horizontal.controller.eventlog import EventLog
-from kubetide.horizontal.controller.parallel import in_parallel
+from kubetide.acting import EventWriter, in_parallel
 from kubetide.horizontal.controller.targets import TargetError, Targets
 from kubetide.horizontal.decision import (
     Result,
@@ -16,6 +15,8 @@ from kubetide.horizontal.decision import (
     error_of,
     events_in_order,
 )
+from kubetide.horizontal.views import Key
+from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -40,12 +41,20 @@ class Actor:
     """Does what was decided."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, targets: Targets, events: EventLog, *, limit: int
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        targets: Targets,
+        events: EventWriter,
+        *,
+        uid_of: Callable[[Key], str],
+        limit: int,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._targets = targets
         self._events = events
+        self._uid_of = uid_of
         self._limit = limit
 
     async def scale(self, writes: Sequence[ScaleWrite]) -> list[ScaleOutcome]:
@@ -108,5 +117,14 @@ class Actor:
             except ApiError as error:
                 problem = str(error)
         for note in events_in_order(settlement, problem):
-            await self._events.emit(settlement.verdict.key, note)
+            await self._events.emit(self._about(settlement.verdict.key), note.type, note.reason, note.message)
         return Ending(settlement, problem, *error_of(settlement, problem))
+
+    def _about(self, key: Key) -> ObjectReference:
+        return ObjectReference(
+            api_version=HPAS.api_version,
+            kind=HPAS.kind,
+            namespace=key[0],
+            name=key[1],
+            uid=self._uid_of(key),
+        )

@@ -10,15 +10,16 @@ from typing import Any
 
 import msgspec
 
+from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
-from kubetide.horizontal.controller.eventlog import EventLog
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
+from kubetide.horizontal.events import COMPONENT
 from kubetide.horizontal.reasons import reasons_of, signature
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
@@ -69,8 +70,14 @@ class HorizontalController:
         caches = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, caches)
         self._gatherer = Gatherer(hpas.feed(), pods.feed(), targets, metrics)
-        events = EventLog(cluster, clock, self._uid_of)
-        self._actor = Actor(cluster, clock, targets, events, limit=settings.concurrent_syncs)
+        self._actor = Actor(
+            cluster,
+            clock,
+            targets,
+            EventWriter(cluster, clock, COMPONENT),
+            uid_of=self._uid_of,
+            limit=settings.concurrent_syncs,
+        )
         self._tick = 0
         self._said: dict[Key, tuple[object, ...]] = {}
         self._announced: dict[Key, tuple[Workload, int]] = {}

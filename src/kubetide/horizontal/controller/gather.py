@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from kubetide.horizontal.controller.parallel import in_parallel
+from kubetide.acting import in_parallel
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
 from kubetide.horizontal.samples import Answer, answer_of
 from kubetide.horizontal.specs import Autoscaler, read_spec

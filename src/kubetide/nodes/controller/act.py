@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from kubetide.nodes.controller.parallel import in_parallel
+from kubetide.acting import in_parallel
 from kubetide.nodes.decision import (
     Action,
     AddTaint,

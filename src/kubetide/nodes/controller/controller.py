@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.nodes import scale_down
 from kubetide.nodes.controller.act import Actor
-from kubetide.nodes.controller.eventlog import EventLog
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.core import (
@@ -33,6 +33,7 @@ from kubetide.nodes.demand import check_sources
 from kubetide.nodes.expander import parse_expanders
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
+from kubetide.objects.cluster import ObjectReference
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -41,6 +42,7 @@ from kubetide.ports.errors import ApiError, CloudError
 from kubetide.units.time import Duration, Instant, after
 
 LOOP = "nodes"
+COMPONENT = "cluster-autoscaler"
 
 
 class NodesController:
@@ -73,7 +75,7 @@ class NodesController:
         self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state)
         self._actor = Actor(cluster, cloud)
-        self._events = EventLog(cluster, clock)
+        self._events = EventWriter(cluster, clock, COMPONENT)
         self._status = StatusMap(cluster, settings)
         self._read_pods: tuple[str, ...] = ()
         self._answered: dict[Workload, Capacity] = {}
@@ -140,7 +142,10 @@ class NodesController:
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
         for event in (*commands.events, *result.events):
-            await self._events.emit(event)
+            about = ObjectReference(
+                api_version="v1", kind=event.kind, namespace=event.namespace, name=event.name, uid=event.uid
+            )
+            await self._events.emit(about, event.type, event.reason, event.message)
         if result.status is not None:
             await self._status.write(result.status, now)
         if commands.answers is not None:
