@@ -80,10 +80,11 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     if not wanted:
         return []
     found = []
+    sets = _sets_by_workload(state)
     since = state.memory.wanted_since
     missing_now: dict[str, Instant] = {}
     for workload in sorted(wanted):
-        existing = pods_of_workload(state, workload)
+        existing = _pods_of(state, sets.get(workload, ()))
         missing = missing_replicas(wanted[workload].replicas, len(existing))
         if not missing:
             continue
@@ -91,7 +92,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
         first = missing_now[name] = since.get(name, now)
         if after(first, state.settings.intent_patience) < now:
             continue
-        prototype = _prototype(state, workload, existing)
+        prototype = _prototype(state, workload, sets.get(workload, ()), existing)
         if prototype is not None:
             found += [
                 Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)
@@ -136,33 +137,25 @@ def workload_of(state: State, pod: Pod) -> Workload | None:
     return Workload(namespace, owner.kind, owner.name)
 
 
-def pods_of_workload(state: State, workload: Workload) -> list[Pod]:
-    """Gives the pods of a workload that are not being deleted: its own, and those of its ReplicaSets."""
-    found: list[Pod] = []
-    for uid in _owner_uids(state, workload):
-        found += state.pods_of(uid)
+def _sets_by_workload(state: State) -> dict[Workload, list[ReplicaSet]]:
+    """Gives the ReplicaSets of each workload, in name order; a ReplicaSet is a workload as well."""
+    found: dict[Workload, list[ReplicaSet]] = {}
+    for (namespace, name), replica_set in sorted(state.replica_sets.items(), key=_first):
+        found.setdefault(Workload(namespace, "ReplicaSet", name), []).append(replica_set)
+        owner = controller_of(replica_set.metadata)
+        if owner is not None:
+            found.setdefault(Workload(namespace, owner.kind, owner.name), []).append(replica_set)
+    return found
+
+
+def _pods_of(state: State, sets: Sequence[ReplicaSet]) -> list[Pod]:
+    """Gives the pods of the ReplicaSets that are not being deleted, in name order."""
+    found = [pod for replica_set in sets for pod in state.pods_of(replica_set.metadata.uid)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 
-def _owner_uids(state: State, workload: Workload) -> list[str]:
-    key = (workload.namespace, workload.name)
-    if workload.kind == "ReplicaSet":
-        return [state.replica_sets[key].metadata.uid] if key in state.replica_sets else []
-    return [replica_set.metadata.uid for replica_set in _replica_sets_of(state, workload)]
-
-
-def _replica_sets_of(state: State, workload: Workload) -> list[ReplicaSet]:
-    """Gives the ReplicaSets that the workload controls, in name order."""
-    found = []
-    for key, replica_set in sorted(state.replica_sets.items()):
-        owner = controller_of(replica_set.metadata)
-        if (
-            key[0] == workload.namespace
-            and owner is not None
-            and (owner.kind, owner.name) == (workload.kind, workload.name)
-        ):
-            found.append(replica_set)
-    return found
+def _first(item: tuple[Key, ReplicaSet]) -> Key:
+    return item[0]
 
 
 def without_node(pod: Pod) -> Pod:
@@ -170,12 +163,14 @@ def without_node(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
-def _prototype(state: State, workload: Workload, existing: list[Pod]) -> Pod | None:
+def _prototype(
+    state: State, workload: Workload, sets: Sequence[ReplicaSet], existing: list[Pod]
+) -> Pod | None:
     """Gives what a new replica will look like: like the newest there are, else as the template says."""
-    newest = _newest_replica_set(state, workload)
+    newest = max(sets, key=lambda item: item.metadata.creation_timestamp or "", default=None)
     for pod in existing:
         owner = controller_of(pod.metadata)
-        if newest is None or (owner is not None and owner.uid == newest.metadata.uid):
+        if newest is not None and owner is not None and owner.uid == newest.metadata.uid:
             # A live pod shows what admission adds to the template: priority, tolerations.
             return without_node(pod)
     if newest is not None:
@@ -186,13 +181,6 @@ def _prototype(state: State, workload: Workload, existing: list[Pod]) -> Pod | N
         template = deployment.spec.template
         return _made(deployment.metadata, "Deployment", template.metadata, template.spec)
     return None
-
-
-def _newest_replica_set(state: State, workload: Workload) -> ReplicaSet | None:
-    if workload.kind == "ReplicaSet":
-        return state.replica_sets.get((workload.namespace, workload.name))
-    found = _replica_sets_of(state, workload)
-    return max(found, key=lambda item: item.metadata.creation_timestamp or "", default=None)
 
 
 def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> Pod:

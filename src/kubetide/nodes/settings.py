@@ -114,8 +114,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status_interval: Duration = minutes(1)
     """The status ConfigMap is written at every change, and else once in this time."""
     max_node_increases_per_hour: int = 2000
+    """Nodes that may be asked for within any hour; what is over it waits. A bound on mistakes, not a target."""
     max_node_deletions_per_hour: int = 500
+    """Nodes whose deletion may begin within any hour."""
     max_evictions_per_hour: int = 5000
+    """Pods that may be evicted within any hour."""
     max_cache_age: Duration = minutes(10)
     """Caches that have heard nothing for longer hold scale-down."""
     max_relist_loss: float = 0.2
