@@ -369,3 +369,12 @@ def _move(world, number, what, count, size):
             name = f"z{number:02d}"
             world.change("a", instances=(*known.instances, Instance(provider_id=f"cloud:///{name}")))
             world.state.apply(Delta(nodes=(node(name),)))
+
+
+def test_sizes_that_cannot_be_read_stop_nothing():
+    """A cloud's template with an unreadable size is as good as none, and the other groups go on."""
+    broken = template(cpu="4", memory="16Gi")
+    status = msgspec.structs.replace(broken.node.status, allocatable={"cpu": "four"})
+    broken = msgspec.structs.replace(broken, node=msgspec.structs.replace(broken.node, status=status))
+    world = World(pods=[pod("a")], groups=[group("bad", made=broken), group("good")])
+    assert world.increases() == {"good": 1}

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from kubetide.explain.reasons import Reason
-from kubetide.plan.board import Capacity, Workload
+from kubetide.plan.board import Capacity
 from kubetide.units.time import Instant
 
 Key = tuple[str, str]
@@ -148,11 +148,3 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str | None = None
     reasons: tuple[Reason, ...] = ()
     wake_at: Instant | None = None
-
-
-class Demand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """So many pods of a kind that have no place: from which source, of which workload."""
-
-    source: str
-    pods: int
-    workload: Workload | None = None

@@ -16,7 +16,6 @@ from kubetide.units.time import Instant, after, parse_rfc3339, seconds
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
-UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
 DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"

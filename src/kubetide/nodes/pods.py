@@ -33,7 +33,7 @@ def wanted_pods(state: State, now: Instant) -> Wanted:
     for item in asked:
         key = (item.pod.metadata.namespace, item.pod.metadata.name)
         if item.virtual:
-            wanted.virtual[key] = None
+            wanted.virtual[key] = item.source
         workload = workload_of(state, item.pod)
         if workload is not None:
             wanted.workloads[key] = workload

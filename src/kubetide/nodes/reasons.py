@@ -15,9 +15,6 @@ BACKED_OFF: Final = "in backoff after failed scale-up"
 MAX_SIZE_REACHED: Final = "max node group size reached"
 NOT_READY: Final = "not ready for scale-up"
 ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit"
-ALL_OR_NOTHING: Final = "not all pods would fit and scale-up is using all-or-nothing strategy"
-FILTERED_OUT: Final = "expansion options filtered out and no longer considered"
-EXECUTION_FAILED: Final = "scale-up execution failed"
 USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
 
 
@@ -44,7 +41,7 @@ SCALE_UP = {
     "UpcomingNodes": "group {subject}: {nodes} nodes are on their way",
     "TemplateLearned": "group {subject}: the template is that of live node {node}",
     "TemplateDiffers": "group {subject}: {resource} is {seen} on live node {node}, the cloud said {said}",
-    "IntentDemand": "{subject}: {replicas} replicas wanted by {source}, {missing} do not exist yet",
+    "IntentDemand": "{subject}: {missing} replicas that {source} wants do not exist yet",
     "LeftPending": "group {subject}: {nodes} nodes joined and left {pods} pods pending",
     "UnregisteredRemoved": "group {subject}: instance {instance} never registered and is deleted",
     "FailedInstance": "group {subject}: {instances} instances failed with {error}",

@@ -31,7 +31,8 @@ from kubetide.nodes.pods import all_are_new, kind_of, wanted_pods
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
 from kubetide.nodes.templates import template_of
-from kubetide.nodes.tick import Increase, Tick
+from kubetide.nodes.tick import Increase, Tick, Wanted
+from kubetide.plan.board import Workload
 from kubetide.units.time import Instant, before, hours
 
 MAX_TOTAL_REACHED = "max node total count already reached"
@@ -57,6 +58,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant) -> Commands:
     reasons: list[Reason] = [
         reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
     ]
+    reasons += _intent_reasons(wanted)
     events: list[EventRecord] = []
     if wanted.placed:
         reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
@@ -128,6 +130,19 @@ def absorb_scale_up(
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
     return events, reasons
+
+
+def _intent_reasons(wanted: Wanted) -> list[Reason]:
+    """Says what other loops want that does not exist yet, by workload."""
+    missing: dict[tuple[Workload, str], int] = {}
+    for key, source in wanted.virtual.items():
+        workload = wanted.workloads.get(key)
+        if workload is not None and source != "drain":
+            missing[workload, source] = missing.get((workload, source), 0) + 1
+    return [
+        reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
+        for (one, source), count in sorted(missing.items())
+    ]
 
 
 def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None:

@@ -36,7 +36,7 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.workload import DaemonSet
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Snapshot, classify, fresh_node
-from kubetide.units.quantity import Quantity
+from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
 
 Origin = Literal["live", "seen", "cloud", "unwell"]
@@ -94,7 +94,7 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
             return _template(seen.node, seen.pods, "live", f"live node {seen.from_node}", state)
         source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
         return _template(seen.node, seen.pods, "seen", source, state)
-    if group.template is not None:
+    if group.template is not None and _is_readable(group.template.node):
         node = _labelled(_sanitised(group.template.node, group.id, state.settings))
         source = f"cloud: {group.template.source or 'the provider gave no source'}"
         return _template(node, (), "cloud", source, state)
@@ -104,6 +104,12 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
             node, _own_pods(state, name), "unwell", f"live node {name}, which is not well", state
         )
     return None
+
+
+def _is_readable(node: Node) -> bool:
+    """Whether the sizes that a cloud gave can be read; what cannot is as good as no template."""
+    sizes = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
+    return all(quantity_error(value) is None for value in sizes.values())
 
 
 def _seen(

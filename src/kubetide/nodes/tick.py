@@ -40,14 +40,14 @@ class Wanted:
     Attributes:
         pods: What new nodes are wanted for.
         placed: Pods that fit on existing or upcoming nodes, with the node's name.
-        virtual: Keys of pods that do not exist yet; they get no events.
+        virtual: Pods that do not exist yet, and who wants them; they get no events.
         too_new: Pods that are not old enough to be looked at.
         workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
     """
 
     pods: list[Pod] = field(default_factory=list)
     placed: list[tuple[Pod, str]] = field(default_factory=list)
-    virtual: dict[Key, None] = field(default_factory=dict)
+    virtual: dict[Key, str] = field(default_factory=dict)
     too_new: list[Pod] = field(default_factory=list)
     workloads: dict[Key, Workload] = field(default_factory=dict)
 
