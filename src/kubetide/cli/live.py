@@ -170,7 +170,7 @@ def _table(*columns: tuple[str, str]) -> Table:
 def _services(timeline: Timeline) -> Table:
     table = _table(
         ("", "left"),
-        ("load", "left"),
+        ("load so far", "left"),
         ("req/s", "right"),
         ("pods ready of wanted", "left"),
         ("", "right"),
@@ -192,12 +192,12 @@ def _services(timeline: Timeline) -> Table:
 
 
 def trend(series: ServiceSeries) -> str:
-    """Gives the load up to now as blocks, the tallest the highest of the whole run; a block may be many steps."""
-    size = max(1, -(-len(series.offered) // (_TREND * 8)))
-    recent = series.offered[-_TREND * size :]
-    highest = max(series.offered) or 1.0
-    heights = [max(recent[at : at + size]) / highest for at in range(0, len(recent), size)]
-    return "".join(_BLOCKS[min(7, int(height * 8))] for height in heights).rjust(_TREND)
+    """Gives the load of the run so far as blocks, the tallest the highest; a block may be many steps."""
+    offered = series.offered
+    size = max(1, -(-len(offered) // _TREND))
+    highest = max(offered) or 1.0
+    heights = (max(offered[at : at + size]) / highest for at in range(0, len(offered), size))
+    return "".join(_BLOCKS[min(7, int(height * 8))] for height in heights).ljust(_TREND)
 
 
 def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int = 30) -> Text:

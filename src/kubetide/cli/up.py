@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,7 @@ class PlainView:
     """One line a decision, for a file, a pipe or a terminal without the live view."""
 
     def __init__(self, scenario: Scenario, speed: float) -> None:
+        self._read = True
         self._heading = f"{scenario.name}: from {scenario.start} at {speed:g} times real time; Ctrl-C ends it"
 
     def __enter__(self) -> Self:
@@ -54,10 +56,15 @@ class PlainView:
         """Shows nothing: decisions speak."""
 
     def mark(self, mark: Mark) -> None:
-        """Prints the decision."""
+        """Prints the decision; when nobody reads any more, ends the run as Ctrl-C does."""
         from kubetide.simulate.decisions import decision_line
 
-        click.echo(decision_line(mark))
+        if self._read:
+            try:
+                click.echo(decision_line(mark))
+            except BrokenPipeError:
+                self._read = False
+                signal.raise_signal(signal.SIGINT)
 
     def warn(self, text: str) -> None:
         """Prints it on standard error."""

@@ -116,7 +116,8 @@ def count(value: float) -> str:
 
 def decimal(value: float, digits: int) -> str:
     """Writes a number with that many digits after the point, or none from a thousand on."""
-    return count(value) if abs(value) >= 1000 else f"{value:.{digits}f}"
+    rounded = round(value, digits)
+    return count(rounded) if abs(rounded) >= 1000 else f"{rounded:.{digits}f}"
 
 
 def percent(share: float, digits: int) -> str:

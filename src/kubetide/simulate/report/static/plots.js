@@ -19,7 +19,7 @@ function uplotSeries(series) {
   const filled = series.kind === "area" || series.kind === "stack" || series.kind === "load";
   return {
     label: series.label,
-    stroke: series.kind === "area" ? alpha(colour, 0.55) : colour,
+    stroke: series.kind === "area" ? alpha(colour, 0.8) : colour,
     width: series.kind === "stack" ? 1 : series.kind === "area" ? 1 : 1.5,
     dash: series.dash ? [5, 3] : undefined,
     fill: filled ? alpha(colour, series.kind === "stack" ? 0.62 : 0.16) : undefined,

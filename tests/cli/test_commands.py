@@ -1,0 +1,177 @@
+"""The commands as a person calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from kubetide.cli.main import cli
+from kubetide.simulate.scenario import Scenario, load_scenario
+from kubetide.simulate.timeline import Summary, Timeline, summarize
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "from-zero-wrong-catalogue.yaml"
+KUBETIDE = [sys.executable, "-c", "from kubetide.cli.main import main; main()"]
+
+
+def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*KUBETIDE, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ["up", "simulate", "explain", "replay"])
+def test_every_command_helps_with_examples(name):
+    """The help page of a command says what it is for and shows how it is called."""
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:\n" in result.output
+    assert f"    kubetide {name} " in result.output
+
+
+@pytest.mark.slow
+def test_a_run_leaves_its_files(tmp_path):
+    """`simulate` prints the summary and leaves report, summary, timeline and records that replay."""
+    run = call("simulate", EXAMPLE, "--out", tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("from-zero-wrong-catalogue   2026-03-02 00:00 UTC, 1.00 h\n")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report.html",
+        "summary.json",
+        "timeline.json",
+        "records",
+    }
+    summary = msgspec.json.decode((tmp_path / "summary.json").read_bytes(), type=Summary)
+    timeline = msgspec.json.decode((tmp_path / "timeline.json").read_bytes(), type=Timeline)
+    assert summarize(summary.name, timeline) == summary
+    data = (
+        (tmp_path / "report.html").read_text().partition('id="kubetide-data">')[2].partition("</script>")[0]
+    )
+    assert msgspec.convert(json.loads(data)["summary"], Summary) == summary
+
+    again = call("replay", tmp_path)
+    assert again.returncode == 0
+    assert again.stdout.count("all bytes equal") == 2
+
+
+@pytest.mark.slow
+def test_replay_shows_where_a_changed_record_parts(tmp_path):
+    """A record whose answer was changed is found, and the exit status says so."""
+    call("simulate", EXAMPLE, "--out", tmp_path)
+    path = tmp_path / "records" / "nodes-0001.jsonl"
+    text = path.read_text()
+    assert '"delta":1' in text
+    path.write_text(text.replace('"delta":1', '"delta":2', 1))
+    again = call("replay", tmp_path)
+    assert again.returncode == 1
+    assert "then a difference" in again.stdout
+    assert "commands differ at byte" in again.stderr
+
+
+@pytest.mark.slow
+def test_up_prints_a_line_a_decision(tmp_path):
+    """Without a terminal `up` writes each decision with its reasons, then the summary."""
+    run = call("up", EXAMPLE, "--speed", 600, "--until", "25m", "--out", tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert "600 times real time" in lines[0]
+    bought = [line for line in lines if "group wide was increased from 0 to 1" in line]
+    assert len(bought) == 1
+    assert " because " in bought[0]
+    assert bought[0].split()[1] == "nodes"
+    assert lines[-1] == f"report {tmp_path / 'report.html'}   records {tmp_path / 'records'}"
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_cleanly(tmp_path):
+    """An interrupted run prints the summary of what there was, and its records replay."""
+    with subprocess.Popen(
+        [*KUBETIDE, "up", "--speed", "200", "--out", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        while " because " not in run.stdout.readline():
+            assert run.poll() is None
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (0, "")
+    assert "web-shop   2026-03-02 11:00 UTC" in out
+    assert call("replay", tmp_path).returncode == 0
+
+
+@pytest.mark.slow
+def test_up_ends_when_nobody_reads(tmp_path):
+    """With its reader gone, `up` stops as it does on Ctrl-C: no traceback, and the records are complete."""
+    with subprocess.Popen(
+        [*KUBETIDE, "up", "--speed", "200", "--out", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        run.stdout.readline()
+        run.stdout.close()
+        err = run.stderr.read()
+        run.wait(timeout=60)
+    assert "Traceback" not in err
+    assert call("replay", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["simulate", "missing.yaml"], "missing.yaml: cannot be read"),
+        (["up", str(EXAMPLE), "--until", "soon"], "'soon' is neither a time"),
+        (["up", str(EXAMPLE), "--until", "0s"], "not after the start"),
+        (["up", str(EXAMPLE), "--speed", "0"], "--speed"),
+        (["replay", "nowhere"], "no records under nowhere"),
+    ],
+)
+def test_errors_are_one_line_with_the_fix(arguments, words, tmp_path):
+    """A mistake of the caller gives one sentence and no traceback."""
+    run = subprocess.run(
+        [*KUBETIDE, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+    assert run.returncode in {1, 2}
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_shipped_scenarios_are_read():
+    """Every example is a scenario, and the one that `up` plays ships with the package."""
+    from kubetide.cli.up import SHIPPED
+
+    found = {
+        path.name: load_scenario(path).name
+        for path in ROOT.glob("examples/*.yaml")
+        if "manifests" not in path.name
+    }
+    assert found == {
+        f"{name}.yaml": name for name in ("bad-day", "from-zero-wrong-catalogue", "web-shop", "worldcup98")
+    } | {"autothrottle.yaml": "autothrottle-diurnal-2"}
+    assert SHIPPED.samefile(ROOT / "examples" / "web-shop.yaml")
+
+
+def fields_of(part: type[msgspec.Struct]) -> set[str]:
+    return set(part.__struct_encode_fields__)
+
+
+def test_every_field_of_a_scenario_is_documented():
+    """docs/scenarios.md names every field that a scenario may have."""
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    parts = [Scenario, *Scenario.__mro__[1].__subclasses__()]
+    names = set().union(*(fields_of(part) for part in parts))
+    assert not [name for name in sorted(names) if f"`{name}`" not in page]

@@ -1,0 +1,90 @@
+"""The live view, drawn on a terminal that is not there."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from tests.cli.test_commands import ROOT
+from tests.simulate import made
+
+from kubetide.cli.live import LiveView, trend
+from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.timeline import Mark, ServiceSeries
+from kubetide.units.time import after, minutes
+
+
+def view_of(width: int, height: int) -> tuple[LiveView, Console]:
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=True,
+        width=width,
+        height=height,
+        color_system=None,
+        legacy_windows=False,
+    )
+    scenario = load_scenario(ROOT / "examples" / "web-shop.yaml")
+    return LiveView(scenario, 60.0, after(made.START, minutes(60)), console), console
+
+
+def drawn(view: LiveView, console: Console) -> str:
+    with console.capture() as captured:
+        console.print(view.screen())
+    return captured.get()
+
+
+def test_the_screen_shows_services_nodes_and_reasons():
+    """What the run looks like, its last decision first, with why."""
+    view, console = view_of(120, 40)
+    timeline = made.timeline(steps=90)
+    view.sample(timeline)
+    for mark in timeline.marks:
+        view.mark(mark)
+    text = drawn(view, console)
+    for words in (
+        "storefront",
+        "2/2",
+        "general",
+        "2 of 3",
+        "pods without a node",
+        "SLO minutes lost",
+        "11:22:30",
+    ):
+        assert words in text
+    first, second = text.index("scaled from 4 to 2"), text.index("group burst was increased from 0 to 1")
+    assert text.index("cpu: 91% is 1.52 of the target") > first
+    assert first < second
+
+
+def test_a_screen_before_the_first_step():
+    """While the cluster starts there is a sentence that says so."""
+    assert "the cluster starts" in drawn(*view_of(80, 24))
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 10), (200, 60)])
+def test_the_screen_fits(width, height):
+    """No line is wider than the terminal and no screen higher, whatever its size and the names."""
+    view, console = view_of(width, height)
+    timeline = made.timeline(steps=30, services=("a" * 90, "\x1b[2J"))
+    view.sample(timeline)
+    view.mark(Mark(at=made.at(3), loop="nodes", subject="x", title="word " * 80, why=("why " * 90,)))
+    lines = drawn(view, console).rstrip("\n").split("\n")
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    assert "\x1b[2J" not in "".join(lines)
+
+
+def test_the_trend_is_as_high_as_the_load():
+    """The tallest block is the highest load, and a long run keeps its peaks."""
+    series = ServiceSeries("a", offered=[10.0] * 500 + [80.0] + [10.0] * 99)
+    assert trend(series).count("█") == 1
+    assert set(trend(ServiceSeries("idle", offered=[0.0, 0.0]))) == {"▁", " "}
+
+
+def test_the_terminal_comes_back_with_warnings(capsys):
+    """Leaving the view gives the screen back and repeats what a person must see."""
+    view, _ = view_of(80, 24)
+    with view:
+        view.warn("decision records are not being kept")
+    assert "decision records are not being kept" in capsys.readouterr().err
