@@ -13,11 +13,12 @@ from kubetide.nodes.backoff import start_backoff
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.events import instances_failed, scale_up_timed_out
 from kubetide.nodes.memory import ScaleUpRequest
+from kubetide.nodes.node_facts import duration_or
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import Instance, NodeGroup
-from kubetide.units.time import Duration, Instant, after, between, format_duration, parse_duration
+from kubetide.units.time import Duration, Instant, after, between, format_duration
 
 
 @dataclass(slots=True)
@@ -31,11 +32,7 @@ class Told:
 def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
     """Gives how long a new node of the group may take to register."""
     text = group.options.max_node_provision_time if group.options else None
-    try:
-        return parse_duration(text) if text else settings.max_node_provision_time
-    except ValueError:
-        # A tag that cannot be read must not stop the loop: the flag holds.
-        return settings.max_node_provision_time
+    return duration_or(text, settings.max_node_provision_time)
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node, Taint, node_condition
 from kubetide.units.quantity import whole
-from kubetide.units.time import Instant, after, parse_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
 
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
@@ -119,3 +119,11 @@ def is_good_template(node: Node, settings: Settings, now: Instant) -> bool:
 def is_virtual_kubelet(node: Node) -> bool:
     """Whether the node stands for something that is no machine; such nodes do not count for limits."""
     return (node.metadata.labels or {}).get("type") == "virtual-kubelet"
+
+
+def duration_or(text: str | None, default: Duration) -> Duration:
+    """Reads a duration from a cloud's tag; one that is missing or cannot be read leaves the flag in force."""
+    try:
+        return parse_duration(text) if text else default
+    except ValueError:
+        return default

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubetide.nodes.node_facts import TO_BE_DELETED, readiness
+from kubetide.nodes.node_facts import TO_BE_DELETED, duration_or, readiness
 from kubetide.nodes.scale_down.facts import NodeFacts
 from kubetide.nodes.scale_down.names import SCALE_DOWN_DISABLED
 from kubetide.nodes.scale_down.utilization import go_float, has_gpu
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import NodeGroup
-from kubetide.units.time import Duration, Instant, after, minutes, parse_duration, seconds
+from kubetide.units.time import Duration, Instant, after, minutes, seconds
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
@@ -104,13 +104,13 @@ def threshold(group: NodeGroup, settings: Settings, *, gpu: bool) -> float:
 def unneeded_time(group: NodeGroup, settings: Settings) -> Duration:
     """How long a ready node of the group must be unneeded; it must be longer than this."""
     own = group.options.scale_down_unneeded_time if group.options else None
-    return parse_duration(own) if own else settings.scale_down_unneeded_time
+    return duration_or(own, settings.scale_down_unneeded_time)
 
 
 def unready_time(group: NodeGroup, settings: Settings) -> Duration:
     """How long an unready node of the group must be unneeded; it must be longer than this."""
     own = group.options.scale_down_unready_time if group.options else None
-    return parse_duration(own) if own else settings.scale_down_unready_time
+    return duration_or(own, settings.scale_down_unready_time)
 
 
 def is_disabled(node: Node) -> bool:
