@@ -57,6 +57,19 @@ def test_the_screen_shows_services_nodes_and_reasons():
     assert first < second
 
 
+def test_numbers_are_whole_on_a_small_terminal():
+    """On 80 columns names and bars give way, numbers do not."""
+    view, console = view_of(80, 24)
+    timeline = made.timeline(steps=90, services=("a-service-with-a-long-name", "cart"))
+    for series in timeline.services.values():
+        series.offered[-1], series.ready[-1], series.wanted[-1] = 12_345.0, 117, 120
+    timeline.cpu_used[-1] = timeline.cpu_requested[-1] = timeline.cpu_allocatable[-1] = 100.5
+    view.sample(timeline)
+    text = drawn(view, console)
+    for number in ("12,345", "117/120", "2 of 3", "100/100/100"):
+        assert number in text, text
+
+
 def test_a_screen_before_the_first_step():
     """While the cluster starts there is a sentence that says so."""
     assert "the cluster starts" in drawn(*view_of(80, 24))
@@ -78,8 +91,8 @@ def test_the_screen_fits(width, height):
 def test_the_trend_is_as_high_as_the_load():
     """The tallest block is the highest load, and a long run keeps its peaks."""
     series = ServiceSeries("a", offered=[10.0] * 500 + [80.0] + [10.0] * 99)
-    assert trend(series).count("█") == 1
-    assert set(trend(ServiceSeries("idle", offered=[0.0, 0.0]))) == {"▁", " "}
+    assert trend(series, 24).count("█") == 1
+    assert set(trend(ServiceSeries("idle", offered=[0.0, 0.0]), 24)) == {"▁", " "}
 
 
 def test_the_terminal_comes_back_with_warnings(capsys):

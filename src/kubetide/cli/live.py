@@ -25,7 +25,7 @@ from kubetide.simulate.timeline import Mark, ServiceSeries, Timeline, minutes_lo
 from kubetide.units.time import Instant, parse_duration, to_seconds
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_TREND = 24
+_NARROW = 110
 _FRAMES_A_SECOND = 5
 _MARKS_KEPT = 200
 _STYLES = {1: "blue", 0: "bright_black", -1: "yellow"}
@@ -103,19 +103,20 @@ class LiveView:
                 title_align="left",
                 border_style="bright_black",
             )
+        narrow = self._live.console.width < _NARROW
         services = len(timeline.services) + 3
         groups = max(len(timeline.nodes) + 1, 5) + 2
         layout = Layout()
         layout.split_column(
             Layout(self._heading(timeline), size=2),
-            Layout(_panel("Services", _services(timeline)), size=services),
+            Layout(_panel("Services", _services(timeline, narrow=narrow)), size=services),
             Layout(name="cluster", size=groups),
             Layout(
                 _panel("Decisions", self._decisions(), bottom=" ".join(self._warnings[-1:])), minimum_size=4
             ),
         )
         layout["cluster"].split_row(
-            Layout(_panel("Nodes", _nodes(timeline, self._sizes)), ratio=3),
+            Layout(_panel("Nodes", _nodes(timeline, self._sizes, narrow=narrow)), ratio=2 if narrow else 3),
             Layout(_panel("Cluster", _cluster(timeline)), ratio=2),
         )
         return layout
@@ -126,9 +127,9 @@ class LiveView:
         line = Text.assemble(
             (f" {self._name} ", "bold"),
             (time_of_day(now), "bold"),
-            (f"   until {time_of_day(self._end)}, {self._speed:g} times real time   ", "bright_black"),
-            _bar(share, 1.0, 24, "blue"),
-            ("   Ctrl-C ends it", "bright_black"),
+            (f"  until {time_of_day(self._end)} at {self._speed:g}x  ", "bright_black"),
+            _bar(share, 1.0, 20, "blue"),
+            ("  Ctrl-C ends it", "bright_black"),
         )
         line.no_wrap = True
         return line
@@ -160,47 +161,42 @@ def _panel(title: str, inside: RenderableType, bottom: str = "") -> Panel:
     )
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def _table(*columns: tuple[str, int]) -> Table:
+    """A table of columns, each a heading and the cells it needs: to the left where 0, else to the right."""
     table = Table(box=None, expand=True, padding=(0, 1), header_style="bright_black", pad_edge=False)
-    for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    for name, cells in columns:
+        table.add_column(name, justify="right" if cells else "left", min_width=cells or None, no_wrap=True)
     return table
 
 
-def _services(timeline: Timeline) -> Table:
-    table = _table(
-        ("", "left"),
-        ("load so far", "left"),
-        ("req/s", "right"),
-        ("pods ready of wanted", "left"),
-        ("", "right"),
-        ("SLO min lost", "right"),
-    )
+def _services(timeline: Timeline, *, narrow: bool) -> Table:
+    table = _table(("", 0), ("load so far", 0), ("req/s", 6), ("ready of wanted", 0), ("", 7), ("SLO min", 7))
+    blocks, bar = (12, 14) if narrow else (24, 30)
     most = max((max(*series.wanted, *series.existing, 1) for series in timeline.services.values()), default=1)
     for name, series in sorted(timeline.services.items()):
         ready, wanted, existing = series.ready[-1], series.wanted[-1], series.existing[-1]
         lost = minutes_lost(series.violated, timeline.step_s)
         table.add_row(
             Text(printable(name), style="bold"),
-            Text(trend(series), style="red" if series.violated[-1] else "blue"),
-            decimal(series.offered[-1], 0),
-            _pods_bar(ready, wanted, existing, most),
+            Text(trend(series, blocks), style="red" if series.violated[-1] else "blue"),
+            count(series.offered[-1]),
+            _pods_bar(ready, wanted, existing, most, bar),
             Text(f"{ready}/{wanted}", style="" if ready == wanted else "yellow"),
             Text(count(lost), style="red" if lost else ""),
         )
     return table
 
 
-def trend(series: ServiceSeries) -> str:
+def trend(series: ServiceSeries, blocks: int) -> str:
     """Gives the load of the run so far as blocks, the tallest the highest; a block may be many steps."""
     offered = series.offered
-    size = max(1, -(-len(offered) // _TREND))
+    size = max(1, -(-len(offered) // blocks))
     highest = max(offered) or 1.0
     heights = (max(offered[at : at + size]) / highest for at in range(0, len(offered), size))
-    return "".join(_BLOCKS[min(7, int(height * 8))] for height in heights).ljust(_TREND)
+    return "".join(_BLOCKS[min(7, int(height * 8))] for height in heights).ljust(blocks)
 
 
-def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int = 30) -> Text:
+def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int) -> Text:
     """Full for ready pods, shaded for those that exist, dotted for those only wanted."""
     cells = min(1.0, width / most)
     first = round(ready * cells)
@@ -209,27 +205,28 @@ def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int = 30
     return Text.assemble(("█" * first, "blue"), ("▒" * second, "yellow"), ("·" * third, "yellow"))
 
 
-def _nodes(timeline: Timeline, sizes: dict[str, int]) -> Table:
-    table = _table(("", "left"), ("nodes ready", "left"), ("", "right"))
+def _nodes(timeline: Timeline, sizes: dict[str, int], *, narrow: bool) -> Table:
+    table = _table(("", 0), ("nodes ready", 0), ("", 7))
+    widest = 10 if narrow else 24
     for group, counts in sorted(timeline.nodes.items()):
         size = max(sizes.get(group, 0), 1)
         table.add_row(
             Text(printable(group), style="bold"),
-            _bar(counts[-1], size, min(size, 30), "green"),
+            _bar(counts[-1], size, min(size, widest), "green"),
             f"{counts[-1]} of {size}",
         )
     return table
 
 
 def _cluster(timeline: Timeline) -> Table:
-    table = _table(("", "left"), ("", "right"))
+    table = _table(("", 0), ("", 14))
     table.show_header = False
     pending = timeline.pending[-1]
     cpu = (timeline.cpu_used[-1], timeline.cpu_requested[-1], timeline.cpu_allocatable[-1])
     lost = sum(minutes_lost(series.violated, timeline.step_s) for series in timeline.services.values())
     rows: Sequence[tuple[str, str | Text]] = (
         ("pods without a node", Text(count(pending), style="red bold" if pending else "")),
-        ("CPU used/asked/there", "/".join(decimal(cores, 1) for cores in cpu)),
+        ("CPU used/asked/all", "/".join(decimal(cores, 0 if max(cpu) >= 100 else 1) for cores in cpu)),
         ("SLO minutes lost", Text(count(lost), style="red" if lost else "")),
         ("pods started", count(timeline.pod_starts)),
         ("cost", decimal(timeline.cost[-1], 2)),

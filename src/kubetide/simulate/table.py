@@ -9,6 +9,9 @@ import msgspec
 from kubetide.simulate.timeline import Summary
 from kubetide.units.time import format_rfc3339
 
+_WIDTH = 80
+"""What single facts are broken into lines for."""
+
 
 class Table(msgspec.Struct, frozen=True):
     """Cells for people; the first column is a name, the others are numbers."""
@@ -30,7 +33,7 @@ class SummaryCells(msgspec.Struct, frozen=True):
 def summary_table(summary: Summary) -> str:
     """Gives the summary as aligned plain text, without a final line break."""
     cells = summary_cells(summary)
-    facts = "   ".join(f"{label} {value}" for label, value in cells.facts)
+    facts = _filled([f"{label} {value}" for label, value in cells.facts])
     blocks = [
         f"{cells.name}   {cells.period}",
         *(_aligned(table) for table in (cells.services, cells.groups) if table.rows),
@@ -65,8 +68,8 @@ def _services(summary: Summary) -> Table:
             "requests",
             "peak/s",
             "pods",
-            "pod-minutes",
-            "SLO min lost",
+            "pod-min",
+            "SLO min",
             "unserved",
             "slack",
             "rescales",
@@ -96,6 +99,17 @@ def _groups(summary: Summary) -> Table:
             for group in summary.groups
         ),
     )
+
+
+def _filled(words: Sequence[str]) -> str:
+    lines = [""]
+    for word in words:
+        joined = f"{lines[-1]}   {word}" if lines[-1] else word
+        if len(joined) <= _WIDTH:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return "\n".join(lines)
 
 
 def _aligned(table: Table) -> str:
