@@ -42,6 +42,7 @@ function showRange() {
   const whole = wholeRun();
   const isWhole = view.min <= whole.min && view.max >= whole.max;
   document.getElementById("whole-run").disabled = isWhole;
+  document.getElementById("hint").hidden = !isWhole;
   document.getElementById("range").textContent = isWhole ? "" : `${timeText(view.min)} to ${timeText(view.max)}`;
 }
 

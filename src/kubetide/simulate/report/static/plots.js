@@ -87,7 +87,7 @@ class Plot {
         legend: { show: false },
         scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.08 : 1] } },
         axes: [
-          { ...axis, size: 24, gap: 4, space: 70, values: AXIS_TIMES },
+          { ...axis, size: 24, gap: 4, space: 70, values: (_, splits, _axis, _space, step) => splits.map((at) => axisTimes(at, step)) },
           { ...axis, size: AXIS_WIDTH, gap: 6, space: 28, incrs: spec.whole ? WHOLE_STEPS : undefined, values: (_, splits) => splits.map(axisText) },
         ],
         series: [{}, ...spec.series.map(uplotSeries)],
@@ -177,15 +177,14 @@ class Plot {
 }
 
 const WHOLE_STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10000, 50000, 100000];
-const MINUTE = 60, HOUR = 3600, DAY = 86400;
-const AXIS_TIMES = [
-  // [least step, text, text where a new year, month, day, hour, minute begins (not used), mode]
-  [28 * DAY, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
-  [DAY, "{D} {MMM}", null, null, null, null, null, null, 1],
-  [HOUR, "{HH}:{mm}", null, null, "{D} {MMM}", null, null, null, 0],
-  [MINUTE, "{HH}:{mm}", null, null, "{D} {MMM}", null, null, null, 0],
-  [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 0],
-];
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+// The time of day, and the date where a day begins.
+function axisTimes(seconds, step) {
+  const date = new Date(seconds * 1000);
+  if (seconds % 86400 === 0) return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+  return clockText(seconds).slice(0, step < 60 ? 8 : 5);
+}
 
 function wholeRun() {
   const { time, stepSeconds } = DATA;
