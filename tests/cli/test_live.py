@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 
 import pytest
 from rich.console import Console
@@ -96,8 +97,13 @@ def test_the_trend_is_as_high_as_the_load():
 
 
 def test_the_terminal_comes_back_with_warnings(capsys):
-    """Leaving the view gives the screen back and repeats what a person must see."""
+    """Leaving the view gives the screen back and repeats once what a person must see, log lines among it."""
     view, _ = view_of(80, 24)
     with view:
         view.warn("decision records are not being kept")
-    assert "decision records are not being kept" in capsys.readouterr().err
+        for _ in range(3):
+            logging.getLogger("kubetide.test").warning("sync of %s failed", "web")
+    logging.getLogger("kubetide.test").warning("not the view's any more")
+    assert capsys.readouterr().err == (
+        "kubetide: decision records are not being kept\nkubetide: sync of web failed\n"
+    )

@@ -5,8 +5,9 @@ It is drawn again every few sampling steps from what the run hands over; it read
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -59,7 +60,8 @@ class LiveView:
         self._sizes = {group.name: group.max for group in scenario.node_groups}
         self._timeline: Timeline | None = None
         self._marks: deque[Mark] = deque(maxlen=_MARKS_KEPT)
-        self._warnings: list[str] = []
+        self._warnings: dict[str, None] = {}
+        self._log = _LogLines(self.warn)
         self._live = Live(
             console=console,
             screen=True,
@@ -69,6 +71,7 @@ class LiveView:
         )
 
     def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self._log)
         self._live.start(refresh=True)
         return self
 
@@ -76,6 +79,7 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.stop()
+        logging.getLogger().removeHandler(self._log)
         for warning in self._warnings:
             click.echo(f"kubetide: {warning}", err=True)
 
@@ -90,8 +94,8 @@ class LiveView:
         self._marks.append(mark)
 
     def warn(self, text: str) -> None:
-        """Keeps a sentence for the screen and for after it."""
-        self._warnings.append(text)
+        """Keeps a sentence for the screen and for after it; the same one once."""
+        self._warnings[printable(text)] = None
 
     def screen(self) -> RenderableType:
         """Gives the whole screen."""
@@ -112,7 +116,8 @@ class LiveView:
             Layout(_panel("Services", _services(timeline, narrow=narrow)), size=services),
             Layout(name="cluster", size=groups),
             Layout(
-                _panel("Decisions", self._decisions(), bottom=" ".join(self._warnings[-1:])), minimum_size=4
+                _panel("Decisions", self._decisions(), bottom="".join(list(self._warnings)[-1:])),
+                minimum_size=4,
             ),
         )
         layout["cluster"].split_row(
@@ -148,6 +153,18 @@ class LiveView:
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
+
+
+class _LogLines(logging.Handler):
+    """Hands warnings of the program on, which would else be written across the screen."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hands on the sentence; the traceback, if any, stays out."""
+        self._take(record.getMessage())
 
 
 def _panel(title: str, inside: RenderableType, bottom: str = "") -> Panel:
