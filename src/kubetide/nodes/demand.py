@@ -84,15 +84,16 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     since = state.memory.wanted_since
     missing_now: dict[str, Instant] = {}
     for workload in sorted(wanted):
-        existing = _pods_of(state, sets.get(workload, ()))
-        missing = missing_replicas(wanted[workload].replicas, len(existing))
+        own = sets.get(workload, ())
+        existing = sum(state.count_of(replica_set.metadata.uid) for replica_set in own)
+        missing = missing_replicas(wanted[workload].replicas, existing)
         if not missing:
             continue
         name = f"{workload.kind}/{workload.namespace}/{workload.name}"
         first = missing_now[name] = since.get(name, now)
         if after(first, state.settings.intent_patience) < now:
             continue
-        prototype = _prototype(state, workload, sets.get(workload, ()), existing)
+        prototype = _prototype(state, workload, own, _pods_of(state, own))
         if prototype is not None:
             found += [
                 Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)

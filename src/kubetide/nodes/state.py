@@ -156,8 +156,11 @@ class State:
 
     def pods_of(self, owner_uid: str) -> list[Pod]:
         """Gives the pods that an object controls and that are not being deleted, in name order."""
-        held = self._pods_of.get(owner_uid, {})
-        return [pod for _, pod in sorted(held.items(), key=_first) if not pod.metadata.deletion_timestamp]
+        return [pod for _, pod in sorted(self._pods_of.get(owner_uid, {}).items(), key=_first)]
+
+    def count_of(self, owner_uid: str) -> int:
+        """Gives the number of ``pods_of``."""
+        return len(self._pods_of.get(owner_uid, ()))
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -295,7 +298,7 @@ class State:
         self._pending.pop(key, None)
         self.pods[key] = pod
         owner = controller_of(pod.metadata)
-        if owner is not None:
+        if owner is not None and not pod.metadata.deletion_timestamp:
             self._pods_of.setdefault(owner.uid, {})[key] = pod
         self.version += 1
         node_name = pod.spec.node_name or pod.status.nominated_node_name
@@ -317,9 +320,8 @@ class State:
         owner = None if pod is None else controller_of(pod.metadata)
         if pod is None or owner is None:
             return
-        held = self._pods_of[owner.uid]
-        del held[_key(pod)]
-        if not held:
+        held = self._pods_of.get(owner.uid)
+        if held is not None and held.pop(_key(pod), None) is not None and not held:
             del self._pods_of[owner.uid]
 
 

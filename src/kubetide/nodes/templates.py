@@ -140,7 +140,11 @@ def _machine(node: Node) -> str:
 
 def _least(each: Sequence[Quantities | None]) -> Quantities:
     """Gives the least of every resource of the first; one that another lacks is 0 there, so it is left out."""
-    given = [quantities or {} for quantities in each]
+    # Machines of one type mostly say the same: what is equal is compared once.
+    given: list[Quantities] = []
+    for quantities in each:
+        if (quantities or {}) not in given:
+            given.append(quantities or {})
     names = [name for name in given[0] if all(name in other for other in given)]
     return {name: min((other[name] for other in given), key=Quantity.parse) for name in names}
 

@@ -9,10 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubetide.nodes.scale_down.drain_rules import DrainContext, Prepared, counts_as_empty, prepare
+from kubetide.nodes.scale_down.drain_rules import (
+    DrainContext,
+    Prepared,
+    PreparedPod,
+    counts_as_empty,
+    prepare_pod,
+    together,
+)
 from kubetide.nodes.scale_down.drain_rules.base import Owner
 from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
-from kubetide.nodes.scale_down.pods import Key, in_order, long_terminating_from
+from kubetide.nodes.scale_down.pods import Key, in_order, key_of, long_terminating_from
 from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, utilization_of
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
@@ -46,8 +53,27 @@ class NodeFacts:
     ignore_daemon_sets: bool
 
 
+class _PodFacts:
+    """What the rules said about a pod, and by whom it is owned, while it stays the same."""
+
+    __slots__ = ("ends", "owner", "pod", "verdict")
+
+    def __init__(self, pod: Pod, context: DrainContext) -> None:
+        self.pod = pod
+        self.verdict: PreparedPod = prepare_pod(pod, context)
+        self.ends = long_terminating_from(pod)
+        owner = controller_of(pod.metadata)
+        self.owner: OwnerKey | None = None
+        if owner is not None:
+            self.owner = (owner.kind, pod.metadata.namespace, owner.name)
+
+    def holds(self, pod: Pod, now: Instant) -> bool:
+        until = self.verdict.valid_until
+        return self.pod is pod and (until is None or now < until)
+
+
 class Cache:
-    """Facts by node, the budget index, and the last whole evaluation.
+    """Facts by node and by pod, the budget index, and the last whole evaluation.
 
     ``enabled`` is False only in the test that proves that it changes nothing.
     """
@@ -56,6 +82,7 @@ class Cache:
         self.enabled = enabled
         self.evaluation: tuple[object, object] | None = None
         self._facts: dict[str, NodeFacts] = {}
+        self._pods: dict[Key, _PodFacts] = {}
         self._index = BudgetIndex({})
         self._settings: Settings | None = None
         self._owner_keys: frozenset[OwnerKey] = frozenset()
@@ -66,13 +93,13 @@ class Cache:
         specs = {key: pdb.spec for key, pdb in state.pdbs.items()}
         if specs != self._index.specs or not self.enabled:
             self._index = BudgetIndex(specs)
-            self._facts.clear()
+            self._forget()
         return Allowances(state.pdbs, self._index)
 
     def forget_stale(self, state: State) -> None:
         """Drops what no longer holds because settings or owners changed, or nodes went."""
         if state.settings is not self._settings or not self.enabled:
-            self._facts.clear()
+            self._forget()
             self._settings = state.settings
         keys = frozenset((kind, *key) for kind, known in owners_of(state).items() for key in known)
         changed = keys ^ self._owner_keys
@@ -87,6 +114,8 @@ class Cache:
         for name in list(self._facts):
             if name not in state.nodes or not changed.isdisjoint(self._facts[name].owners):
                 del self._facts[name]
+        if changed or len(self._pods) > 2 * len(state.pods):
+            self._pods.clear()
 
     def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
         """Gives the facts of a node that is in the snapshot."""
@@ -101,10 +130,57 @@ class Cache:
             and (known.valid_until is None or context.now < known.valid_until)
         ):
             return known
-        facts = _find(node, seen, context, ignore_daemon_sets=ignore_daemon_sets)
+        facts = self._find(node, seen, context, ignore_daemon_sets=ignore_daemon_sets)
         if self.enabled:
             self._facts[name] = facts
         return facts
+
+    def _forget(self) -> None:
+        self._facts.clear()
+        self._pods.clear()
+
+    def _pod(self, pod: Pod, context: DrainContext) -> _PodFacts:
+        key = key_of(pod)
+        known = self._pods.get(key)
+        if known is None or not self.enabled or not known.holds(pod, context.now):
+            known = self._pods[key] = _PodFacts(pod, context)
+        return known
+
+    def _find(
+        self, node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool
+    ) -> NodeFacts:
+        pods = tuple(in_order(node.metadata.name, seen))
+        settings = context.settings
+        utilization, error = None, ""
+        try:
+            utilization = utilization_of(
+                node,
+                pods,
+                context.now,
+                gpu_label=settings.gpu_label,
+                ignore_daemon_sets=ignore_daemon_sets,
+                ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
+            )
+        except UtilizationError as unknown:
+            error = str(unknown)
+        known = [self._pod(pod, context) for pod in pods]
+        prepared = together([pod.verdict for pod in known])
+        changes = [] if prepared.valid_until is None else [prepared.valid_until]
+        changes += [
+            Instant(pod.ends + 1) for pod in known if pod.ends is not None and pod.ends >= context.now
+        ]
+        return NodeFacts(
+            node=node,
+            seen=seen,
+            pods=pods,
+            utilization=utilization,
+            error=error,
+            prepared=prepared,
+            empty=counts_as_empty(prepared),
+            valid_until=min(changes, default=None),
+            owners=frozenset(pod.owner for pod in known if pod.owner is not None),
+            ignore_daemon_sets=ignore_daemon_sets,
+        )
 
 
 def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
@@ -115,43 +191,3 @@ def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
     """Makes the context in which drain rules are asked."""
     return DrainContext(now=now, settings=state.settings, allowances=allowances, owners=owners_of(state))
-
-
-def _find(node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
-    pods = tuple(in_order(node.metadata.name, seen))
-    settings = context.settings
-    utilization, error = None, ""
-    try:
-        utilization = utilization_of(
-            node,
-            pods,
-            context.now,
-            gpu_label=settings.gpu_label,
-            ignore_daemon_sets=ignore_daemon_sets,
-            ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
-        )
-    except UtilizationError as unknown:
-        error = str(unknown)
-    prepared = prepare(pods, context)
-    changes = [] if prepared.valid_until is None else [prepared.valid_until]
-    for pod in pods:
-        ends = long_terminating_from(pod)
-        if ends is not None and ends >= context.now:
-            changes.append(Instant(ends + 1))
-    owners = [
-        (owner.kind, pod.metadata.namespace, owner.name)
-        for pod in pods
-        if (owner := controller_of(pod.metadata))
-    ]
-    return NodeFacts(
-        node=node,
-        seen=seen,
-        pods=pods,
-        utilization=utilization,
-        error=error,
-        prepared=prepared,
-        empty=counts_as_empty(prepared),
-        valid_until=min(changes, default=None),
-        owners=frozenset(owners),
-        ignore_daemon_sets=ignore_daemon_sets,
-    )

@@ -21,7 +21,7 @@ _SINGLE_LOOKS = 16
 _REASONS_SHOWN = 3
 
 
-class NoRoom(Exception):  # noqa: N818  # an answer of the simulation, not a fault
+class NoRoom(Exception):  # an answer of the simulation, not a fault
     """A pod fits on no other node. ``detail`` is one sentence."""
 
     def __init__(self, pod: Pod, detail: str) -> None:

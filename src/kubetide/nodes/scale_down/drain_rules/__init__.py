@@ -16,11 +16,14 @@ from kubetide.nodes.scale_down.drain_rules.judge import (
     Blocked,
     Moves,
     Prepared,
+    PreparedPod,
     counts_as_empty,
     judge,
     pods_to_move,
     prepare,
+    prepare_pod,
     settle,
+    together,
 )
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
 
@@ -35,11 +38,14 @@ __all__ = [
     "DrainContext",
     "Moves",
     "Prepared",
+    "PreparedPod",
     "Rule",
     "block",
     "counts_as_empty",
     "judge",
     "pods_to_move",
     "prepare",
+    "prepare_pod",
     "settle",
+    "together",
 ]

@@ -43,11 +43,19 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class PreparedPod:
+    """What the rules say about one pod as far as it does not depend on budgets.
+
+    Attributes:
+        answer: None when the rest must be asked each time.
+        rule: Index of the rule that answered; or of the first that must be asked each time.
+        valid_until: At this moment or later it must be found anew; None for never.
+    """
+
     pod: Pod
     answer: Answer | None
     rule: int
-    """Index of the rule that answered; or of the first that must be asked each time."""
+    valid_until: Instant | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,7 @@ class Prepared:
     ``valid_until``: at this moment or later it must be found anew; None for never.
     """
 
-    verdicts: tuple[_Prepared, ...]
+    verdicts: tuple[PreparedPod, ...]
     valid_until: Instant | None
 
 
@@ -70,26 +78,31 @@ def judge(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tup
     return DRAIN, ""
 
 
+def prepare_pod(pod: Pod, context: DrainContext) -> PreparedPod:
+    """Asks the rules that do not read budgets, up to the first that answers."""
+    changes: list[Instant] = []
+    for index, rule in enumerate(RULES):
+        if rule.uses_allowance:
+            return PreparedPod(pod, None, index, min(changes, default=None))
+        if rule.changes_at is not None:
+            change = rule.changes_at(pod, context)
+            if change is not None and change > context.now:
+                changes.append(change)
+        answer = rule.check(pod, context)
+        if answer is not None:
+            return PreparedPod(pod, answer, index, min(changes, default=None))
+    return PreparedPod(pod, DRAIN, len(RULES) - 1, min(changes, default=None))
+
+
+def together(verdicts: Sequence[PreparedPod]) -> Prepared:
+    """Gives the verdicts on a node's pods as one."""
+    changes = [verdict.valid_until for verdict in verdicts if verdict.valid_until is not None]
+    return Prepared(tuple(verdicts), min(changes, default=None))
+
+
 def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
     """Asks all rules that do not read budgets, for each pod up to the first that answers."""
-    verdicts: list[_Prepared] = []
-    changes: list[Instant] = []
-    for pod in pods:
-        for index, rule in enumerate(RULES):
-            if rule.uses_allowance:
-                verdicts.append(_Prepared(pod, None, index))
-                break
-            if rule.changes_at is not None:
-                change = rule.changes_at(pod, context)
-                if change is not None and change > context.now:
-                    changes.append(change)
-            answer = rule.check(pod, context)
-            if answer is not None:
-                verdicts.append(_Prepared(pod, answer, index))
-                break
-        else:
-            verdicts.append(_Prepared(pod, DRAIN, len(RULES) - 1))
-    return Prepared(tuple(verdicts), min(changes, default=None))
+    return together([prepare_pod(pod, context) for pod in pods])
 
 
 def settle(prepared: Prepared, context: DrainContext) -> Moves:
