@@ -15,6 +15,7 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.layout import Layout
 from rich.live import Live
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -28,7 +29,7 @@ from kubetide.units.time import Instant, parse_duration, to_seconds
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NARROW = 110
 _FRAMES_A_SECOND = 5
-_MARKS_KEPT = 200
+_MARKS_SHOWN = 40
 _STYLES = {1: "blue", 0: "bright_black", -1: "yellow"}
 
 
@@ -59,7 +60,7 @@ class LiveView:
         self._every = max(1, round(speed / _FRAMES_A_SECOND / step_s))
         self._sizes = {group.name: group.max for group in scenario.node_groups}
         self._timeline: Timeline | None = None
-        self._marks: deque[Mark] = deque(maxlen=_MARKS_KEPT)
+        self._marks: deque[Mark] = deque(maxlen=_MARKS_SHOWN)
         self._warnings: dict[str, None] = {}
         self._log = _LogLines(self.warn)
         self._live = Live(
@@ -140,18 +141,17 @@ class LiveView:
         return line
 
     def _decisions(self) -> RenderableType:
-        lines: list[Text] = []
+        lines: list[RenderableType] = []
         for mark in reversed(self._marks):
-            style = _STYLES[direction(mark)]
-            head = Text.assemble(
-                (time_of_day(mark.at), "bright_black"),
-                (f" {ARROWS[direction(mark)]} ", style),
-                (printable(mark.title), "bold"),
+            sign = direction(mark)
+            lines.append(
+                Text.assemble(
+                    (time_of_day(mark.at), "bright_black"),
+                    (f" {ARROWS[sign]} ", _STYLES[sign]),
+                    (printable(mark.title), "bold"),
+                )
             )
-            lines.append(head)
-            lines += [Text(f"           {line}", style="bright_black") for line in why_lines(mark)]
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
+            lines += [Padding(Text(why, style="bright_black"), (0, 0, 0, 11)) for why in why_lines(mark)]
         return Group(*lines)
 
 
