@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from msgspec import field
+
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.node import Node
 
@@ -38,7 +40,7 @@ class NodeTemplate(ApiStruct):
     ``source`` is one sentence for people: which catalogue, tag or setting gave the values.
     """
 
-    node: Node
+    node: Node = field(default_factory=Node)
     source: str = ""
 
 
