@@ -25,7 +25,10 @@ def finish(name: str, result: RunResult, out: Path) -> None:
         raise KubetideError(
             f"cannot write the report under {out}: {error.strerror}; free space there or choose another --out"
         ) from error
-    click.echo(f"report {out / 'report.html'}   records {out / 'records'}")
+    click.echo()
+    click.echo(f"report   {out / 'report.html'}")
+    click.echo(f"numbers  {out / 'summary.json'}, {out / 'timeline.json'}")
+    click.echo(f"records  {out / 'records'}, for `kubetide explain` and `kubetide replay`")
     if result.violations:
         click.echo(f"{len(result.violations)} invariant(s) broken:", err=True)
         for violation in result.violations:
