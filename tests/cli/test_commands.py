@@ -152,18 +152,19 @@ def test_errors_are_one_line_with_the_fix(arguments, words, tmp_path):
     assert "Traceback" not in run.stderr
 
 
-def test_the_shipped_scenarios_are_read():
+def test_the_shipped_scenarios_are_read(tmp_path):
     """Every example is a scenario, and the one that `up` plays ships with the package."""
     from kubetide.cli.up import SHIPPED
 
-    found = {
-        path.name: load_scenario(path).name
-        for path in ROOT.glob("examples/*.yaml")
-        if "manifests" not in path.name
-    }
-    assert found == {
-        f"{name}.yaml": name for name in ("bad-day", "from-zero-wrong-catalogue", "web-shop", "worldcup98")
-    } | {"autothrottle.yaml": "autothrottle-diurnal-2"}
+    trace = tmp_path / "trace.csv"
+    trace.touch()
+    found = {}
+    for path in ROOT.glob("examples/*.yaml"):
+        if "manifests" not in path.name:
+            found[path.stem] = load_scenario(path, trace=trace if "trace:" in path.read_text() else None).name
+    assert found.pop("autothrottle") == "autothrottle-diurnal-2"
+    assert sorted(found) == ["bad-day", "from-zero-wrong-catalogue", "web-shop", "worldcup98"]
+    assert all(stem == name for stem, name in found.items())
     assert SHIPPED.samefile(ROOT / "examples" / "web-shop.yaml")
 
 
