@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
 from kubetide.embedded.cloud.faults import CallFailure, Window
@@ -12,8 +16,9 @@ from kubetide.embedded.load import Burst, DailyTrace, Service, Trace, read_trace
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, Kind
 from kubetide.objects.manifest import ManifestError, load_manifests
+from kubetide.objects.meta import LabelSelector
 from kubetide.objects.node import Taint
-from kubetide.simulate.scenario import (
+from kubetide.simulate.spec import (
     FaultSpec,
     InstanceTypeSpec,
     LoadSpec,
@@ -37,19 +42,27 @@ def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
     found = dict(CATALOGUE)
     for name, spec in sorted(scenario.instance_types.items()):
         try:
-            found[name] = _instance_type(name, spec)
+            found[name] = instance_type_of(name, spec)
         except ValueError as error:
             raise ScenarioError(f"instanceTypes.{name}: {error}") from error
     for group in scenario.node_groups:
         if group.instance_type not in found:
             raise ScenarioError(
-                f"nodeGroups ({group.name}).instanceType: `{group.instance_type}` is neither a shipped type "
-                f"({', '.join(sorted(CATALOGUE))}) nor under instanceTypes; add it there"
+                f"nodeGroups ({group.name}).instanceType: "
+                f"{no_instance_type(group.instance_type, scenario.instance_types)}"
             )
     return found
 
 
-def _instance_type(name: str, spec: InstanceTypeSpec) -> InstanceType:
+def no_instance_type(name: str, own: Mapping[str, InstanceTypeSpec]) -> str:
+    """What to tell of a node group whose instance type nobody knows."""
+    near = difflib.get_close_matches(name, [*own, *CATALOGUE], n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"shipped are {', '.join(sorted(CATALOGUE))}"
+    return f"`{name}` is neither a shipped instance type nor under instanceTypes; {hint}"
+
+
+def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
+    """One of the scenario's own types. Raises QuantityError, and ValueError where nothing is left for pods."""
     listed = whole(spec.memory)
     actual = listed if spec.actual_memory is None else whole(spec.actual_memory)
     return InstanceType(
@@ -98,39 +111,76 @@ def manifests_of(scenario: Scenario, base: Path) -> Manifests:
     """
     found: Manifests = []
     for index, entry in enumerate(scenario.manifests):
-        source = f"manifests[{index}]"
-        text = entry
-        if "\n" not in entry:
-            path = base / entry
-            source = str(path)
-            try:
-                text = path.read_text(encoding="utf-8")
-            except OSError as error:
-                raise ScenarioError(
-                    f"manifests[{index}]: {path}: cannot be read: {error.strerror}"
-                ) from error
-        try:
-            found.extend(load_manifests(text, source))
-        except ManifestError as error:
-            raise ScenarioError(str(error)) from error
+        found += manifests_in(entry, f"manifests[{index}]", base)
     return found
+
+
+def manifests_in(entry: str, field: str, base: Path, *, within: tuple[str, int] | None = None) -> Manifests:
+    """The objects of one entry of ``manifests``.
+
+    Args:
+        entry: YAML text, or a path beside the scenario (one line).
+        field: Where the entry stands, for messages.
+        base: The folder that paths start from.
+        within: File and line that the text is a block of, for messages that count lines there.
+    Raises: ScenarioError, a line for each problem.
+    """
+    text, source = entry, field
+    if "\n" not in entry:
+        path = base / entry
+        source = str(path)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise ScenarioError(
+                f"{field}: {path}: cannot be read: {error.strerror}; check the path"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise ScenarioError(
+                f"{field}: {path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
+            ) from error
+        within = None
+    try:
+        return load_manifests(text, source)
+    except ManifestError as error:
+        problems = error.problems
+        if within is not None:
+            file, above = within
+            problems = tuple(
+                dataclasses.replace(problem, source=file, line=problem.line + above) for problem in problems
+            )
+        raise ScenarioError("\n".join(f"{field}: {problem}" for problem in problems)) from error
+
+
+Deployments = Mapping[tuple[str, str], Json]
+
+
+def deployments_of(manifests: Manifests) -> Deployments:
+    """The Deployments among the objects, by namespace and name."""
+    return {
+        (json["metadata"].get("namespace") or "default", json["metadata"]["name"]): json
+        for kind, json in manifests
+        if kind.kind == DEPLOYMENTS.kind and "name" in json["metadata"]
+    }
+
+
+def no_deployment(service: ServiceSpec, deployments: Deployments) -> str:
+    """What to tell of a service whose Deployment is not among the manifests."""
+    known = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(deployments)) or "none"
+    return f"no Deployment {service.namespace}/{service.deployment} in manifests; there are: {known}"
 
 
 def services_of(
     scenario: Scenario, manifests: Manifests, base: Path, seed: int, end: Instant
 ) -> tuple[Service, ...]:
     """The services under load, each with the selector of its Deployment. Raises ScenarioError, TraceError."""
-    deployments = {
-        (json["metadata"].get("namespace") or "default", json["metadata"]["name"]): json
-        for kind, json in manifests
-        if kind.kind == DEPLOYMENTS.kind
-    }
+    deployments = deployments_of(manifests)
     return tuple(_service(spec, deployments, scenario, base, seed, end) for spec in scenario.services)
 
 
 def _service(
     spec: ServiceSpec,
-    deployments: Mapping[tuple[str, str], Json],
+    deployments: Deployments,
     scenario: Scenario,
     base: Path,
     seed: int,
@@ -138,18 +188,14 @@ def _service(
 ) -> Service:
     deployment = deployments.get((spec.namespace, spec.deployment))
     if deployment is None:
-        known = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(deployments)) or "none"
-        raise ScenarioError(
-            f"services ({spec.deployment}).deployment: no Deployment {spec.namespace}/{spec.deployment} in "
-            f"manifests; there are: {known}"
-        )
-    labels = (deployment["spec"].get("selector") or {}).get("matchLabels") or {}
+        raise ScenarioError(f"services ({spec.deployment}).deployment: {no_deployment(spec, deployments)}")
+    selector = msgspec.convert(deployment["spec"].get("selector") or {}, LabelSelector)
     trace = trace_of(spec.load, f"{spec.namespace}/{spec.deployment}", scenario, base, seed)
     trace.require(start_of(scenario), end)
     return Service(
         name=spec.deployment,
         namespace=spec.namespace,
-        selector=Selector.parse(",".join(f"{key}={value}" for key, value in sorted(labels.items()))),
+        selector=Selector.from_object(selector),
         trace=trace,
         cpu_seconds_per_request=spec.cpu_seconds_per_request,
         base_cpu_milli=milli(spec.base_cpu),

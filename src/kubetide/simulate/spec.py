@@ -1,0 +1,193 @@
+"""What a scenario can say: a cluster, what runs on it, the load it gets, and what goes wrong.
+
+A scenario is YAML in the field's own words. Durations are Go durations (``90s``, ``1h30m``), times
+are RFC 3339, a range of durations is ``2s-8s`` (drawn evenly from the seed) or one duration.
+``docs/scenarios.md`` shows every field.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from kubetide.objects.base import json_name
+from kubetide.ports.errors import KubetideError
+from kubetide.units.time import Duration, Instant, parse_duration, parse_rfc3339
+
+
+class ScenarioError(KubetideError):
+    """A scenario that cannot be run; the text names file, field and fix."""
+
+
+class Part(msgspec.Struct, frozen=True, rename=json_name, kw_only=True, forbid_unknown_fields=True):
+    """Base of every part: an unknown field is an error, because it is a typo."""
+
+
+class InstanceTypeSpec(Part, frozen=True, kw_only=True):
+    """A machine type: what the catalogue says, and (``actual_memory``) what the machines really have."""
+
+    cpu: str | int
+    memory: str
+    actual_memory: str | None = None
+    pods: int = 110
+    gpu: int = 0
+    price_per_hour: float = 0.0
+    reserved_cpu: str = "100m"
+    reserved_memory: str = "512Mi"
+
+
+class TaintSpec(Part, frozen=True, kw_only=True):
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class NodeGroupSpec(Part, frozen=True, kw_only=True):
+    name: str
+    instance_type: str
+    min: int = 0
+    max: int
+    initial: int | None = None
+    zone: str = "zone-a"
+    labels: dict[str, str] = {}
+    taints: tuple[TaintSpec, ...] = ()
+    boot_time: str = "60s-90s"
+    price_per_hour: float | None = None
+
+
+class PodTimes(Part, frozen=True, kw_only=True):
+    """How long the steps of a pod's life take."""
+
+    image_pull: str = "2s-8s"
+    start: str = "1s-3s"
+    ready: str = "3s-8s"
+    stop: str = "1s-5s"
+
+
+class BurstSpec(Part, frozen=True, kw_only=True):
+    """A burst on top of a daily load: ``at`` a time of day it rises to ``height`` times the load."""
+
+    at: str
+    height: float
+    rise: str = "5m"
+    hold: str = "20m"
+    fall: str = "10m"
+
+
+class DailySpec(Part, frozen=True, kw_only=True):
+    """An invented day: ``low`` to ``peak`` requests/s, highest at ``peak_at`` (time of day), with seeded noise."""
+
+    low: float
+    peak: float
+    peak_at: str = "14:00"
+    noise: float = 0.05
+    burst: BurstSpec | None = None
+
+
+class LoadSpec(Part, frozen=True, kw_only=True):
+    """Where a service's requests come from: a trace file or an invented day."""
+
+    trace: str | None = None
+    unit: str = "requests/s"
+    step: str | None = None
+    window: tuple[str, str] | None = None
+    column: str | None = None
+    gaps: str = "error"
+    daily: DailySpec | None = None
+    multiplier: float = 1.0
+
+
+class ServiceSpec(Part, frozen=True, kw_only=True):
+    """A Deployment under load: the requests are shared by its ready pods."""
+
+    deployment: str
+    namespace: str = "default"
+    cpu_seconds_per_request: float
+    base_cpu: str = "0"
+    base_memory: str = "64Mi"
+    memory_per_request: str = "0"
+    latency: str = "20ms"
+    slo_latency: str | None = None
+    max_queue: str = "0s"
+    load: LoadSpec
+
+
+class FaultSpec(Part, frozen=True, kw_only=True):
+    """Something that goes wrong between two times of the run."""
+
+    kind: str
+    group: str = ""
+    start: str = "0s"
+    end: str | None = None
+    probability: float = 1.0
+
+
+class ShowSpec(Part, frozen=True, kw_only=True):
+    """What `kubetide up` plays when it is not told otherwise."""
+
+    start: str | None = None
+    until: str | None = None
+    speed: float = 60.0
+
+
+class Scenario(Part, frozen=True, kw_only=True):
+    name: str
+    description: str = ""
+    start: str = "2026-03-02T00:00:00Z"
+    duration: str = "24h"
+    step: str = "15s"
+    warm_up: str = "3m"
+    instance_types: dict[str, InstanceTypeSpec] = {}
+    node_groups: tuple[NodeGroupSpec, ...]
+    pods: PodTimes = PodTimes()
+    manifests: tuple[str, ...] = ()
+    services: tuple[ServiceSpec, ...] = ()
+    flags: dict[str, str | int | float | bool] = {}
+    faults: tuple[FaultSpec, ...] = ()
+    show: ShowSpec = ShowSpec()
+
+
+FAULT_KINDS = ("stock-out", "boot-failure", "cloud-error", "watch-expiry", "api-error", "node-failure")
+
+
+class DurationRange(msgspec.Struct, frozen=True):
+    """Between ``low`` and ``high``, drawn evenly."""
+
+    low: Duration
+    high: Duration
+
+
+def read_duration(text: str) -> Duration:
+    """Reads a Go duration. Raises ValueError worded for the writer of a scenario."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a duration such as 10s or 1h30m") from error
+
+
+def parse_range(text: str) -> DurationRange:
+    """Reads ``2s-8s`` or ``5s``. Raises ValueError."""
+    low, dash, high = text.partition("-")
+    try:
+        first = parse_duration(low.strip())
+        last = parse_duration(high.strip()) if dash else first
+    except ValueError as error:
+        raise ValueError(f"{text!r} is neither a duration such as 5s nor a range such as 2s-8s") from error
+    if first < 0 or last < first:
+        raise ValueError(f"{text!r} is no range: write the smaller duration first, such as 2s-8s")
+    return DurationRange(first, last)
+
+
+def parse_time_of_day(text: str) -> Duration:
+    """Reads ``14:30`` or ``14:30:15`` as time since midnight UTC. Raises ValueError."""
+    match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", text, re.ASCII)
+    if not match:
+        raise ValueError(f"{text!r} is not a time of day such as 14:30 or 14:30:15")
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return Duration((hours * 3600 + minutes * 60 + seconds) * 1_000_000_000)
+
+
+def start_of(scenario: Scenario) -> Instant:
+    """When the run begins."""
+    return parse_rfc3339(scenario.start)
