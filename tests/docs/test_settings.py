@@ -1,0 +1,128 @@
+"""The page of settings is what the flags are."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+import msgspec
+import pytest
+from tests.docs.tables import DOCS, rows, section
+
+from kubetide.horizontal.settings import FeatureGates
+from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.expander.registry import EXPANDERS, RANDOM
+from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.runtime.settings import FlagError, flag_names, parse_flags
+from kubetide.units.time import Duration, format_duration
+
+PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
+NOT_IN_USE = section(PAGE, "## Upstream's flags that are not in use yet")
+SET_BY_THE_PROGRAM = ("gpu-label", "provider", "seed")
+PODS = "concurrent-horizontal-pod-autoscaler-syncs", "horizontal-pod-autoscaler-"
+UPSTREAM_FLAGS = 136
+TYPES = {bool: "bool", int: "int", float: "float64", str: "string", Duration: "duration"}
+
+
+def documented():
+    """Gives type and default by flag, as the page says."""
+    found = {}
+    for row in rows(PAGE):
+        if row[0].startswith("`--") and len(row) == 4:
+            name = row[0].strip("`").removeprefix("--")
+            assert name not in found, f"--{name} stands twice"
+            found[name] = row[1], row[2].strip("`"), row[3]
+    return found
+
+
+def printed(value, kind):
+    """Gives a default as upstream's help prints it."""
+    if kind is Duration:
+        return format_duration(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{','.join(value)}]"
+    return f"{value:g}" if isinstance(value, float) else str(value) or '""'
+
+
+def flags_of(model, name_of):
+    hints = typing.get_type_hints(model)
+    defaults = model()
+    return {
+        name_of(field): (
+            "list" if typing.get_origin(hints[field]) is tuple else TYPES[hints[field]],
+            printed(getattr(defaults, field), hints[field]),
+        )
+        for field in model.__struct_fields__
+        if hints[field] is not FeatureGates
+    }
+
+
+def horizontal_flag(field):
+    dashed = field.replace("_", "-")
+    return PODS[0] if dashed == "concurrent-syncs" else PODS[1] + dashed
+
+
+def test_flags_types_and_defaults_are_those_of_the_settings():
+    """The page lists every flag there is, with its type and its default, and says what it means."""
+    expected = flags_of(HorizontalSettings, horizontal_flag)
+    expected |= flags_of(NodesSettings, lambda field: field.replace("_", "-"))
+    page = documented()
+    assert {name: row[:2] for name, row in page.items()} == expected
+    assert all(row[2] for row in page.values())
+
+
+def test_every_listed_flag_can_be_given():
+    """Each flag of the page, given its default as the page prints it, leaves the settings as they are."""
+    assert set(flag_names()) <= documented().keys()
+    given = {
+        name: default.strip("[]").replace('""', "")
+        for name, (_, default, _) in documented().items()
+        if name not in SET_BY_THE_PROGRAM
+    }
+    assert parse_flags(given) == parse_flags({})
+
+
+def test_flags_are_in_order():
+    """Within each table the flags stand in order of name."""
+    for table in re.split(r"\n\n", PAGE):
+        names = [row[0].strip("`") for row in rows(table) if row[0].startswith("`--")]
+        assert names == sorted(names)
+
+
+def test_feature_gates_are_those_of_the_settings():
+    """The page's gates have the defaults of the settings."""
+    on_page = {row[0].strip("`"): row[1].strip("`") for row in rows(PAGE) if re.match(r"`[A-Z]", row[0])}
+    fields = {name.lower().removeprefix("hpa"): value for name, value in on_page.items()}
+    gates = msgspec.structs.asdict(FeatureGates())
+    assert fields == {name.replace("_", ""): str(value).lower() for name, value in gates.items()}
+
+
+@pytest.mark.parametrize("name", re.findall(r"`--([a-z-]+)`", NOT_IN_USE))
+def test_flags_that_are_not_in_use_are_refused(name):
+    """A flag that the page lists as not in use is unknown, and said to be."""
+    if name == "startup-taint":  # named as what to use instead
+        return
+    with pytest.raises(FlagError, match=f"--{name}: unknown flag"):
+        parse_flags({name: "1"})
+
+
+def test_upstream_has_so_many_flags():
+    """All flags of Cluster Autoscaler (leader election and logging apart) are accounted for: in use or not."""
+    ours = set(rows_of_own()) | set(SET_BY_THE_PROGRAM)
+    in_use = {name for name in documented() if not name.startswith(PODS)} - ours
+    not_in_use = set(re.findall(r"`--([a-z-]+)`", NOT_IN_USE)) - {"startup-taint"}
+    assert not in_use & not_in_use
+    assert len(in_use) + len(not_in_use) == UPSTREAM_FLAGS
+
+
+def rows_of_own():
+    own = section(PAGE, "## Kubetide's own")
+    return [row[0].strip("`").removeprefix("--") for row in rows(own)]
+
+
+def test_the_expanders_are_all_named():
+    """The line of --expander names every expander that there is."""
+    for name in (*EXPANDERS, RANDOM):
+        assert f"`{name}`" in documented()["expander"][2]
