@@ -1,0 +1,416 @@
+"""One whole object of each kind as an API server sends it: every field that our structs read is filled.
+
+Written by hand after the API reference of Kubernetes v1.36; not made from the structs, so that a
+struct field with a wrong JSON name stays empty.
+"""
+
+from __future__ import annotations
+
+META = {
+    "name": "web-7d4b9c6f5-x2x7k",
+    "generateName": "web-7d4b9c6f5-",
+    "namespace": "shop",
+    "uid": "0b1f2e3d-4c5b-6a79-8897-a6b5c4d3e2f1",
+    "resourceVersion": "48151623",
+    "generation": 4,
+    "creationTimestamp": "2026-03-02T08:00:00Z",
+    "deletionTimestamp": "2026-03-02T09:00:30Z",
+    "deletionGracePeriodSeconds": 30,
+    "labels": {"app": "web"},
+    "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+    "finalizers": ["example.com/hold"],
+    "ownerReferences": [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "web-7d4b9c6f5",
+            "uid": "5f0c2a1e-1111-4222-8333-944445555666",
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ],
+}
+
+SELECTOR = {
+    "matchLabels": {"app": "web"},
+    "matchExpressions": [{"key": "tier", "operator": "In", "values": ["front", "edge"]}],
+}
+
+CONDITION = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "KubeletReady",
+    "message": "kubelet is posting ready status",
+    "lastTransitionTime": "2026-03-02T08:01:00Z",
+    "lastHeartbeatTime": "2026-03-02T08:59:30Z",
+}
+DEPLOYMENT_CONDITION = {
+    "type": "Available",
+    "status": "True",
+    "reason": "MinimumReplicasAvailable",
+    "message": "Deployment has minimum availability.",
+    "lastTransitionTime": "2026-03-02T08:01:00Z",
+    "lastUpdateTime": "2026-03-02T08:02:00Z",
+}
+
+RESOURCES = {"requests": {"cpu": "250m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
+
+POD_AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {
+            "labelSelector": SELECTOR,
+            "namespaceSelector": {"matchLabels": {"team": "shop"}},
+            "namespaces": ["shop", "cart"],
+            "topologyKey": "topology.kubernetes.io/zone",
+        }
+    ]
+}
+
+CONTAINER = {
+    "name": "web",
+    "image": "registry.example/web:1.27",
+    "resources": RESOURCES,
+    "ports": [
+        {"name": "http", "containerPort": 8080, "hostPort": 80, "hostIP": "10.0.0.7", "protocol": "TCP"}
+    ],
+    "restartPolicy": "Always",
+    "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+}
+
+POD_SPEC = {
+    "containers": [CONTAINER],
+    "initContainers": [{**CONTAINER, "name": "proxy"}],
+    "resources": RESOURCES,
+    "overhead": {"cpu": "10m", "memory": "16Mi"},
+    "nodeName": "ip-10-0-0-7",
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [
+                            {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}
+                        ],
+                        "matchFields": [
+                            {"key": "metadata.name", "operator": "In", "values": ["ip-10-0-0-7"]}
+                        ],
+                    }
+                ]
+            }
+        },
+        "podAffinity": POD_AFFINITY,
+        "podAntiAffinity": POD_AFFINITY,
+    },
+    "tolerations": [
+        {
+            "key": "node.kubernetes.io/not-ready",
+            "operator": "Equal",
+            "value": "yes",
+            "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        }
+    ],
+    "topologySpreadConstraints": [
+        {
+            "topologyKey": "topology.kubernetes.io/zone",
+            "maxSkew": 2,
+            "minDomains": 3,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": SELECTOR,
+            "matchLabelKeys": ["pod-template-hash"],
+            "nodeAffinityPolicy": "Honor",
+            "nodeTaintsPolicy": "Ignore",
+        }
+    ],
+    "volumes": [
+        {"name": "scratch", "emptyDir": {"medium": "Memory"}},
+        {"name": "logs", "hostPath": {"path": "/var/log"}},
+        {
+            "name": "kube-api-access-x2x7k",
+            "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]},
+        },
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+    ],
+    "priority": 1000,
+    "priorityClassName": "high",
+    "schedulerName": "default-scheduler",
+    "schedulingGates": [{"name": "example.com/quota"}],
+    "hostNetwork": True,
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+}
+
+CONTAINER_STATUS = {
+    "name": "web",
+    "ready": True,
+    "restartCount": 2,
+    "resources": RESOURCES,
+    "allocatedResources": {"cpu": "250m", "memory": "128Mi"},
+}
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": META,
+    "spec": POD_SPEC,
+    "status": {
+        "phase": "Running",
+        "conditions": [CONDITION],
+        "startTime": "2026-03-02T08:00:05Z",
+        "nominatedNodeName": "ip-10-0-0-8",
+        "reason": "Evicted",
+        "containerStatuses": [CONTAINER_STATUS],
+        "initContainerStatuses": [CONTAINER_STATUS],
+        "resources": RESOURCES,
+        "allocatedResources": {"cpu": "260m", "memory": "144Mi"},
+    },
+}
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "ip-10-0-0-7", "labels": {"kubernetes.io/hostname": "ip-10-0-0-7"}},
+    "spec": {
+        "podCIDR": "10.244.1.0/24",
+        "podCIDRs": ["10.244.1.0/24"],
+        "providerID": "aws:///eu-west-1a/i-0abc",
+        "unschedulable": True,
+        "taints": [
+            {
+                "key": "ToBeDeletedByClusterAutoscaler",
+                "value": "1772442000",
+                "effect": "NoSchedule",
+                "timeAdded": "2026-03-02T09:00:00Z",
+            }
+        ],
+    },
+    "status": {
+        "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+        "allocatable": {"cpu": "3920m", "memory": "15Gi", "pods": "110"},
+        "conditions": [CONDITION],
+        "declaredFeatures": ["GuaranteedQoSPodCPUResize"],
+    },
+}
+
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": POD_SPEC}
+WORKLOAD_STATUS = {
+    "observedGeneration": 4,
+    "replicas": 3,
+    "readyReplicas": 2,
+    "availableReplicas": 2,
+    "collisionCount": 1,
+    "conditions": [DEPLOYMENT_CONDITION],
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": META,
+    "spec": {
+        "replicas": 3,
+        "selector": SELECTOR,
+        "template": TEMPLATE,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}},
+        "minReadySeconds": 5,
+        "paused": True,
+        "revisionHistoryLimit": 10,
+        "progressDeadlineSeconds": 600,
+    },
+    "status": {**WORKLOAD_STATUS, "updatedReplicas": 3, "unavailableReplicas": 1},
+}
+REPLICA_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": META,
+    "spec": {"replicas": 3, "selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 5},
+    "status": {**WORKLOAD_STATUS, "fullyLabeledReplicas": 3},
+}
+DAEMON_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": META,
+    "spec": {
+        "selector": SELECTOR,
+        "template": TEMPLATE,
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        "minReadySeconds": 5,
+        "revisionHistoryLimit": 10,
+    },
+    "status": {
+        "observedGeneration": 4,
+        "currentNumberScheduled": 7,
+        "desiredNumberScheduled": 8,
+        "numberReady": 6,
+        "numberAvailable": 5,
+        "numberUnavailable": 3,
+        "numberMisscheduled": 1,
+        "updatedNumberScheduled": 4,
+    },
+}
+SCALE = {
+    "apiVersion": "autoscaling/v1",
+    "kind": "Scale",
+    "metadata": META,
+    "spec": {"replicas": 5},
+    "status": {"replicas": 4, "selector": "app=web"},
+}
+
+TARGET = {"type": "Utilization", "averageUtilization": 60, "averageValue": "500m", "value": "10"}
+CURRENT = {"averageUtilization": 55, "averageValue": "400m", "value": "9"}
+IDENTIFIER = {"name": "requests_per_second", "selector": SELECTOR}
+INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "main-route"}
+HPA = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": META,
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "minReplicas": 2,
+        "maxReplicas": 20,
+        "metrics": [
+            {"type": "Resource", "resource": {"name": "cpu", "target": TARGET}},
+            {
+                "type": "ContainerResource",
+                "containerResource": {"name": "cpu", "container": "web", "target": TARGET},
+            },
+            {"type": "Pods", "pods": {"metric": IDENTIFIER, "target": TARGET}},
+            {
+                "type": "Object",
+                "object": {"describedObject": INGRESS, "metric": IDENTIFIER, "target": TARGET},
+            },
+            {"type": "External", "external": {"metric": IDENTIFIER, "target": TARGET}},
+        ],
+        "behavior": {
+            direction: {
+                "stabilizationWindowSeconds": 120,
+                "selectPolicy": "Max",
+                "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+                "tolerance": "0.05",
+            }
+            for direction in ("scaleUp", "scaleDown")
+        },
+    },
+    "status": {
+        "observedGeneration": 1,
+        "lastScaleTime": "2026-03-02T08:30:00Z",
+        "currentReplicas": 4,
+        "desiredReplicas": 5,
+        "currentMetrics": [
+            {"type": "Resource", "resource": {"name": "cpu", "current": CURRENT}},
+            {
+                "type": "ContainerResource",
+                "containerResource": {"name": "cpu", "container": "web", "current": CURRENT},
+            },
+            {"type": "Pods", "pods": {"metric": IDENTIFIER, "current": CURRENT}},
+            {
+                "type": "Object",
+                "object": {"describedObject": INGRESS, "metric": IDENTIFIER, "current": CURRENT},
+            },
+            {"type": "External", "external": {"metric": IDENTIFIER, "current": CURRENT}},
+        ],
+        "conditions": [CONDITION],
+    },
+}
+
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": META,
+    "spec": {
+        "minAvailable": "50%",
+        "maxUnavailable": 1,
+        "selector": SELECTOR,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    },
+    "status": {
+        "observedGeneration": 2,
+        "disruptionsAllowed": 1,
+        "currentHealthy": 4,
+        "desiredHealthy": 3,
+        "expectedPods": 5,
+        "conditions": [CONDITION],
+        "disruptedPods": {"web-7d4b9c6f5-x2x7k": "2026-03-02T09:00:00Z"},
+    },
+}
+
+EVENT = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": META,
+    "type": "Normal",
+    "reason": "SuccessfulRescale",
+    "message": "New size: 5; reason: cpu resource utilization (percentage of request) above target",
+    "count": 3,
+    "involvedObject": {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "namespace": "shop",
+        "name": "web",
+        "uid": "0b1f2e3d-4c5b-6a79-8897-a6b5c4d3e2f1",
+        "resourceVersion": "48151600",
+        "fieldPath": "spec.containers{web}",
+    },
+    "source": {"component": "horizontal-pod-autoscaler", "host": "ip-10-0-0-1"},
+    "firstTimestamp": "2026-03-02T08:30:00Z",
+    "lastTimestamp": "2026-03-02T08:45:00Z",
+}
+
+USAGE = {"cpu": "137946n", "memory": "24416Ki"}
+
+SAMPLES = (
+    POD,
+    NODE,
+    DEPLOYMENT,
+    REPLICA_SET,
+    DAEMON_SET,
+    SCALE,
+    HPA,
+    BUDGET,
+    EVENT,
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": META, "status": {"phase": "Terminating"}},
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": META,
+        "data": {"status": "time: 2026-03-02"},
+        "binaryData": {"logo": "iVBORw0KGgo="},
+        "immutable": True,
+    },
+    {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": META,
+        "spec": {
+            "holderIdentity": "ip-10-0-0-7",
+            "leaseDurationSeconds": 40,
+            "acquireTime": "2026-03-02T08:00:00.000000Z",
+            "renewTime": "2026-03-02T08:59:50.000000Z",
+            "leaseTransitions": 2,
+        },
+    },
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": META,
+        "value": 1000,
+        "globalDefault": True,
+        "preemptionPolicy": "Never",
+    },
+    {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": META,
+        "timestamp": "2026-03-02T08:59:45Z",
+        "window": "15.4s",
+        "containers": [{"name": "web", "usage": USAGE}],
+    },
+    {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "NodeMetrics",
+        "metadata": META,
+        "timestamp": "2026-03-02T08:59:45Z",
+        "window": "15.4s",
+        "usage": USAGE,
+    },
+)
+"""By kind, top-level objects."""

@@ -1,0 +1,107 @@
+"""Every field of every API type is filled by real JSON: no name is misspelt."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import msgspec
+import pytest
+from tests.docs.samples import SAMPLES
+
+import kubetide.objects
+from kubetide.objects.base import ApiStruct
+from kubetide.objects.kinds import KINDS
+from kubetide.objects.node import Node
+from kubetide.objects.workload import Scale
+from kubetide.ports import cloud
+
+MODELS = {name: kind.model for (_, name), kind in KINDS.items()} | {"Scale": Scale}
+
+# Types of the Cloud port are recorded under our own names, not Kubernetes': camelCase, acronyms as there.
+GROUP = {
+    "id": "general",
+    "minSize": 1,
+    "maxSize": 9,
+    "targetSize": 3,
+    "instances": [
+        {
+            "providerID": "aws:///eu-west-1a/i-0abc",
+            "state": "Creating",
+            "error": {
+                "errorClass": "OutOfResource",
+                "errorCode": "InsufficientInstanceCapacity",
+                "errorMessage": "none left",
+            },
+        }
+    ],
+    "template": {"node": {"metadata": {"name": "general-template"}}, "source": "catalogue"},
+    "templateError": "no such type",
+    "options": {
+        "scaleDownUtilizationThreshold": 0.6,
+        "scaleDownGpuUtilizationThreshold": 0.7,
+        "scaleDownUnneededTime": "5m",
+        "scaleDownUnreadyTime": "6m",
+        "maxNodeProvisionTime": "20m",
+        "ignoreDaemonsetsUtilization": True,
+        "zeroOrMaxNodeScaling": True,
+    },
+    "pricePerHour": 0.107,
+    "debug": "asg general",
+}
+
+
+def api_structs():
+    """Gives all types with fields under ``kubetide.objects`` and in the Cloud port."""
+    for module in pkgutil.iter_modules(kubetide.objects.__path__, "kubetide.objects."):
+        importlib.import_module(module.name)
+    found, left = [], [ApiStruct]
+    while left:
+        for struct in left.pop().__subclasses__():
+            left.append(struct)
+            if struct.__module__.startswith(("kubetide.objects.", cloud.__name__)):
+                found.append(struct)
+    return sorted(found, key=lambda struct: struct.__name__)
+
+
+def filled(value, into):
+    """Notes which fields of each type hold something else than their default, all the way down."""
+    if isinstance(value, msgspec.Struct):
+        empty = msgspec.convert({"node": {}} if isinstance(value, cloud.NodeTemplate) else {}, type(value))
+        for field in msgspec.structs.fields(value):
+            own = getattr(value, field.name)
+            if own != getattr(empty, field.name):
+                into.setdefault(type(value), set()).add(field.name)
+            filled(own, into)
+    elif isinstance(value, tuple):
+        for item in value:
+            filled(item, into)
+
+
+@pytest.fixture(scope="module")
+def seen():
+    found = {}
+    for sample in SAMPLES:
+        filled(msgspec.convert(sample, MODELS[sample["kind"]]), found)
+    filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
+    return found
+
+
+@pytest.mark.parametrize("struct", api_structs(), ids=lambda struct: struct.__name__)
+def test_every_field_is_filled_by_real_json(struct, seen):
+    """Real JSON fills every field of the type; a field that stays empty has a name that nobody sends."""
+    subtypes = [struct, *struct.__subclasses__()]
+    read = set().union(*(seen.get(one, set()) for one in subtypes))
+    assert [field.name for field in msgspec.structs.fields(struct) if field.name not in read] == []
+
+
+def test_there_is_a_sample_of_every_kind():
+    """Each kind of the registry has a sample."""
+    assert {(one["apiVersion"], one["kind"]) for one in SAMPLES} == {*KINDS, ("autoscaling/v1", "Scale")}
+
+
+def test_a_misspelt_name_would_show():
+    """A field that is decoded under a wrong name stays at its default, which is what the test above looks for."""
+    right, wrong = ({"spec": {name: "aws:///i-0abc"}} for name in ("providerID", "providerId"))
+    assert msgspec.convert(right, Node).spec.provider_id == "aws:///i-0abc"
+    assert msgspec.convert(wrong, Node).spec.provider_id == ""
