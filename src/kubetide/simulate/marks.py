@@ -33,7 +33,10 @@ class MarkingRecorder:
 
 
 def marks_of(record: Record) -> list[Mark]:
-    """Gives a mark for each action among the record's reasons; the others of its subject are the why."""
+    """Gives a mark for each action among the record's reasons.
+
+    Its why are the other reasons of its subject, and for a purchase what spoke against other groups.
+    """
     vocabulary = VOCABULARIES[record.loop]
     why: dict[str, list[Reason]] = {}
     actions: list[Reason] = []
@@ -48,7 +51,10 @@ def marks_of(record: Record) -> list[Mark]:
             loop=record.loop,
             subject=action.subject,
             title=vocabulary.text(action),
-            why=tuple(vocabulary.text(reason) for reason in _telling(why.get(action.subject, ()))),
+            why=tuple(
+                vocabulary.text(reason)
+                for reason in (*_telling(why.get(action.subject, ())), *_alternatives(action, record.reasons))
+            ),
             change=_change(action),
         )
         for action in actions
@@ -69,10 +75,20 @@ def _telling(reasons: Sequence[Reason]) -> list[Reason]:
     ]
 
 
+def _alternatives(action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
+    """Gives why another group was not bought from; a tick tells only what is new since the one before."""
+    if action.code != "Increased":
+        return []
+    return [
+        reason
+        for reason in reasons
+        if reason.code in {"GroupSkipped", "GroupRefuses"} and reason.subject != action.subject
+    ]
+
+
 _CHANGES = {
     "Rescaled": ("current", "desired"),
     "Increased": ("size", "to"),
-    "BelowMinSize": ("size", "minimum"),
 }
 """The fields that hold a count before and after, by code."""
 
