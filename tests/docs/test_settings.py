@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import typing
 
-import msgspec
 import pytest
 from tests.docs.tables import DOCS, rows, section
 
@@ -13,14 +12,15 @@ from kubetide.horizontal.settings import FeatureGates
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.expander.registry import EXPANDERS, RANDOM
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.runtime.settings import FlagError, flag_names, parse_flags
+from kubetide.runtime.settings import WITHOUT_FLAG, FlagError, flag_names, parse_flags
 from kubetide.units.time import Duration, format_duration
 
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
-NOT_IN_USE = section(PAGE, "## Upstream's flags that are not in use yet")
-SET_BY_THE_PROGRAM = ("gpu-label", "provider", "seed")
+_NOT_IN_USE = rows(section(PAGE, "## Upstream's flags that are not in use yet"))
+FLAGS_NOT_IN_USE = [flag for row in _NOT_IN_USE for flag in re.findall(r"`--([a-z-]+)`", row[1])]
 PODS = "concurrent-horizontal-pod-autoscaler-syncs", "horizontal-pod-autoscaler-"
 UPSTREAM_FLAGS = 136
+GATES = "feature-gates"
 TYPES = {bool: "bool", int: "int", float: "float64", str: "string", Duration: "duration"}
 
 
@@ -55,7 +55,7 @@ def flags_of(model, name_of):
             printed(getattr(defaults, field), hints[field]),
         )
         for field in model.__struct_fields__
-        if hints[field] is not FeatureGates
+        if hints[field] is not FeatureGates and not (model is NodesSettings and field in WITHOUT_FLAG)
     }
 
 
@@ -75,12 +75,8 @@ def test_flags_types_and_defaults_are_those_of_the_settings():
 
 def test_every_listed_flag_can_be_given():
     """Each flag of the page, given its default as the page prints it, leaves the settings as they are."""
-    assert set(flag_names()) <= documented().keys()
-    given = {
-        name: default.strip("[]").replace('""', "")
-        for name, (_, default, _) in documented().items()
-        if name not in SET_BY_THE_PROGRAM
-    }
+    assert set(flag_names()) == {*documented(), GATES}
+    given = {name: default.strip("[]").replace('""', "") for name, (_, default, _) in documented().items()}
     assert parse_flags(given) == parse_flags({})
 
 
@@ -92,27 +88,27 @@ def test_flags_are_in_order():
 
 
 def test_feature_gates_are_those_of_the_settings():
-    """The page's gates have the defaults of the settings."""
-    on_page = {row[0].strip("`"): row[1].strip("`") for row in rows(PAGE) if re.match(r"`[A-Z]", row[0])}
-    fields = {name.lower().removeprefix("hpa"): value for name, value in on_page.items()}
-    gates = msgspec.structs.asdict(FeatureGates())
-    assert fields == {name.replace("_", ""): str(value).lower() for name, value in gates.items()}
+    """The page's gates are all that there are, with their defaults."""
+    gates = [(row[0].strip("`"), row[1].strip("`")) for row in rows(PAGE) if re.match(r"`[A-Z]", row[0])]
+    assert len(gates) == len(FeatureGates.__struct_fields__)
+    flipped = {"true": "false", "false": "true"}
+    for name, default in gates:
+        assert parse_flags({GATES: f"{name}={default}"}) == parse_flags({})
+        assert parse_flags({GATES: f"{name}={flipped[default]}"}) != parse_flags({})
 
 
-@pytest.mark.parametrize("name", re.findall(r"`--([a-z-]+)`", NOT_IN_USE))
+@pytest.mark.parametrize("name", FLAGS_NOT_IN_USE)
 def test_flags_that_are_not_in_use_are_refused(name):
     """A flag that the page lists as not in use is unknown, and said to be."""
-    if name == "startup-taint":  # named as what to use instead
-        return
     with pytest.raises(FlagError, match=f"--{name}: unknown flag"):
         parse_flags({name: "1"})
 
 
 def test_upstream_has_so_many_flags():
     """All flags of Cluster Autoscaler (leader election and logging apart) are accounted for: in use or not."""
-    ours = set(rows_of_own()) | set(SET_BY_THE_PROGRAM)
+    ours = set(rows_of_own())
     in_use = {name for name in documented() if not name.startswith(PODS)} - ours
-    not_in_use = set(re.findall(r"`--([a-z-]+)`", NOT_IN_USE)) - {"startup-taint"}
+    not_in_use = set(FLAGS_NOT_IN_USE)
     assert not in_use & not_in_use
     assert len(in_use) + len(not_in_use) == UPSTREAM_FLAGS
 
