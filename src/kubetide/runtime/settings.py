@@ -14,7 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from kubetide.horizontal.settings import FeatureGates
 from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.demand import check_sources
+from kubetide.nodes.expander import parse_expanders
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Duration, parse_duration
@@ -42,12 +45,23 @@ _HORIZONTAL = {
     "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
     "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
 }
-_NODES = {field.replace("_", "-"): field for field in NodesSettings.__struct_fields__}
+WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed"})
+"""Fields of the node loop's settings that no flag sets: the cloud and the run's seed say them."""
+
+_NODES = {
+    field.replace("_", "-"): field for field in NodesSettings.__struct_fields__ if field not in WITHOUT_FLAG
+}
+_FEATURE_GATES = "feature-gates"
+_GATES = {
+    "HPAConfigurableTolerance": "configurable_tolerance",
+    "HPAScaleToZero": "scale_to_zero",
+    "PodLevelResources": "pod_level_resources",
+}
 
 
 def flag_names() -> list[str]:
     """Gives the names of all flags, sorted."""
-    return sorted({*_HORIZONTAL, *_NODES})
+    return sorted({_FEATURE_GATES, *_HORIZONTAL, *_NODES})
 
 
 def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
@@ -63,6 +77,8 @@ def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
         if name in _HORIZONTAL:
             field = _HORIZONTAL[name]
             horizontal[field] = _value(name, value, HorizontalSettings, field)
+        elif name == _FEATURE_GATES:
+            horizontal["gates"] = _gates(str(value))
         elif name in _NODES:
             field = _NODES[name]
             nodes[field] = _value(name, value, NodesSettings, field)
@@ -70,7 +86,28 @@ def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
             near = difflib.get_close_matches(name, flag_names(), n=1)
             hint = f"did you mean --{near[0]}?" if near else "see docs/settings.md for the flags there are"
             raise FlagError(f"--{name}: unknown flag; {hint}")
-    return LoopSettings(_make(HorizontalSettings, horizontal), _make(NodesSettings, nodes))
+    made = LoopSettings(_make(HorizontalSettings, horizontal), _make(NodesSettings, nodes))
+    try:
+        parse_expanders(made.nodes.expander)
+        check_sources(made.nodes.demand_sources)
+    except ValueError as error:
+        raise FlagError(str(error)) from error
+    return made
+
+
+def _gates(text: str) -> FeatureGates:
+    """Reads ``Gate=true,Other=false``, upstream's form of --feature-gates."""
+    gates: dict[str, bool] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in _GATES:
+            raise FlagError(f"--{_FEATURE_GATES}: unknown gate `{name}`; there are {', '.join(_GATES)}")
+        if value.lower() not in {"true", "false"}:
+            raise FlagError(
+                f"--{_FEATURE_GATES}: {part.strip()!r} cannot be read; write {name}=true or false"
+            )
+        gates[_GATES[name]] = value.lower() == "true"
+    return FeatureGates(**gates)
 
 
 def _make(model: type[S], fields: Mapping[str, Any]) -> S:
@@ -91,5 +128,10 @@ def _value(name: str, value: Value, model: type[msgspec.Struct], field: str) -> 
             return {"true": True, "false": False}[value.lower()]
         return msgspec.convert(value, wanted, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
-        word = "a duration such as 10m or 1h30m" if wanted is Duration else getattr(wanted, "__name__", str(wanted))
-        raise FlagError(f"--{name}: {value!r} cannot be read; it takes {word}") from error
+        raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(wanted)}") from error
+
+
+def _word(wanted: Any) -> str:
+    if wanted is Duration:
+        return "a duration such as 10m or 1h30m"
+    return {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")

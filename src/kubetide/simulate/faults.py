@@ -1,15 +1,22 @@
-"""What goes wrong between the loops and the API server, as a scenario states it."""
+"""What goes wrong with the API server and with nodes, as a scenario states it."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
+from kubetide.embedded.cloud import GROUP_LABEL
+from kubetide.embedded.kubelet import KubeletPool
 from kubetide.embedded.store import EmbeddedCluster
 from kubetide.embedded.store.request import Request
+from kubetide.objects.node import Node, node_condition
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import Unavailable
+from kubetide.ports.errors import NotFound, Unavailable
 from kubetide.simulate.build import fault_end, fault_start, faults_of
 from kubetide.simulate.scenario import Scenario
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, Instant, minutes
+from kubetide.watching import Informer
 
 _EXPIRE_EVERY = minutes(1)
 
@@ -55,3 +62,47 @@ async def run_watch_expiries(scenario: Scenario, cluster: EmbeddedCluster, clock
             due = Instant(due + _EXPIRE_EVERY)
             if end is None or due >= end:
                 break
+
+
+async def run_node_failures(
+    scenario: Scenario, clock: Clock, *, seed: int, nodes: Informer[Node], kubelets: KubeletPool
+) -> None:
+    """Silences one node for each ``node-failure`` fault from its start to its end, or for good.
+
+    The node is drawn from those that are Ready at the start, of the fault's group if it names one;
+    with a ``probability`` below 1 it may be that none fails.
+    """
+    async with asyncio.TaskGroup() as group:
+        for index, fault in enumerate(faults_of(scenario, "node-failure")):
+            start, end = fault_start(scenario, fault), fault_end(scenario, fault)
+            draw = unit_interval(seed, "node-failure", index), unit_interval(seed, "node-failure-of", index)
+            if draw[0] < fault.probability:
+                group.create_task(_fail_one(start, end, fault.group, draw[1], clock, nodes, kubelets))
+
+
+async def _fail_one(
+    start: Instant,
+    end: Instant | None,
+    node_group: str,
+    draw: float,
+    clock: Clock,
+    nodes: Informer[Node],
+    kubelets: KubeletPool,
+) -> None:
+    await clock.sleep(Duration(start - clock.now()))
+    ready = sorted(
+        node.metadata.name
+        for node in nodes.objects.values()
+        if (condition := node_condition(node, "Ready")) is not None
+        and condition.status == "True"
+        and node_group in {"", (node.metadata.labels or {}).get(GROUP_LABEL)}
+    )
+    if not ready:
+        return
+    name = ready[int(draw * len(ready))]
+    with suppress(NotFound):
+        await kubelets.fail_node(name)
+        if end is None:
+            return
+        await clock.sleep(Duration(end - clock.now()))
+        await kubelets.recover_node(name)

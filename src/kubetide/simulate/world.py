@@ -42,7 +42,7 @@ from kubetide.simulate.build import (
     services_of,
 )
 from kubetide.simulate.checkers import Checkers, unsettled
-from kubetide.simulate.faults import ApiFaults, run_watch_expiries
+from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
@@ -203,6 +203,7 @@ class World:
         return [
             self.cloud.run(),
             kubelets.run(),
+            run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
             Scheduler(cluster, clock, seed, pods=self.pods, nodes=self.nodes).run(),
             ReplicaSetController(
                 cluster, clock, seed, replica_sets=self._replica_sets, pods=self.pods, pod_index=index
