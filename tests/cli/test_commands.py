@@ -96,7 +96,7 @@ def test_up_prints_a_line_a_decision(tmp_path):
 def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     """An interrupted run prints the summary of what there was, and its records replay."""
     with subprocess.Popen(
-        [*KUBETIDE, "up", "--speed", "200", "--out", tmp_path],
+        [*KUBETIDE, "up", "--speed", "600", "--out", tmp_path],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -114,7 +114,7 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
 def test_up_ends_when_nobody_reads(tmp_path):
     """With its reader gone, `up` stops as it does on Ctrl-C: no traceback, and the records are complete."""
     with subprocess.Popen(
-        [*KUBETIDE, "up", "--speed", "200", "--out", tmp_path],
+        [*KUBETIDE, "up", "--speed", "600", "--out", tmp_path],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

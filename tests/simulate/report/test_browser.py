@@ -165,3 +165,26 @@ def test_the_list_is_filtered(browser):
     assert [row.text.rpartition("▲")[2] for row in elements(browser, rows)] == [
         "group burst was increased from 0 to 1"
     ]
+
+
+def test_plots_are_drawn_anew_for_another_width_and_scheme(browser):
+    """A narrower window and a dark scheme redraw the plots within the range that was shown."""
+    browser.execute_script("setView(DATA.time[50], DATA.time[100])")
+    before = browser.execute_script("return [plots[0].plot.scales.x.min, plots[0].plot.width]")
+    size = browser.get_window_size()
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    browser.set_window_size(700, 900)
+    try:
+        found = browser.execute_async_script(
+            "const done = arguments[0]; requestAnimationFrame(() => setTimeout(() => done("
+            "[plots[0].plot.scales.x.min, plots[0].plot.width, document.documentElement.scrollWidth - innerWidth])))"
+        )
+    finally:
+        browser.set_window_size(size["width"], size["height"])
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert found[0] == before[0]
+    assert found[1] != before[1]
+    assert found[2] <= 0
+    assert browser.get_log("browser") == []
