@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from kubetide.simulate.spec import (
     FAULT_KINDS,
     DailySpec,
     FaultSpec,
-    InstanceTypeSpec,
     LoadSpec,
     NodeGroupSpec,
     Scenario,
@@ -122,6 +122,11 @@ class _Checker:
         return self._document.line_of(field)
 
     @property
+    def count(self) -> int:
+        """Problems found so far."""
+        return len(self._errors)
+
+    @property
     def path(self) -> Path:
         return self._path
 
@@ -140,6 +145,7 @@ def _ns(text: str) -> int | None:
 def _check_instance_types(check: _Checker, scenario: Scenario) -> None:
     for name, kind in scenario.instance_types.items():
         where = f"instanceTypes[{name}]"
+        before = check.count
         check.quantity(kind.cpu, f"{where}.cpu", positive=True)
         check.quantity(kind.memory, f"{where}.memory", positive=True)
         if kind.actual_memory is not None:
@@ -151,16 +157,8 @@ def _check_instance_types(check: _Checker, scenario: Scenario) -> None:
         check.that(
             kind.price_per_hour >= 0, f"{where}.pricePerHour", f"{kind.price_per_hour} must be 0 or more"
         )
-        _check_reserve(check, name, kind, where)
-
-
-def _check_reserve(check: _Checker, name: str, kind: InstanceTypeSpec, where: str) -> None:
-    try:
-        instance_type_of(name, kind)
-    except QuantityError:
-        return  # said already
-    except ValueError as error:
-        check.that(False, where, str(error))
+        if check.count == before:
+            check.parses(functools.partial(instance_type_of, name), kind, where)
 
 
 def _check_groups(check: _Checker, scenario: Scenario) -> None:
@@ -303,7 +301,7 @@ def _check_fault(check: _Checker, scenario: Scenario, fault: FaultSpec, where: s
     check.one_of(fault.kind, FAULT_KINDS, f"{where}.kind", "fault")
     names = [group.name for group in scenario.node_groups]
     check.that(
-        not fault.group or fault.group in names,
+        not names or fault.group in {"", *names},
         f"{where}.group",
         f"no node group `{fault.group}`; there are {', '.join(names)}",
     )

@@ -1,0 +1,337 @@
+"""Scenario files: each mistake is told with file, line, field and fix, and all at once."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubetide.embedded.load.traces import TraceError
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.records import NullRecorder
+from kubetide.simulate.scenario import (
+    Scenario,
+    ScenarioError,
+    load_scenario,
+    parse_range,
+    parse_time_of_day,
+    start_of,
+)
+from kubetide.simulate.world import World
+from kubetide.units.time import Instant, parse_duration, seconds
+
+DEPLOYMENT = """apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - name: main
+        image: web
+        resources:
+          requests: {cpu: 100m}
+"""
+
+GOOD = {
+    "name": "small",
+    "duration": "10m",
+    "instanceTypes": {"big": {"cpu": 4, "memory": "16Gi"}},
+    "nodeGroups": [
+        {"name": "one", "instanceType": "big", "min": 1, "max": 3, "taints": [{"key": "a"}]},
+        {"name": "two", "instanceType": "m5.large", "max": 3},
+    ],
+    "services": [
+        {
+            "deployment": "web",
+            "cpuSecondsPerRequest": 0.01,
+            "load": {"daily": {"low": 1, "peak": 2, "burst": {"at": "12:00", "height": 2}}},
+        }
+    ],
+    "flags": {"scan-interval": "10s"},
+    "faults": [{"kind": "stock-out", "group": "one", "start": "1m", "end": "2m"}],
+    "manifests": [DEPLOYMENT],
+}
+
+REMOVED = object()
+
+
+def written(folder: Path, changes: dict[str, object]) -> Path:
+    """Writes the good scenario with values put at paths such as ``nodeGroups.0.min``."""
+    value = copy.deepcopy(GOOD)
+    for path, new in changes.items():
+        *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))
+        at = value
+        for part in way:
+            at = at.setdefault(part, {}) if isinstance(at, dict) else at[part]
+        if new is REMOVED:
+            del at[last]
+        else:
+            at[last] = new
+    file = folder / "scenario.yaml"
+    file.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+    return file
+
+
+def refused(path: Path, **kwargs: Path) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(path, **kwargs)
+    return str(caught.value).splitlines()
+
+
+def test_the_good_one_is_read(tmp_path):
+    """The scenario that the mistakes below are made in has none."""
+    assert load_scenario(written(tmp_path, {})).node_groups[1].min == 0
+
+
+FORM = [
+    ("durration", "1h", "the top level", "did you mean `duration`?"),
+    ("nodeGroups/0/maximum", 3, "nodeGroups[0]", "unknown field `maximum`"),
+    ("nodeGroups/0/taints/0/efect", "x", "nodeGroups[0].taints[0]", "did you mean `effect`?"),
+    ("instanceTypes/big/memry", "1Gi", "instanceTypes[big]", "did you mean `memory`?"),
+    ("pods/imagepull", "2s", "pods", "did you mean `imagePull`?"),
+    ("services/0/cpu_seconds_per_request", 1, "services[0]", "did you mean `cpuSecondsPerRequest`?"),
+    ("services/0/load/tracee", "a", "services[0].load", "did you mean `trace`?"),
+    ("services/0/load/daily/hi", 3, "services[0].load.daily", "there are low, peak"),
+    ("services/0/load/daily/burst/heigth", 3, "services[0].load.daily.burst", "did you mean `height`?"),
+    ("faults/0/from", "1m", "faults[0]", "unknown field `from`"),
+    ("show/sped", 3, "show", "did you mean `speed`?"),
+    ("name", REMOVED, "the top level", "`name` is missing; add it"),
+    ("nodeGroups/1/max", REMOVED, "nodeGroups[1]", "`max` is missing; add it"),
+    ("duration", 24, "duration", "24 is a whole number; it takes text: a duration or quantity with its unit"),
+    ("nodeGroups/0/max", "3", "nodeGroups[0].max", "'3' is text; it takes a whole number without"),
+    ("nodeGroups/0/max", 3.5, "nodeGroups[0].max", "3.5 is a number; it takes a whole number"),
+    ("nodeGroups/0/max", True, "nodeGroups[0].max", "True is true or false; it takes a whole number"),
+    ("instanceTypes/big/memory", 16, "instanceTypes[big].memory", "16 is a whole number; it takes text"),
+    ("services/0/load", "daily", "services[0].load", "'daily' is text; it takes a mapping of trace, unit"),
+    ("nodeGroups", {"a": 1}, "nodeGroups", "is a mapping; it takes a list"),
+    ("manifests", "a.yaml", "manifests", "it takes a list"),
+    ("instanceTypes", ["big"], "instanceTypes", "is a list; it takes a mapping"),
+    ("flags/v", [1], "flags[v]", "is a list; it takes text or a whole number"),
+    ("services/0/load/window", ["a"], "services[0].load.window", "it takes a list of 2"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "field", "fix"), FORM)
+def test_a_wrong_form_is_told(tmp_path, path, value, field, fix):
+    """A typo, a missing field or a wrong type gives one line with file, line, field and fix."""
+    (line,) = refused(written(tmp_path, {path: value}))
+    assert line.startswith(f"{tmp_path}/scenario.yaml line ")
+    assert f": {field}: " in line
+    assert fix in line
+
+
+CONTENT = [
+    ("name", " ", "name", "give the scenario a name"),
+    ("start", "tomorrow", "start", "RFC 3339"),
+    ("duration", "ten", "duration", "'ten' is not a duration such as 10s or 1h30m"),
+    ("duration", "0s", "duration", "greater than 0"),
+    ("step", "0s", "step", "greater than 0"),
+    ("warmUp", "-1m", "warmUp", "0 or more"),
+    ("pods/ready", "8s-2s", "pods.ready", "smaller duration first"),
+    ("pods/ready", "soon", "pods.ready", "a range such as 2s-8s"),
+    ("instanceTypes/big/cpu", "four", "instanceTypes[big].cpu", "not a quantity such as 500m"),
+    ("instanceTypes/big/cpu", 0, "instanceTypes[big].cpu", "greater than 0"),
+    ("instanceTypes/big/memory", "-1Gi", "instanceTypes[big].memory", "greater than 0"),
+    ("instanceTypes/big/reservedCpu", "5", "instanceTypes[big]", "lower the reserve"),
+    ("instanceTypes/big/pods", 0, "instanceTypes[big].pods", "greater than 0"),
+    ("instanceTypes/big/pricePerHour", -1, "instanceTypes[big].pricePerHour", "0 or more"),
+    ("nodeGroups", [], "nodeGroups", "at least one node group"),
+    ("nodeGroups/0/min", 4, "nodeGroups[0] (one).min", "lower min or raise max"),
+    ("nodeGroups/0/min", -1, "nodeGroups[0] (one).min", "the least is 0"),
+    ("nodeGroups/0/initial", 9, "nodeGroups[0] (one).initial", "not between min 1 and max 3"),
+    ("nodeGroups/0/initial", 0, "nodeGroups[0] (one).initial", "not between min 1 and max 3"),
+    ("nodeGroups/1/name", "one", "nodeGroups[1] (one).name", "its own name"),
+    ("nodeGroups/1/instanceType", "m5.lrge", "nodeGroups[1] (two).instanceType", "did you mean `m5.large`?"),
+    ("nodeGroups/1/instanceType", "zzz", "nodeGroups[1] (two).instanceType", "shipped are "),
+    ("nodeGroups/1/bootTime", "1 m", "nodeGroups[1] (two).bootTime", "neither a duration"),
+    ("nodeGroups/0/taints/0/effect", "NoExec", "nodeGroups[0] (one).taints[0].effect", "`NoExecute`?"),
+    ("services/0/cpuSecondsPerRequest", 0, "services[0] (web).cpuSecondsPerRequest", "greater than 0"),
+    ("services/0/baseMemory", "64MiB", "services[0] (web).baseMemory", "not a quantity"),
+    ("services/0/latency", "20", "services[0] (web).latency", "not a duration"),
+    ("services/0/sloLatency", "0s", "services[0] (web).sloLatency", "greater than 0"),
+    ("services/0/deployment", "wed", "services[0] (wed).deployment", "there are: default/web"),
+    ("services/0/namespace", "shop", "services[0] (web).deployment", "no Deployment shop/web"),
+    ("services/0/load/daily", REMOVED, "services[0] (web).load", "has neither; state either `trace`"),
+    ("services/0/load/multiplier", 0, "services[0] (web).load.multiplier", "greater than 0"),
+    ("services/0/load/gaps", "holds", "services[0] (web).load.gaps", "did you mean `hold`?"),
+    ("services/0/load/unit", "rps", "services[0] (web).load.unit", "requests/s"),
+    ("services/0/load/step", "0s", "services[0] (web).load.step", "greater than 0"),
+    ("services/0/load/window", ["a", "2026-01-01T00:00:00Z"], "services[0] (web).load.window[0]", "RFC 3339"),
+    ("services/0/load/daily/low", 9, "services[0] (web).load.daily.low", "not between 0 and peak 2"),
+    ("services/0/load/daily/noise", -1, "services[0] (web).load.daily.noise", "0 or more"),
+    ("services/0/load/daily/peakAt", "25:00", "services[0] (web).load.daily.peakAt", "a time of day such as"),
+    ("services/0/load/daily/burst/at", "noon", "services[0] (web).load.daily.burst.at", "a time of day"),
+    ("services/0/load/daily/burst/rise", "-1s", "services[0] (web).load.daily.burst.rise", "0 or more"),
+    ("services/0/load/daily/burst/height", 0, "services[0] (web).load.daily.burst.height", "greater than 0"),
+    ("flags/scan-intervall", "10s", "flags[scan-intervall]", "did you mean --scan-interval?"),
+    ("flags/scan-interval", "soon", "flags[scan-interval]", "a duration such as 10m"),
+    ("faults/0/kind", "stockout", "faults[0].kind", "did you mean `stock-out`?"),
+    ("faults/0/group", "three", "faults[0].group", "no node group `three`; there are one, two"),
+    ("faults/0/probability", 0, "faults[0].probability", "not in (0, 1]"),
+    ("faults/0/start", "x", "faults[0].start", "not a duration"),
+    ("faults/0/end", "1m", "faults[0].end", "not after start 1m"),
+    ("show/start", "x", "show.start", "RFC 3339"),
+    ("show/until", "x", "show.until", "RFC 3339"),
+    ("show/speed", 0, "show.speed", "greater than 0"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "field", "fix"), CONTENT)
+def test_a_wrong_value_is_told(tmp_path, path, value, field, fix):
+    """A value that makes no sense gives one line with file, line, field and fix."""
+    (line,) = refused(written(tmp_path, {path: value}))
+    assert line.startswith(f"{tmp_path}/scenario.yaml line ")
+    assert f": {field}: " in line
+    assert fix in line
+
+
+def test_the_line_is_the_one_of_the_field(tmp_path):
+    """The line that is named holds the field, also for a key with a dot in it."""
+    path = written(tmp_path, {"instanceTypes/m9.big": {"cpu": 2, "memory": "x"}})
+    (line,) = refused(path)
+    number = int(line.split(" line ")[1].split(":")[0])
+    assert path.read_text().splitlines()[number - 1].strip() == "memory: x"
+
+
+def test_all_mistakes_are_told_at_once(tmp_path):
+    """Mistakes of form come together, and so do mistakes of content, manifests and flags among them."""
+    form = {"durration": "1h", "nodeGroups/0/max": "3", "services/0/load/tracee": "x"}
+    assert len(refused(written(tmp_path, form))) == 3
+    content = {
+        "step": "0s",
+        "nodeGroups/0/min": 9,
+        "flags/nonsense": 1,
+        "faults/0/kind": "flood",
+        "manifests": [DEPLOYMENT.replace("replicas: 1", "replicaz: 1").replace("100m", "many")],
+    }
+    assert len(refused(written(tmp_path, content))) == 6
+
+
+def test_both_trace_and_daily_is_an_error(tmp_path):
+    """A load has one source."""
+    (tmp_path / "t.csv").write_text("1\n")
+    (line,) = refused(written(tmp_path, {"services/0/load/trace": "t.csv"}))
+    assert "services[0] (web).load: has both; state either `trace`" in line
+
+
+def test_a_service_twice_is_an_error(tmp_path):
+    """A Deployment has one load."""
+    (line,) = refused(written(tmp_path, {"services": GOOD["services"] * 2}))
+    assert "services[1] (web).deployment: default/web stands twice" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"name: \xff\n", r"scenario.yaml: not UTF-8 text \(byte 6\); save it as UTF-8"),
+        (b"name: a\nnodeGroups: [\n", r"scenario.yaml line \d: not valid YAML"),
+        (b"name: a\nname: b\n", r'scenario.yaml line 2: not valid YAML: key "name" is given twice'),
+        (b"name: a\n---\nname: b\n", r"scenario.yaml line 3: a second document begins"),
+        (b"", "a scenario is one YAML mapping"),
+        (b"- a\n", "a scenario is one YAML mapping"),
+    ],
+)
+def test_what_is_no_scenario_is_told(tmp_path, content, message):
+    """A file that is not one YAML mapping says what it is."""
+    path = tmp_path / "scenario.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError, match=message):
+        load_scenario(path)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    """The path and the system's word for it are named."""
+    with pytest.raises(ScenarioError, match=r"none.yaml: cannot be read: No such file"):
+        load_scenario(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("replicas:", "replicaz:", ["spec.replicaz", "replicas"]),
+        ("100m", "many", ["requests", "many"]),
+        ("kind: Deployment", "kind: Deploymant", ["Deploymant", "Deployment"]),
+        ("name: web\nspec", "nam: web\nspec", ["metadata"]),
+    ],
+)
+def test_a_malformed_manifest_is_told_with_its_line_in_the_scenario(tmp_path, old, new, words):
+    """A mistake in a manifest names entry, file, the line in that file, object and field."""
+    text = DEPLOYMENT.replace(old, new)
+    block = "".join(f"    {line}\n" for line in text.splitlines())
+    path = written(tmp_path, {"manifests": REMOVED})
+    path.write_text(f"{path.read_text()}manifests:\n  - |\n{block}")
+    line = refused(path)[0]
+    assert line.startswith(f"manifests[0]: {path}:")
+    for word in words:
+        assert word in line
+    number = int(line.removeprefix(f"manifests[0]: {path}:").split(":")[0])
+    named = path.read_text().splitlines()[number - 1]
+    assert named.strip().split(":")[0].lstrip("- ") in new + " requests metadata"
+
+
+def test_a_manifest_file_that_is_missing_or_no_text_is_told(tmp_path):
+    """A path under manifests is named with what is wrong with it."""
+    (line,) = refused(written(tmp_path, {"manifests": ["gone.yaml"]}))
+    assert "manifests[0]" in line
+    assert "gone.yaml: cannot be read: No such file" in line
+    (tmp_path / "binary.yaml").write_bytes(b"\xff")
+    (line,) = refused(written(tmp_path, {"manifests": ["binary.yaml"]}))
+    assert "binary.yaml: not UTF-8 text" in line
+
+
+def test_a_trace_named_takes_the_place_of_the_load(tmp_path):
+    """--trace drives the first service, whatever it had; a file that is not there is told."""
+    trace = tmp_path / "mine.csv"
+    trace.write_text("1\n")
+    loaded = load_scenario(written(tmp_path, {}), trace=trace)
+    assert loaded.services[0].load.trace == str(trace)
+    assert loaded.services[0].load.daily is None
+    (line,) = refused(written(tmp_path, {}), trace=tmp_path / "gone.csv")
+    assert "services[0] (web).load.trace: there is no file" in line
+    (line,) = refused(written(tmp_path, {"services": []}), trace=trace)
+    assert "add a service" in line
+
+
+def start_world(scenario: Scenario, base: Path) -> None:
+    async def main(clock):
+        end = Instant(start_of(scenario) + parse_duration(scenario.duration))
+        World(scenario, clock, base=base, end=end, seed=1, recorder=NullRecorder())
+
+    run_virtual(main, start=start_of(scenario))
+
+
+TRACE_MISTAKES = [
+    (["0,1", "60,1", "180,1"], "t.csv:3: 1 missing between"),
+    (["0,1", "60,1", "30,1"], "t.csv:3: time .* does not come after"),
+    (["0,1", "60,-1"], "t.csv:2: -1 is negative"),
+    (["0,1", "60,nan"], "t.csv:2: nan is not a finite number"),
+    (["0,1", "60,x"], "t.csv:2: 'x' is not a number"),
+    (["0,1", "60,1"], "t.csv: covers .* shorten the run"),
+    ([], "t.csv: empty"),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), TRACE_MISTAKES)
+def test_a_bad_trace_stops_the_run_before_it_begins(tmp_path, lines, message):
+    """A trace with a gap, out of order, negative, not a number or too short is told with file and line."""
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    scenario = load_scenario(written(tmp_path, {"services/0/load": {"trace": "t.csv"}}))
+    with pytest.raises(TraceError, match=message):
+        start_world(scenario, tmp_path)
+
+
+def test_ranges_and_times_of_day_are_read():
+    """One duration is a range of itself; a time of day may have seconds."""
+    assert parse_range("2s - 8s").high == seconds(8)
+    assert parse_range("5s").low == parse_range("5s").high == seconds(5)
+    assert parse_time_of_day("9:05") == seconds(9 * 3600 + 5 * 60)
+    assert parse_time_of_day("14:30:15") == seconds(14 * 3600 + 30 * 60 + 15)
