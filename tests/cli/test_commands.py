@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from kubetide.cli.main import cli
 from kubetide.simulate.scenario import Scenario, load_scenario
+from kubetide.simulate.spec import FAULT_KINDS
 from kubetide.simulate.timeline import Summary, Timeline, summarize
 
 ROOT = Path(__file__).parents[2]
@@ -173,8 +174,9 @@ def fields_of(part: type[msgspec.Struct]) -> set[str]:
 
 
 def test_every_field_of_a_scenario_is_documented():
-    """docs/scenarios.md names every field that a scenario may have."""
+    """docs/scenarios.md names every field that a scenario may have, and every fault."""
     page = (ROOT / "docs" / "scenarios.md").read_text()
     parts = [Scenario, *Scenario.__mro__[1].__subclasses__()]
     names = set().union(*(fields_of(part) for part in parts))
+    names.update(FAULT_KINDS)
     assert not [name for name in sorted(names) if f"`{name}`" not in page]
