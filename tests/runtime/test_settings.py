@@ -1,0 +1,124 @@
+"""The flags table: every flag reads, every field has one, and a bad value names flag and fix."""
+
+from __future__ import annotations
+
+import typing
+
+import msgspec
+import pytest
+
+from kubetide.horizontal.settings import FeatureGates
+from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.runtime.settings import WITHOUT_FLAG, FlagError, flag_names, parse_flags
+from kubetide.units.time import Duration, minutes, seconds
+
+GATES = "feature-gates"
+# Texts whose content has rules of its own.
+SPECIAL = {
+    "cores-total": "1:2",
+    "memory-total": "1:2",
+    "expander": "most-pods,random",
+    "demand-sources": "pending,intents",
+}
+
+
+def other(name: str, kind: type, default: object) -> object:
+    """A value for a flag that is not its default."""
+    if name in SPECIAL:
+        return SPECIAL[name]
+    if kind is Duration:
+        return "7m7s"
+    if kind is bool:
+        return not default
+    if kind is str:
+        return "another"
+    if kind in {int, float}:
+        return default + 1
+    return "one,two"
+
+
+def changed(name: str, value: object) -> list[tuple[str, object]]:
+    """The fields of both settings that differ from the defaults when a flag is given."""
+    given, plain = parse_flags({name: value}), parse_flags({})
+    return [
+        (field, getattr(new, field))
+        for new, old in zip(given, plain, strict=True)
+        for field in new.__struct_fields__
+        if getattr(new, field) != getattr(old, field)
+    ]
+
+
+FIELDS = [
+    (model, field.name, typing.get_type_hints(model)[field.name], field.default)
+    for model in (HorizontalSettings, NodesSettings)
+    for field in msgspec.structs.fields(model)
+]
+KINDS = {name: (kind, default) for _, name, kind, default in FIELDS}
+
+
+def kind_of(flag: str) -> tuple[type, object]:
+    field = flag.replace("-", "_").removeprefix("horizontal_pod_autoscaler_")
+    return KINDS["concurrent_syncs" if field.startswith("concurrent_horizontal") else field]
+
+
+@pytest.mark.parametrize("flag", sorted(set(flag_names()) - {GATES}))
+def test_every_flag_sets_one_field(flag):
+    """A flag with another value than its default changes just one field of one loop."""
+    kind, default = kind_of(flag)
+    value = other(flag, kind, default)
+    ((_, new),) = changed(flag, value)
+    if kind is Duration:
+        assert new == minutes(7) + seconds(7)
+    elif typing.get_origin(kind) is tuple:
+        assert new == tuple(value.split(","))
+    else:
+        assert new == value
+    assert changed("--" + flag.replace("-", "_"), value) == changed(flag, value)
+    if kind is bool:
+        assert changed(flag, str(value)) == changed(flag, value)
+
+
+def test_every_field_has_a_flag_or_is_said_by_something_else():
+    """Each field of both settings is set by some flag, but for those listed as without one."""
+    reached = {changed(flag, other(flag, *kind_of(flag)))[0][0] for flag in flag_names() if flag != GATES}
+    reached.add(changed(GATES, "HPAScaleToZero=true")[0][0])
+    assert reached == set(KINDS) - WITHOUT_FLAG
+    assert set(KINDS) >= WITHOUT_FLAG
+
+
+def test_feature_gates_are_read_as_upstream_writes_them():
+    """Every gate can be turned; those that are not named keep their default."""
+    gates = parse_flags({GATES: "HPAScaleToZero=true,PodLevelResources=false"}).horizontal.gates
+    assert gates == FeatureGates(configurable_tolerance=True, scale_to_zero=True, pod_level_resources=False)
+    assert not parse_flags({GATES: "HPAConfigurableTolerance=False"}).horizontal.gates.configurable_tolerance
+
+
+BAD = [
+    ({"scan-intervall": "10s"}, "--scan-intervall: unknown flag; did you mean --scan-interval?"),
+    ({"zzzzzzzz": 1}, "--zzzzzzzz: unknown flag; see docs/settings.md"),
+    ({"scan-interval": "ten"}, "--scan-interval: 'ten' cannot be read; it takes a duration such as 10m"),
+    ({"scan-interval": 10}, "--scan-interval: 10 cannot be read; it takes a duration such as 10m"),
+    ({"max-nodes-total": "many"}, "--max-nodes-total: 'many' cannot be read; it takes a whole number"),
+    ({"max-nodes-total": 1.5}, "--max-nodes-total: 1.5 cannot be read; it takes a whole number"),
+    ({"scale-down-enabled": "yes"}, "--scale-down-enabled: 'yes' cannot be read; it takes true or false"),
+    ({"horizontal-pod-autoscaler-tolerance": "a"}, "tolerance: 'a' cannot be read; it takes a number"),
+    ({"cores-total": "9"}, "--cores-total=9: give <min>:<max>"),
+    ({"memory-total": "9:1"}, "--memory-total=9:1: give <min>:<max>"),
+    ({"expander": "cheapest"}, "--expander=cheapest: there is no expander 'cheapest'; there are "),
+    ({"expander": "random,most-pods"}, "--expander=random,most-pods: most-pods comes after random"),
+    ({"demand-sources": "pending,wish"}, "--demand-sources: there is no source 'wish'; there are "),
+    ({"concurrent-horizontal-pod-autoscaler-syncs": 0}, "syncs must be greater than 0, but got 0"),
+    ({"horizontal-pod-autoscaler-sync-period": "0s"}, "sync-period must be greater than 0"),
+    ({GATES: "Nonsense=true"}, "--feature-gates: unknown gate `Nonsense`; there are HPAConf"),
+    ({GATES: "HPAScaleToZero=1"}, "write HPAScaleToZero=true or false"),
+    ({"provider": "aws"}, "--provider: unknown flag"),
+]
+
+
+@pytest.mark.parametrize(("flags", "message"), BAD)
+def test_a_bad_flag_is_told(flags, message):
+    """A flag that does not exist or cannot be read is named, with what it takes."""
+    with pytest.raises(FlagError) as caught:
+        parse_flags(flags)
+    assert message in str(caught.value)
