@@ -31,8 +31,8 @@ def run(out, **options):
 def test_a_node_that_fails_for_good_is_removed(tmp_path, group):
     """A silent node is drained after 20 minutes; its pods never end there, so it goes at the second try, as empty.
 
-    The first try ends with upstream's time-out (grace 30 s + 10 min of eviction). By then the pods
-    have been terminating for long and no longer count, which is upstream's rule too; their
+    The first try ends with upstream's time-out (--max-graceful-termination-sec and 30 s). By then the
+    pods have been terminating for long and no longer count, which is upstream's rule too; their
     replacements run on the other node.
     """
     fault = FaultSpec(kind="node-failure", group=group, start="1m")
