@@ -40,7 +40,7 @@ def test_a_mark_says_what_was_done_by_how_much_and_why():
     """Title, change and reasons of a rescale are those of its record."""
     mark = rescaled(proposal("cpu", 5))
     assert (mark.title, mark.change) == ("default/web: scaled from 2 to 5", 3)
-    assert mark.why == ("default/web, cpu: 91% is 1.5 of the target, which asks for 5 replicas",)
+    assert mark.why == ("cpu: 91% is 1.5 of the target, which asks for 5 replicas",)
 
 
 def test_what_tells_nothing_is_left_out():
@@ -85,3 +85,11 @@ def test_a_mark_counts_nodes(reason, change):
 def test_a_tick_that_does_nothing_leaves_no_mark():
     """Reasons without an action are no decision to show."""
     assert marks("nodes", NODES.reason("NoDemand")) == []
+
+
+def test_counts_are_said_with_their_noun():
+    """One is singular, more are plural, and a field that an old record lacks shows its name."""
+    say = NODES.reason
+    assert NODES.text(say("Option", "g", nodes=1, pods=3)) == "group g would hold 3 pods on 1 new node"
+    assert NODES.text(say("Option", "g", nodes=2, pods=1)) == "group g would hold 1 pod on 2 new nodes"
+    assert NODES.text(say("Option", "g", nodes=2)) == "group g would hold <pods> pods on 2 new nodes"

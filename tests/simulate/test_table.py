@@ -70,13 +70,13 @@ def test_numbers_for_people(written, expected):
 
 
 def test_a_decision_in_a_line():
-    """A decision is a time, a loop, what was done, and why without naming the subject again."""
+    """A decision is a time, a loop, what was done, and why."""
     mark = Mark(
         at=made.at(4),
         loop="horizontal",
         subject="default/cart",
         title="default/cart: scaled from 2 to 4",
-        why=("default/cart, cpu: 91% is 1.52 of the target", "default/cart: 6 is held at 4", "another"),
+        why=("cpu: 91% is 1.52 of the target", "6 is held at 4", "another"),
         change=2,
     )
     assert why_lines(mark) == ("cpu: 91% is 1.52 of the target", "6 is held at 4", "another")

@@ -22,7 +22,9 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Vocabulary:
-    """The codes of one loop and the sentence of each: ``{name}`` stands for a field or ``subject``.
+    """The codes of one loop and the sentence of each.
+
+    ``{name}`` stands for a field or ``subject``, ``{nodes:node}`` for a count with its noun.
 
     Args:
         sentences: By code.
@@ -60,13 +62,36 @@ class Vocabulary:
         return sentence.format_map(_Fields(subject=reason.subject, **values))
 
 
-def _shown(value: Field) -> Field:
+class _Count(int):
+    """A whole number that can be said with its noun: ``{nodes:node}`` gives ``1 node`` or ``3 nodes``."""
+
+    def __format__(self, noun: str) -> str:
+        if not noun:
+            return str(int(self))
+        return f"{int(self)} {noun}" if self == 1 else f"{int(self)} {noun}s"
+
+
+class _Unknown(str):
+    """The name of a field that a record lacks, so that an old record still reads."""
+
+    __slots__ = ()
+
+    def __format__(self, noun: str) -> str:
+        name = f"<{self!s}>"
+        return f"{name} {noun}s" if noun else name
+
+
+def _shown(value: Field) -> object:
     """A number as people read it; the record keeps all its digits."""
-    return f"{value:.4g}" if isinstance(value, float) else value
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _Count(value)
+    return value
 
 
-class _Fields(dict[str, Field]):
-    """Fields by name; one that is missing shows as its own name, so that an old record still reads."""
+class _Fields(dict[str, object]):
+    """Fields by name."""
 
-    def __missing__(self, key: str) -> str:
-        return f"<{key}>"
+    def __missing__(self, key: str) -> _Unknown:
+        return _Unknown(key)

@@ -13,25 +13,26 @@ from kubetide.units.quantity import milli_to_text
 
 VOCABULARY = Vocabulary(
     {
-        "ScaleUnreadable": "{subject}: the scale of the target cannot be read: {error}",
-        "ScalingDisabled": "{subject}: the target is at 0 replicas, so the HPA leaves it alone",
-        "OutsideBounds": "{subject}: {current} replicas are outside minReplicas {minimum} to maxReplicas {maximum}; metrics are not asked",
-        "PodsUncertain": "{subject}: whose the pods are cannot be told: {error}",
-        "PodsCounted": "{subject}, {metric}: of {pods} pods {ready} count, {unready} are not ready, {missing} have no sample, {ignored} are failing or being deleted",
-        "MetricProposal": "{subject}, {metric}: {value} is {ratio} of the target, which asks for {proposed} replicas",
-        "FilledIn": "{subject}, {metric}: with the pods that have no sample or are not ready filled in, the ratio is {ratio}",
-        "MetricFailed": "{subject}, {metric}: {error}",
-        "MetricsFailed": "{subject}: too few metrics for a decision; the number of replicas stays",
-        "Winner": "{subject}: the largest proposal is {proposed}",
-        "Stabilized": "{subject}: recent recommendations hold {proposed} at {held}",
-        "Limited": "{subject}: {held} is held at {desired} ({limit})",
+        "ScaleUnreadable": "the scale of the target cannot be read: {error}",
+        "ScalingDisabled": "the target is at 0 replicas, so the HPA leaves it alone",
+        "OutsideBounds": "{current} replicas are outside minReplicas {minimum} to maxReplicas {maximum}; metrics are not asked",
+        "PodsUncertain": "whose the pods are cannot be told: {error}",
+        "PodsCounted": "{metric}: {ready} of {pods} pods count, {unready} not ready, {missing} without a sample, {ignored} failing or being deleted",
+        "MetricProposal": "{metric}: {value} is {ratio} of the target, which asks for {proposed:replica}",
+        "FilledIn": "{metric}: with the pods filled in that are not ready or have no sample, the ratio is {ratio}",
+        "MetricFailed": "{metric}: {error}",
+        "MetricsFailed": "too few metrics for a decision; the number of replicas stays",
+        "Winner": "the largest proposal is {proposed}",
+        "Stabilized": "recent recommendations hold {proposed} at {held}",
+        "Limited": "{held} is held at {desired} ({limit})",
         "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
-        "NothingToDo": "{subject}: {current} replicas are right",
+        "NothingToDo": "{current} replicas are right",
     },
     actions=("Rescaled", "RescaleRefused"),
 )
+"""What is done names its HPA; the reasons for it are read beside it."""
 
 WANTED = "wanted"
 """In the place of a settlement's action: the change was decided but not yet carried out."""
@@ -117,16 +118,21 @@ def of_proposal(found: Proposal | MetricFailure, tally: Tally | str, subject: st
     numbers = found.arithmetic
     value = milli_to_text(numbers.average) if numbers.utilization is None else f"{numbers.utilization}%"
     reasons = [
-        say("PodsCounted", subject, metric=found.name, **counted),
+        say("PodsCounted", subject, metric=_short(found.name), **counted),
         say(
             "MetricProposal",
             subject,
-            metric=found.name,
+            metric=_short(found.name),
             value=value,
             ratio=numbers.ratio,
             proposed=found.replicas,
         ),
     ]
     if numbers.filled_ratio is not None:
-        reasons.append(say("FilledIn", subject, metric=found.name, ratio=numbers.filled_ratio))
+        reasons.append(say("FilledIn", subject, metric=_short(found.name), ratio=numbers.filled_ratio))
     return reasons
+
+
+def _short(name: str) -> str:
+    """A metric's name as people say it; conditions and events keep upstream's longer one."""
+    return name.replace(" resource utilization (percentage of request)", " utilization")

@@ -16,8 +16,8 @@ def direction(mark: Mark) -> int:
 
 
 def why_lines(mark: Mark) -> tuple[str, ...]:
-    """Gives the reasons, each without the subject that the decision names already."""
-    return tuple(_without_subject(printable(line), mark.subject) for line in mark.why)
+    """Gives the reasons, a line each."""
+    return tuple(printable(line) for line in mark.why)
 
 
 def time_of_day(at: Instant) -> str:
@@ -31,9 +31,3 @@ def decision_line(mark: Mark) -> str:
     done = f"{time_of_day(mark.at)} {mark.loop:<10} {printable(mark.title)}"
     return f"{done} because {why}" if why else done
 
-
-def _without_subject(line: str, subject: str) -> str:
-    for prefix in (f"{subject}, ", f"{subject}: "):
-        if subject and line.startswith(prefix):
-            return line[len(prefix) :]
-    return line
