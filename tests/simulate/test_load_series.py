@@ -71,9 +71,10 @@ def reference(rates: list[float], *, whole_percent: bool) -> float:
         ratio = (math.floor(percent) if whole_percent else percent) / 70
         desired = pods
         if abs(ratio - 1) > 0.1 and ratio > 1:
-            # Pods that are not ready count as idle when it goes up.
+            # Pods that are not ready count as idle when it goes up; the tolerance is asked once more then.
             careful = ratio * ready / pods
-            desired = pods if careful <= 1.1 else max(pods, math.ceil(careful * pods - 1e-12))
+            if ready == pods or (careful > 1 and abs(careful - 1) > 0.1):
+                desired = max(pods, math.ceil(careful * pods - 1e-12))
         elif abs(ratio - 1) > 0.1:
             desired = min(pods, math.ceil(ratio * ready - 1e-12))
         recommended = [(at, count) for at, count in recommended if at > now - window_s] + [(now, desired)]
