@@ -149,7 +149,9 @@ class CloudError(KubetideError):
         error_code: The cloud's own short code.
     """
 
-    def __init__(self, message: str, *, error_class: str = "Other", error_code: str = "cloudProviderError") -> None:
+    def __init__(
+        self, message: str, *, error_class: str = "Other", error_code: str = "cloudProviderError"
+    ) -> None:
         super().__init__(message)
         self.error_class = error_class
         self.error_code = error_code

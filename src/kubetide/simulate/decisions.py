@@ -30,4 +30,3 @@ def decision_line(mark: Mark) -> str:
     why = "; ".join(why_lines(mark))
     done = f"{time_of_day(mark.at)} {mark.loop:<10} {printable(mark.title)}"
     return f"{done} because {why}" if why else done
-
