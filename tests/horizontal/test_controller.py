@@ -91,7 +91,7 @@ class World:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        assert self.controller.failures == 0, self.controller.last_failure
+        assert self.controller.bugs == 0, self.controller.last_failure
 
     async def replicas(self, name="web"):
         return (await self.cluster.get(DEPLOYMENTS, name, namespace="default")).spec.replicas

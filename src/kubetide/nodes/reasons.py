@@ -56,8 +56,8 @@ SCALE_DOWN = {
     "NodeUnneeded": "node {subject} is unneeded: its pods have room elsewhere",
     "NodeStays": "node {subject} stays, {why}: {detail}",
     "NodeBlockedByPod": "node {subject} stays: pod {pod} keeps it, {why}: {detail}",
-    "EmptyNodeChosen": "node {subject} of group {group} is empty and goes",
-    "NodeChosen": "node {subject} of group {group} goes, {pods:pod} to be moved, utilization {utilization}",
+    "EmptyNodeChosen": "node {subject} of group {group} goes: empty and unneeded for {unneeded}",
+    "NodeChosen": "node {subject} of group {group} goes: unneeded for {unneeded}, utilization {utilization}, {pods:pod} to be moved",
     "NodeDeleted": "node {subject} of group {group} was deleted",
     "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }

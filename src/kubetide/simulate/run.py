@@ -82,7 +82,7 @@ class _Run:
         return RunResult(
             timeline=timeline,
             summary=summarize(self._scenario.name, timeline),
-            violations=tuple(self._world.checkers.violations),
+            violations=tuple(self._world.violations()),
             unsettled=tuple(self._world.unsettled()),
         )
 

@@ -165,6 +165,16 @@ class World:
         """What the run looked like so far."""
         return self.observer.timeline
 
+    def violations(self) -> list[str]:
+        """Invariants that were broken and ticks that ended with a bug, a sentence each."""
+        found = list(self.checkers.violations)
+        for name, loop in (("horizontal", self.horizontal), ("node", self.node_loop)):
+            if loop.bugs:
+                found.append(
+                    f"the {name} loop failed in {loop.bugs} ticks, the last time with: {loop.last_failure}"
+                )
+        return found
+
     def unsettled(self) -> list[str]:
         """What has not come to rest, a sentence each."""
         return unsettled(

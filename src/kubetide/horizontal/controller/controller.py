@@ -85,7 +85,7 @@ class HorizontalController:
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
         """How the last tick ended for the HPAs that had anything to write or to say."""
-        self.failures = 0
+        self.bugs = 0
         """Ticks that ended with a bug; the loop goes on."""
         self.last_failure = ""
 
@@ -109,7 +109,7 @@ class HorizontalController:
                 try:
                     await self.tick()
                 except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
-                    self.failures += 1
+                    self.bugs += 1
                     self.last_failure = traceback.format_exc()
 
     async def tick(self) -> None:

@@ -84,6 +84,8 @@ class NodesController:
         self._ticks = 0
         self.failures = 0
         """Ticks that ended with an error; the loop goes on."""
+        self.bugs = 0
+        """Those of them whose error was neither the cloud's nor the API server's."""
         self.last_failure = ""
 
     @property
@@ -172,6 +174,7 @@ class NodesController:
             self.last_failure = str(error)
         except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
             self.failures += 1
+            self.bugs += 1
             self.last_failure = traceback.format_exc()
 
     async def _sleep_until(self, due: Instant) -> None:

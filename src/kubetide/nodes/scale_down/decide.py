@@ -8,7 +8,6 @@ Both change ``state.memory.scale_down``, and ``memory.rotation``, which all sear
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -32,7 +31,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import Plan, choose
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
-from kubetide.units.time import Duration, Instant, after, format_duration
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
@@ -73,7 +72,7 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
         actions=(*begun, *soft_taints(state, memory.unneeded, now)),
         wake_at=next_wake(memory.deletions),
         result=result,
-        reasons=_reasons(state, before, memory.status, plan, held),
+        reasons=_reasons(state, before, memory.status, plan, held, now),
     )
 
 
@@ -168,8 +167,8 @@ def _cooldown(state: State, now: Instant) -> str:
     ):
         # At exactly the delay it is over. Source: upstream compares with "after now".
         if since is not None and after(since, delay) > now:
-            left = format_duration(Duration(after(since, delay) - now))
-            return f"{what} is not {format_duration(delay)} ago, {left} to go"
+            until = format_rfc3339(after(since, delay))
+            return f"{what} was at {format_rfc3339(since)}, nothing goes before {until} ({format_duration(delay)})"
     return ""
 
 
@@ -254,7 +253,7 @@ def _scaled_down(plan: Plan) -> tuple[ScaledDownNode, ...]:
 
 
 def _reasons(
-    state: State, before: ScaleDownStatus, status: ScaleDownStatus, plan: Plan, held: str
+    state: State, before: ScaleDownStatus, status: ScaleDownStatus, plan: Plan, held: str, now: Instant
 ) -> tuple[Reason, ...]:
     """Says what has changed since the last evaluation, and what is begun."""
     found: list[Reason] = []
@@ -270,7 +269,10 @@ def _reasons(
     ]
     was_unneeded = dict.fromkeys(before.unneeded or ())
     found += [reason("NodeUnneeded", name) for name in status.unneeded or () if name not in was_unneeded]
-    found += _chosen(plan.empty, "EmptyNodeChosen") + _chosen(plan.drain, "NodeChosen")
+    for one in plan.empty:
+        found.append(_chosen(state, one, now, "EmptyNodeChosen"))
+    for one in plan.drain:
+        found.append(_chosen(state, one, now, "NodeChosen"))
     return tuple(found)
 
 
@@ -286,8 +288,13 @@ def _unremovable_reason(one: UnremovableNode) -> Reason:
     return reason("NodeStays", one.node, why=one.reason, detail=one.detail)
 
 
-def _chosen(ones: Sequence[Removable], code: str) -> list[Reason]:
-    return [
-        reason(code, one.node, group=one.group, pods=len(one.moves.pods), utilization=one.utilization.value)
-        for one in ones
-    ]
+def _chosen(state: State, one: Removable, now: Instant, code: str) -> Reason:
+    unneeded = Duration(now - state.memory.scale_down.unneeded[one.node])
+    return reason(
+        code,
+        one.node,
+        group=one.group,
+        pods=len(one.moves.pods),
+        utilization=one.utilization.value,
+        unneeded=format_duration(unneeded),
+    )
