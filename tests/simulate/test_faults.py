@@ -43,7 +43,7 @@ def test_a_node_that_fails_for_good_is_removed(tmp_path, group):
     told = [mark for mark in result.timeline.marks if mark.loop == "nodes"]
     assert "2 pods" in told[0].title
     assert "pods remaining after timeout" in told[1].title
-    assert "is empty and goes" in told[2].title
+    assert "goes: empty and unneeded for" in told[2].title
     assert [mark.change for mark in told] == [0, 0, 0, -1]
     minutes_in = [(mark.at - result.timeline.start) // 60_000_000_000 for mark in told]
     assert minutes_in == [19, 30, 50, 50]
