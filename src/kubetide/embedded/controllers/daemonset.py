@@ -94,7 +94,14 @@ class DaemonSetController:
         for key in self._daemon_sets.objects:
             self._queue.add(key)
 
-    def _pod_changed(self, owner: Key, _key: Key, pod: Pod | None) -> None:
+    def _pod_changed(
+        self,
+        owner: Key,
+        _key: Key,
+        pod: Pod | None,
+        *,
+        active: bool,  # noqa: ARG002  # also a pod on its way out holds its node
+    ) -> None:
         if pod is not None:
             self._made.get(owner, {}).pop(_node_of(pod), None)
         self._queue.add(owner)

@@ -9,15 +9,17 @@ from math import log2
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.units.time import Instant, parse_rfc3339
 
-from .owned_pods import is_ready
-
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
+_Head = tuple[bool, int, bool, int, int]
 
-def removal_order(pods: Sequence[Pod], siblings_on_node: Mapping[str, int], now: Instant) -> list[Pod]:
-    """Gives the pods, the first to be removed first.
+
+def removal_order(
+    pods: Sequence[Pod], siblings_on_node: Mapping[str, int], now: Instant, count: int | None = None
+) -> list[Pod]:
+    """Gives the pods, the first to be removed first; only the first ``count`` where that is given.
 
     Args:
         pods: Active pods of one ReplicaSet.
@@ -25,61 +27,77 @@ def removal_order(pods: Sequence[Pod], siblings_on_node: Mapping[str, int], now:
             the same owner: a node that holds more of them is thinned out first.
         now: Ages are compared on a logarithmic scale, so that replicas of about the same age are
             taken in the (random) order of their uids and not always from the newest zone.
+        count: How many are wanted.
 
     Source: kube-controller-manager 1.36, ActivePodsWithRanks with LogarithmicScaleDown on (default).
     """
+    wanted = len(pods) if count is None else count
+    # Times are read only where the cheap part of the comparison leaves pods equal.
+    by_head: dict[_Head, list[Pod]] = {}
+    for pod in pods:
+        by_head.setdefault(_head(pod, siblings_on_node), []).append(pod)
+    order: list[Pod] = []
+    for head in sorted(by_head):
+        if len(order) >= wanted:
+            break
+        equals = by_head[head]
+        order += equals if len(equals) == 1 else _by_times(equals, now)
+    return order[:wanted]
 
-    def compare(left: _Row, right: _Row) -> int:
-        if left.head != right.head:
-            return -1 if left.head < right.head else 1
-        if left.ready_since != right.ready_since:
-            return _by_age(left.ready_since, right.ready_since, left, right, now)
-        if left.restarts != right.restarts:
-            return right.restarts - left.restarts
-        if left.created != right.created:
-            return _by_age(left.created, right.created, left, right, now)
-        return _by_uid(left, right)
 
-    rows = [_Row(pod, siblings_on_node) for pod in pods]
-    return [row.pod for row in sorted(rows, key=cmp_to_key(compare))]
+def _head(pod: Pod, siblings_on_node: Mapping[str, int]) -> _Head:
+    """What counts before any time does. Smaller goes first: unassigned, earlier phase, not ready, cheap, on a crowded node."""
+    node = pod.spec.node_name
+    ready = pod_condition(pod, "Ready")
+    return (
+        bool(node),
+        _PHASES.get(pod.status.phase, 0),
+        ready is not None and ready.status == "True",
+        _deletion_cost(pod),
+        -siblings_on_node.get(node, 0) if node else 0,
+    )
 
 
 class _Row:
-    """What one pod is compared by."""
+    """The times of one pod and what else decides among pods of equal head."""
 
-    __slots__ = ("created", "head", "pod", "ready_since", "restarts", "uid")
+    __slots__ = ("created", "created_age", "pod", "ready_age", "ready_since", "restarts", "uid")
 
-    def __init__(self, pod: Pod, siblings_on_node: Mapping[str, int]) -> None:
-        ready = is_ready(pod)
-        node = pod.spec.node_name
+    def __init__(self, pod: Pod, now: Instant) -> None:
         self.pod = pod
         self.uid = pod.metadata.uid
-        # Smaller goes first: unassigned, earlier phase, not ready, cheap, and on a crowded node.
-        self.head = (
-            bool(node),
-            _PHASES.get(pod.status.phase, 0),
-            ready,
-            _deletion_cost(pod),
-            -siblings_on_node.get(node, 0) if node else 0,
-        )
-        self.ready_since = _ready_since(pod) if ready else None
+        self.ready_since = _ready_since(pod)
+        self.ready_age = _magnitude(self.ready_since, now)
         self.restarts = max(
             (status.restart_count for status in pod.status.container_statuses or ()), default=0
         )
         created = pod.metadata.creation_timestamp
         self.created = parse_rfc3339(created) if created else None
+        self.created_age = _magnitude(self.created, now)
 
 
-def _by_age(left_at: Instant | None, right_at: Instant | None, left: _Row, right: _Row, now: Instant) -> int:
+def _by_times(pods: Sequence[Pod], now: Instant) -> list[Pod]:
+    # Not a plain key: pods that became ready at different times of one magnitude are told apart by
+    # uid, pods that became ready at the same time by restarts and creation first.
+    rows = sorted((_Row(pod, now) for pod in pods), key=cmp_to_key(_compare))
+    return [row.pod for row in rows]
+
+
+def _compare(left: _Row, right: _Row) -> int:
+    if left.ready_since != right.ready_since:
+        return (left.ready_age - right.ready_age) or _by_uid(left, right)
+    if left.restarts != right.restarts:
+        return right.restarts - left.restarts
+    if left.created != right.created:
+        return (left.created_age - right.created_age) or _by_uid(left, right)
+    return _by_uid(left, right)
+
+
+def _magnitude(since: Instant | None, now: Instant) -> int:
     # A time that is not known counts as the newest.
-    if left_at is None or right_at is None:
-        return -1 if left_at is None else 1
-    difference = _magnitude(now - left_at) - _magnitude(now - right_at)
-    return difference or _by_uid(left, right)
-
-
-def _magnitude(age_ns: int) -> int:
-    return int(log2(age_ns)) if age_ns > 0 else -1
+    if since is None:
+        return -2
+    return int(log2(now - since)) if now > since else -1
 
 
 def _by_uid(left: _Row, right: _Row) -> int:
@@ -88,7 +106,9 @@ def _by_uid(left: _Row, right: _Row) -> int:
 
 def _deletion_cost(pod: Pod) -> int:
     """Gives the cost a user set, 0 for none or for one that is not a 32-bit integer."""
-    text = (pod.metadata.annotations or {}).get(DELETION_COST, "0")
+    text = (pod.metadata.annotations or {}).get(DELETION_COST)
+    if text is None:
+        return 0
     digits = text.removeprefix("-")
     # Upstream accepts neither a plus sign nor leading zeros.
     if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0"):
@@ -99,6 +119,6 @@ def _deletion_cost(pod: Pod) -> int:
 
 def _ready_since(pod: Pod) -> Instant | None:
     condition = pod_condition(pod, "Ready")
-    if condition is None or condition.last_transition_time is None:
+    if condition is None or condition.status != "True" or condition.last_transition_time is None:
         return None
     return parse_rfc3339(condition.last_transition_time)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import structs
-
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
 from kubetide.objects.meta import LabelSelector, controller_of
@@ -13,27 +11,16 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubetide.ports.errors import Conflict
 from kubetide.units.time import after, seconds
 from kubetide.watching import Informer, Key
 
+from .changes import KnownStatuses
+from .deployment_templates import DeploymentTemplates
+from .deployment_writes import DeploymentWriter
 from .events import EventSink
-from .new_replica_set import copied_annotations, looks_the_same, replica_set_body, without_hash
 from .owned_pods import PodIndex, follow
-from .rollout import (
-    HASH_LABEL,
-    REVISION,
-    Resize,
-    history_to_delete,
-    is_rolling,
-    is_scaling,
-    new_replicas,
-    revision_of,
-    size_annotations,
-    step_rolling_update,
-    step_scale,
-    wanted_replicas,
-)
+from .rollout import Resize, is_rolling, is_scaling, step_rolling_update, step_scale, wanted_replicas
 from .rollout_status import (
     condition_of,
     counts,
@@ -44,7 +31,7 @@ from .rollout_status import (
     with_condition,
     with_progress,
 )
-from .templates import Selectors, owner_reference, owners_patch, status_patch, template_hash
+from .templates import Selectors, owner_reference, owners_patch
 from .work_queue import WorkQueue
 
 
@@ -76,9 +63,9 @@ class DeploymentController:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._owned: dict[str, dict[Key, ReplicaSet]] = {}
         self._orphans: dict[Key, ReplicaSet] = {}
-        self._templates: dict[str, tuple[int, Json]] = {}
-        self._compared: dict[str, tuple[tuple[int, int], bool]] = {}
-        """By uid of a ReplicaSet made by others: whether its template is the Deployment's, at these generations."""
+        self._templates = DeploymentTemplates(cluster)
+        self._writer = DeploymentWriter(cluster, clock, self._events)
+        self._statuses = KnownStatuses()
         self._selectors = Selectors()
 
     async def run(self) -> None:
@@ -95,10 +82,11 @@ class DeploymentController:
 
     def _deployment_changed(self, key: Key, old: Deployment | None, new: Deployment | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._templates.pop(old.metadata.uid, None)
+            self._templates.forget_deployment(old.metadata.uid)
+            self._statuses.forget(old.metadata.uid)
             self._selectors.forget(old.metadata.uid)
             self._queue.forget(key)
-        if new is not None:
+        if new is not None and not self._statuses.is_echo(old, new):
             self._queue.add(key)
 
     def _replica_set_changed(self, key: Key, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
@@ -113,7 +101,7 @@ class DeploymentController:
         self._orphans.pop(key, None)
         if new is None:
             if old is not None:
-                self._compared.pop(old.metadata.uid, None)
+                self._templates.forget_replica_set(old.metadata.uid)
             return
         if now is None:
             self._orphans[key] = new
@@ -124,7 +112,14 @@ class DeploymentController:
             self._owned.setdefault(now.uid, {})[key] = new
             self._queue.add((key[0], now.name))
 
-    def _pod_changed(self, owner: Key, _key: Key, pod: Pod | None) -> None:
+    def _pod_changed(
+        self,
+        owner: Key,
+        _key: Key,
+        pod: Pod | None,
+        *,
+        active: bool,  # noqa: ARG002  # also a pod on its way out is waited for
+    ) -> None:
         # Only Recreate waits for pods themselves: the old ones must be gone, not just on their way.
         if pod is not None and not is_finished(pod):
             return
@@ -148,13 +143,13 @@ class DeploymentController:
             await self._events.record(DEPLOYMENTS, deployment.metadata, "Warning", "SelectingAll", message)
             return
         every = list(self._owned.get(deployment.metadata.uid, {}).values())
+        if deployment.metadata.deletion_timestamp is None:
+            await self._claim(deployment)
+        template = await self._templates.read(deployment)
+        new = await self._templates.find_new(deployment, every, template)
         if deployment.metadata.deletion_timestamp is not None:
-            template = await self._template(deployment)
-            await self._write_status(deployment, await self._find_new(deployment, every, template), every)
+            await self._write_status(deployment, new, every)
             return
-        await self._claim(deployment)
-        template = await self._template(deployment)
-        new = await self._find_new(deployment, every, template)
         old = [rs for rs in every if new is None or rs.metadata.uid != new.metadata.uid]
         if deployment.spec.paused or is_scaling(deployment, every):
             await self._scale(deployment, new, old)
@@ -185,203 +180,58 @@ class DeploymentController:
             )
 
     async def _scale(self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> None:
-        changed = await self._resize(deployment, step_scale(deployment, new, old))
+        if await self._writer.resize(deployment, step_scale(deployment, new, old)):
+            return  # as in _finish
         if deployment.spec.paused:
-            await self._clear_history(deployment, old)
-        new, every = _after(changed, new, old)
-        await self._write_status(deployment, new, every, rollout=False)
+            await self._writer.clear_history(deployment, old)
+        await self._write_status(deployment, new, _all(new, old), rollout=False)
 
     async def _roll(
         self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], template: Json
     ) -> None:
         deployment, new = await self._ensure_new(deployment, new, old, template)
-        changed = await self._resize(deployment, step_rolling_update(deployment, new, old))
-        await self._finish(deployment, *_after(changed, new, old), moved=bool(changed))
+        moved = await self._writer.resize(deployment, step_rolling_update(deployment, new, old))
+        await self._finish(deployment, new, old, moved=moved)
 
     async def _recreate(
         self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], template: Json
     ) -> None:
         to_empty = [Resize(rs, 0) for rs in old if wanted_replicas(rs) > 0]
         if to_empty:
-            changed = await self._resize(deployment, to_empty)
+            moved = await self._writer.resize(deployment, to_empty)
         elif any(
             not is_finished(pod)
             for rs in old
             for pod in self._pod_index.owned_by(rs.metadata.uid).pods.values()
         ):
-            changed = []
+            moved = False
         else:
             deployment, new = await self._ensure_new(deployment, new, old, template)
             wanted = wanted_replicas(deployment)
             up = [Resize(new, wanted)] if wanted_replicas(new) != wanted else []
-            changed = await self._resize(deployment, up)
-        await self._finish(deployment, *_after(changed, new, old), moved=bool(changed))
-
-    async def _finish(
-        self, deployment: Deployment, new: ReplicaSet | None, every: Sequence[ReplicaSet], *, moved: bool
-    ) -> None:
-        if not moved and is_complete(deployment, deployment.status):
-            await self._clear_history(deployment, [rs for rs in every if rs is not new])
-        await self._write_status(deployment, new, every)
-
-    # ── ReplicaSets ──
-
-    async def _template(self, deployment: Deployment) -> Json:
-        """Gives the pod template with all fields a user sent; the cache holds only those in use."""
-        meta = deployment.metadata
-        known = self._templates.get(meta.uid)
-        if known is not None and known[0] == meta.generation != 0:
-            return known[1]
-        live = await self._cluster.get(DEPLOYMENTS.untyped, meta.name, namespace=meta.namespace)
-        if (
-            live["metadata"].get("generation", 0) != meta.generation
-            or live["metadata"].get("uid") != meta.uid
-        ):
-            raise Conflict(f"deployments.apps {meta.name!r} is newer than the cache: waiting for it")
-        template: Json = live["spec"]["template"]
-        self._templates[meta.uid] = (meta.generation, template)
-        return template
-
-    async def _find_new(
-        self, deployment: Deployment, every: Sequence[ReplicaSet], template: Json
-    ) -> ReplicaSet | None:
-        """Gives the ReplicaSet of the present template: the oldest with its hash, else (made by others) with an equal template."""
-        hash_ = template_hash(template, deployment.status.collision_count)
-        ordered = sorted(every, key=lambda rs: (rs.metadata.creation_timestamp or "", rs.metadata.name))
-        for rs in ordered:
-            if (rs.metadata.labels or {}).get(HASH_LABEL) == hash_:
-                return rs
-        for rs in ordered:
-            if looks_the_same(deployment, rs) and await self._is_the_same(deployment, rs, template):
-                return rs
-        return None
-
-    async def _is_the_same(self, deployment: Deployment, rs: ReplicaSet, template: Json) -> bool:
-        versions = deployment.metadata.generation, rs.metadata.generation
-        known = self._compared.get(rs.metadata.uid)
-        if known is None or known[0] != versions:
-            live = await self._cluster.get(
-                REPLICA_SETS.untyped, rs.metadata.name, namespace=rs.metadata.namespace
-            )
-            known = versions, without_hash(live["spec"]["template"]) == without_hash(template)
-            self._compared[rs.metadata.uid] = known
-        return known[1]
+            moved = await self._writer.resize(deployment, up)
+        await self._finish(deployment, new, old, moved=moved)
 
     async def _ensure_new(
         self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], template: Json
     ) -> tuple[Deployment, ReplicaSet]:
-        """Gives the Deployment and its new ReplicaSet, made when missing, with the revision on both."""
-        revision = max((revision_of(rs) for rs in old), default=0) + 1
-        if new is None:
-            new = await self._create(deployment, old, template, revision)
-            message = f'Created new replica set "{new.metadata.name}"'
-            deployment = await self._note_progress(deployment, "NewReplicaSetCreated", message)
-        else:
-            wanted = copied_annotations(deployment)
-            if revision_of(new) < revision:
-                wanted[REVISION] = str(revision)
-            present = new.metadata.annotations or {}
-            missing = {name: value for name, value in wanted.items() if present.get(name) != value}
-            patch: Json = {"metadata": {"annotations": missing}} if missing else {}
-            if new.spec.min_ready_seconds != deployment.spec.min_ready_seconds:
-                patch["spec"] = {"minReadySeconds": deployment.spec.min_ready_seconds}
-            if patch:
-                new = await self._patch(new, patch)
-            if condition_of(deployment, "Progressing") is None:
-                message = f'Found new replica set "{new.metadata.name}"'
-                deployment = await self._note_progress(deployment, "FoundNewReplicaSet", message)
-        text = str(revision_of(new))
-        if (deployment.metadata.annotations or {}).get(REVISION) != text:
-            deployment = await self._cluster.patch(
-                DEPLOYMENTS,
-                deployment.metadata.name,
-                {"metadata": {"annotations": {REVISION: text}}},
-                namespace=deployment.metadata.namespace,
-            )
-        return deployment, new
+        if new is not None:
+            return await self._writer.update_new(deployment, new, old)
+        hash_ = self._templates.hash_of(deployment, template)
+        return await self._writer.create_new(deployment, old, template, hash_)
 
-    async def _create(
-        self, deployment: Deployment, old: Sequence[ReplicaSet], template: Json, revision: int
-    ) -> ReplicaSet:
-        meta = deployment.metadata
-        hash_ = template_hash(template, deployment.status.collision_count)
-        size = new_replicas(deployment, old, 0)
-        body = replica_set_body(deployment, template, hash_)
-        body["spec"]["replicas"] = size
-        body["metadata"]["annotations"] = {
-            **copied_annotations(deployment),
-            **size_annotations(deployment),
-            REVISION: str(revision),
-        }
-        try:
-            new = await self._cluster.create(REPLICA_SETS, body, namespace=meta.namespace)
-        except AlreadyExists:
-            await self._name_taken(deployment, body["metadata"]["name"])
-            raise
-        except ApiError as error:
-            message = f'Failed to create new replica set "{body["metadata"]["name"]}": {error}'
-            await self._events.record(DEPLOYMENTS, meta, "Warning", "ReplicaSetCreateError", message)
-            raise
-        if size > 0:
-            await self._scaled_event(deployment, new, 0, size)
-        return new
-
-    async def _name_taken(self, deployment: Deployment, name: str) -> None:
-        """Moves on to another name when the ReplicaSet of that name is not this Deployment's."""
-        meta = deployment.metadata
-        try:
-            other = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace)
-        except NotFound:
+    async def _finish(
+        self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], *, moved: bool
+    ) -> None:
+        # A ReplicaSet that was resized asks for the next sync when the cache shows it, and that one
+        # writes the status with it: one write instead of two.
+        if moved:
             return
-        owner = controller_of(other.metadata)
-        if owner is None or owner.uid != meta.uid:
-            await self._cluster.patch(
-                DEPLOYMENTS,
-                meta.name,
-                {"status": {"collisionCount": deployment.status.collision_count + 1}},
-                namespace=meta.namespace,
-                subresource="status",
-            )
-
-    async def _resize(self, deployment: Deployment, steps: Sequence[Resize]) -> list[ReplicaSet]:
-        """Carries out resizes; gives the ReplicaSets as they are then."""
-        changed = []
-        for rs, replicas in steps:
-            patch: Json = {"metadata": {"annotations": size_annotations(deployment)}}
-            before = wanted_replicas(rs)
-            if before != replicas:
-                patch["spec"] = {"replicas": replicas}
-            changed.append(await self._patch(rs, patch))
-            if before != replicas:
-                await self._scaled_event(deployment, rs, before, replicas)
-        return changed
-
-    async def _scaled_event(self, deployment: Deployment, rs: ReplicaSet, before: int, now: int) -> None:
-        way = "up" if now > before else "down"
-        message = f"Scaled {way} replica set {rs.metadata.name} from {before} to {now}"
-        await self._events.record(DEPLOYMENTS, deployment.metadata, "Normal", "ScalingReplicaSet", message)
-
-    async def _patch(self, rs: ReplicaSet, patch: Json) -> ReplicaSet:
-        """Patches a ReplicaSet only as it was read: sizes are decided on what the cache showed."""
-        metadata = {**patch.get("metadata", {}), "resourceVersion": rs.metadata.resource_version}
-        return await self._cluster.patch(
-            REPLICA_SETS, rs.metadata.name, {**patch, "metadata": metadata}, namespace=rs.metadata.namespace
-        )
-
-    async def _clear_history(self, deployment: Deployment, old: Sequence[ReplicaSet]) -> None:
-        for rs in history_to_delete(deployment, old):
-            await self._cluster.delete(
-                REPLICA_SETS, rs.metadata.name, namespace=rs.metadata.namespace, uid=rs.metadata.uid
-            )
+        status = await self._write_status(deployment, new, _all(new, old))
+        if is_complete(deployment, status):
+            await self._writer.clear_history(deployment, old)
 
     # ── status ──
-
-    async def _note_progress(self, deployment: Deployment, reason: str, message: str) -> Deployment:
-        if not has_deadline(deployment):
-            return deployment
-        now = self._clock.now()
-        status = with_condition(deployment.status, "Progressing", "True", reason, message, now=now)
-        return await self._patch_status(deployment, status)
 
     async def _write_status(
         self,
@@ -390,7 +240,7 @@ class DeploymentController:
         every: Sequence[ReplicaSet],
         *,
         rollout: bool = True,
-    ) -> None:
+    ) -> WorkloadStatus:
         now = self._clock.now()
         status = with_availability(deployment, counts(deployment, new, every), now)
         if deployment.spec.paused and has_deadline(deployment):
@@ -403,38 +253,20 @@ class DeploymentController:
             )
         elif rollout:
             status = with_progress(deployment, status, new, now)
-        await self._patch_status(deployment, status)
-        due = progress_due(structs.replace(deployment, status=status))
-        if due is not None and not is_complete(deployment, status):
+        self._statuses.note(deployment.metadata.uid, status)
+        await self._writer.patch_status(deployment, status)
+        due = None if is_complete(deployment, status) else progress_due(deployment, status)
+        if due is not None:
             # A second later, as the times in the status are whole seconds.
             key = deployment.metadata.namespace, deployment.metadata.name
             self._queue.add_at(key, after(max(due, now), seconds(1)))
-
-    async def _patch_status(self, deployment: Deployment, status: WorkloadStatus) -> Deployment:
-        patch = status_patch(deployment.status, status)
-        if patch is None:
-            return deployment
-        return await self._cluster.patch(
-            DEPLOYMENTS,
-            deployment.metadata.name,
-            patch,
-            namespace=deployment.metadata.namespace,
-            subresource="status",
-        )
+        return status
 
 
-def _after(
-    changed: Sequence[ReplicaSet], new: ReplicaSet | None, old: Sequence[ReplicaSet]
-) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """Gives the new ReplicaSet and all of them, with the changed ones in place of what was read."""
-    fresh = {rs.metadata.uid: rs for rs in changed}
-    every = [fresh.get(rs.metadata.uid, rs) for rs in old]
-    if new is None:
-        return None, every
-    new = fresh.get(new.metadata.uid, new)
-    return new, [*every, new]
+def _all(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    return [*old] if new is None else [*old, new]
 
 
 def _was_paused(deployment: Deployment) -> bool:
-    known = condition_of(deployment, "Progressing")
+    known = condition_of(deployment.status, "Progressing")
     return known is not None and known.reason == "DeploymentPaused"

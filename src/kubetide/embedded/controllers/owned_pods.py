@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from kubetide.objects.meta import OwnerReference, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
@@ -18,8 +18,20 @@ from kubetide.watching import Informer, Key
 T = TypeVar("T")
 
 Labels = frozenset[tuple[str, str]]
-OwnerHandler = Callable[[Key, Key, Pod | None], None]
-"""(owner's namespace and name, pod's, the pod or None when it is gone or no longer owned)"""
+
+
+class OwnerHandler(Protocol):
+    """Hears of the pods of one kind of owner."""
+
+    def __call__(self, owner: Key, key: Key, pod: Pod | None, /, *, active: bool) -> None:
+        """Takes a change.
+
+        Args:
+            owner: The owner's namespace and name.
+            key: The pod's.
+            pod: None when it is gone or no longer owned.
+            active: Whether the pod counted as a replica before or does now; else no count has changed.
+        """
 
 
 def follow(informer: Informer[T], handler: Callable[[Key, T | None, T | None], None]) -> None:
@@ -117,7 +129,8 @@ class PodIndex:
         self._handlers.setdefault(owner_kind, []).append(handler)
         for key, facts in self._facts.items():
             if facts.owner is not None and facts.owner.kind == owner_kind:
-                handler((key[0], facts.owner.name), key, self._groups[facts.owner.uid].pods[key])
+                pod = self._groups[facts.owner.uid].pods[key]
+                handler((key[0], facts.owner.name), key, pod, active=facts.active)
         if orphan_handler is not None:
             self._orphan_handlers.append(orphan_handler)
             for orphans in self._orphans.values():
@@ -130,19 +143,19 @@ class PodIndex:
         if before is not None and (after is None or after.owner != before.owner):
             self._take_out(key, before)
             if after is not None:
-                self._notify(before.owner, key, None)
+                self._notify(before, key, None, active=before.active)
             before_counted = None
         else:
             before_counted = before
         if new is None or after is None:
             self._facts.pop(key, None)
             if before is not None:
-                self._notify(before.owner, key, None)
+                self._notify(before, key, None, active=before.active)
             return
         self._facts[key] = after
         self._put_in(key, new, after, before_counted)
         if before != after:
-            self._notify(after.owner, key, new)
+            self._notify(after, key, new, active=after.active or (before is not None and before.active))
             if after.owner is None:
                 for handler in self._orphan_handlers:
                     handler(key, new)
@@ -183,7 +196,8 @@ class PodIndex:
         if not group.pods:
             del self._groups[facts.owner.uid]
 
-    def _notify(self, owner: OwnerReference | None, key: Key, pod: Pod | None) -> None:
+    def _notify(self, facts: _Facts, key: Key, pod: Pod | None, *, active: bool) -> None:
+        owner = facts.owner
         if owner is not None:
             for handler in self._handlers.get(owner.kind, ()):
-                handler((key[0], owner.name), key, pod)
+                handler((key[0], owner.name), key, pod, active=active)

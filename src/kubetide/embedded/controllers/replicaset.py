@@ -17,6 +17,7 @@ from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 from kubetide.watching import Informer, Key
 
+from .changes import KnownStatuses
 from .deletion_order import removal_order
 from .events import EventSink
 from .owned_pods import OwnedPods, PodIndex, available_at, follow
@@ -62,6 +63,7 @@ class ReplicaSetController:
         self._siblings: dict[str, dict[str, None]] = {}
         """Uid of a ReplicaSet's own owner to the uids of all its ReplicaSets."""
         self._selectors = Selectors()
+        self._statuses = KnownStatuses()
         self._create_failed: dict[Key, str] = {}
 
     async def run(self) -> None:
@@ -82,7 +84,8 @@ class ReplicaSetController:
         owner = controller_of(new.metadata)
         if owner is not None:
             self._siblings.setdefault(owner.uid, {})[new.metadata.uid] = None
-        self._queue.add(key)
+        if not self._statuses.is_echo(old, new):
+            self._queue.add(key)
 
     def _forget(self, key: Key, gone: ReplicaSet) -> None:
         uid = gone.metadata.uid
@@ -91,6 +94,7 @@ class ReplicaSetController:
         self._names_drawn.pop(uid, None)
         self._templates.pop(uid, None)
         self._selectors.forget(uid)
+        self._statuses.forget(uid)
         self._queue.forget(key)
         owner = controller_of(gone.metadata)
         if owner is not None:
@@ -99,13 +103,16 @@ class ReplicaSetController:
             if not siblings:
                 self._siblings.pop(owner.uid, None)
 
-    def _pod_changed(self, owner: Key, key: Key, pod: Pod | None) -> None:
+    def _pod_changed(self, owner: Key, key: Key, pod: Pod | None, *, active: bool) -> None:
         expected = self._expected.get(owner)
+        met = False
         if expected is not None and key in expected:
             appears = expected[key]
             if pod is None or appears or pod.metadata.deletion_timestamp is not None:
                 del expected[key]
-        self._queue.add(owner)
+                met = not expected
+        if active or met:
+            self._queue.add(owner)
 
     def _orphan_changed(self, key: Key, pod: Pod) -> None:
         for rs_key, rs in self._replica_sets.objects.items():
@@ -127,6 +134,9 @@ class ReplicaSetController:
         if rs.metadata.deletion_timestamp is None and self._expectations_met(key):
             await self._claim(rs)
             await self._manage(key, rs)
+            if self._expected.get(key):
+                # The pods just made or removed will ask for the next sync, and it knows their counts.
+                return
         await self._write_status(key, rs)
 
     def _expectations_met(self, key: Key) -> bool:
@@ -235,7 +245,7 @@ class ReplicaSetController:
         on_node = Counter(
             pod.spec.node_name for uid in family for pod in self._index.owned_by(uid).active_pods()
         )
-        return removal_order(active, on_node, self._clock.now())[:count]
+        return removal_order(active, on_node, self._clock.now(), count)
 
     async def _template(self, rs: ReplicaSet) -> Json:
         """Gives the template with all fields a user sent; the cache holds only those in use."""
@@ -255,11 +265,10 @@ class ReplicaSetController:
 
     async def _write_status(self, key: Key, rs: ReplicaSet) -> None:
         status = self._status(key, rs)
-        patch = status_patch(rs.status, status)
+        self._statuses.note(rs.metadata.uid, status)
+        patch = status_patch(rs.status, status, always=("replicas",))
         if patch is None:
             return
-        # Zero replicas are written out, as upstream does; the other counts are left out at zero.
-        patch["status"]["replicas"] = status.replicas
         await self._cluster.patch(REPLICA_SETS, key[1], patch, namespace=key[0], subresource="status")
 
     def _status(self, key: Key, rs: ReplicaSet) -> WorkloadStatus:

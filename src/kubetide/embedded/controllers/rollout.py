@@ -100,7 +100,7 @@ def _old_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
     may_go = total_replicas([*old, new]) - least - new_unavailable
     if may_go <= 0:
         return []
-    oldest_first = sorted(old, key=_age)
+    oldest_first = sorted(old, key=age)
     sizes = {rs.metadata.uid: wanted_replicas(rs) for rs in oldest_first}
     # Pods that are not available go first: they serve nobody.
     removed = 0
@@ -132,7 +132,7 @@ def step_scale(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Rep
     active = [rs for rs in every if wanted_replicas(rs) > 0]
     wanted = wanted_replicas(deployment)
     if len(active) <= 1:
-        newest_old = max(old, key=_age, default=None)
+        newest_old = max(old, key=age, default=None)
         lone = active[0] if active else (new if new is not None else newest_old)
         return [] if lone is None or not _is_stale(deployment, lone, wanted) else [Resize(lone, wanted)]
     if new is not None and _is_saturated(deployment, new):
@@ -146,8 +146,8 @@ def _proportional(deployment: Deployment, active: Sequence[ReplicaSet]) -> list[
     allowed = max_total(deployment) if wanted_replicas(deployment) > 0 else 0
     to_add = allowed - total_replicas(active)
     # When it grows, the newer of two equally large is served first; when it shrinks, the older.
-    by_age = sorted(active, key=_age, reverse=to_add > 0)
-    ordered = sorted(by_age, key=lambda rs: -wanted_replicas(rs))
+    byage = sorted(active, key=age, reverse=to_add > 0)
+    ordered = sorted(byage, key=lambda rs: -wanted_replicas(rs))
     sizes: list[int] = []
     added = 0
     for rs in ordered:
@@ -211,7 +211,7 @@ def history_to_delete(deployment: Deployment, old: Sequence[ReplicaSet]) -> list
     surplus = len(alive) - kept
     if surplus <= 0:
         return []
-    ordered = sorted(alive, key=lambda rs: (revision_of(rs), _age(rs)))
+    ordered = sorted(alive, key=lambda rs: (revision_of(rs), age(rs)))
     return [
         rs
         for rs in ordered[:surplus]
@@ -239,7 +239,7 @@ def _annotated(rs: ReplicaSet, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _age(rs: ReplicaSet) -> tuple[str, str]:
+def age(rs: ReplicaSet) -> tuple[str, str]:
     return rs.metadata.creation_timestamp or "", rs.metadata.name
 
 

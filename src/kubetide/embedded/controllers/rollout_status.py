@@ -21,9 +21,12 @@ _DEFAULT_DEADLINE_S = 600
 _NO_DEADLINE_S = (1 << 31) - 1
 
 
-def condition_of(deployment: Deployment, kind: str) -> Condition | None:
-    """Gives the Deployment's condition of that type, or None."""
-    return next((c for c in deployment.status.conditions or () if c.type == kind), None)
+def condition_of(status: WorkloadStatus, kind: str) -> Condition | None:
+    """Gives the condition of that type, or None."""
+    for condition in status.conditions or ():
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def counts(deployment: Deployment, new: ReplicaSet | None, every: Sequence[ReplicaSet]) -> WorkloadStatus:
@@ -57,7 +60,7 @@ def with_progress(
     """Adds the Progressing condition of a rollout, or takes it away where there is no deadline."""
     if not has_deadline(deployment):
         return _without(status, "Progressing")
-    known = condition_of(deployment, "Progressing")
+    known = condition_of(status, "Progressing")
     all_new = status.replicas == status.updated_replicas
     if all_new and known is not None and known.reason == "NewReplicaSetAvailable":
         return status  # it has been complete: what comes and goes now is scaling, not a rollout
@@ -73,7 +76,7 @@ def with_progress(
         return with_condition(
             status, "Progressing", "True", "ReplicaSetUpdated", message, now=now, always=True
         )
-    due = progress_due(deployment)
+    due = progress_due(deployment, deployment.status)
     if due is not None and now >= due:
         message = f"{name} has timed out progressing."
         return with_condition(status, "Progressing", "False", "ProgressDeadlineExceeded", message, now=now)
@@ -96,9 +99,9 @@ def has_deadline(deployment: Deployment) -> bool:
     return deployment.spec.progress_deadline_seconds != _NO_DEADLINE_S
 
 
-def progress_due(deployment: Deployment) -> Instant | None:
+def progress_due(deployment: Deployment, status: WorkloadStatus) -> Instant | None:
     """Gives when a rollout that does not move will have timed out; None when it cannot (any more)."""
-    known = condition_of(deployment, "Progressing")
+    known = condition_of(status, "Progressing")
     if known is None or known.reason in {"NewReplicaSetAvailable", "ProgressDeadlineExceeded"}:
         return None
     since = known.last_update_time or known.last_transition_time
@@ -119,15 +122,13 @@ def with_condition(
     always: bool = False,
 ) -> WorkloadStatus:
     """Sets a condition; one that already says so (by status and reason) is left as it is, unless ``always``."""
+    known = condition_of(status, kind)
+    if known is not None and (known.status, known.reason) == (value, reason) and not always:
+        return status
     text = format_rfc3339(now)
     changed_at = text
-    for condition in status.conditions or ():
-        if condition.type != kind:
-            continue
-        if condition.status == value:
-            if condition.reason == reason and not always:
-                return status
-            changed_at = condition.last_transition_time or text
+    if known is not None and known.status == value:
+        changed_at = known.last_transition_time or text
     fresh = Condition(
         type=kind,
         status=value,

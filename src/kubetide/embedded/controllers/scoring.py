@@ -25,10 +25,11 @@ def best_node(snapshot: Snapshot, pod_class: PodClass) -> str | None:
         return None
     names = snapshot.node_names
     if len(feasible) == 1:
-        return names[int(feasible[0])]
+        return str(names[int(feasible[0])])
     scores = _scores(snapshot, pod_class, feasible)
     best = feasible[scores == scores.max()]
-    return min(names[row] for row in best.tolist())
+    first: str = min(names[row] for row in best.tolist())
+    return first
 
 
 def _scores(snapshot: Snapshot, pod_class: PodClass, rows: Int64Vector) -> Int64Vector:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from kubetide.objects.base import ApiStruct, Json
+from kubetide.objects.base import ApiStruct, Json, json_name
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubetide.units.patch import merge_diff
@@ -75,15 +76,35 @@ def pod_from_template(template: Json, owner: OwnerReference, *, name: str) -> Js
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
-def status_patch(old: ApiStruct, new: ApiStruct, *, resource_version: str = "") -> Json | None:
-    """Gives the merge patch from one status to another, None when they say the same."""
-    difference = merge_diff(to_json(old), to_json(new))
+def status_patch(
+    old: ApiStruct, new: ApiStruct, *, resource_version: str = "", always: Sequence[str] = ()
+) -> Json | None:
+    """Gives the merge patch from one status to another, None when they say the same.
+
+    Fields at their default are removed, as upstream omits them; those named in ``always`` (by
+    field name) are written out in every patch, as upstream never omits them.
+    """
+    difference: Json = {}
+    for name, written in zip(new.__struct_fields__, new.__struct_encode_fields__, strict=True):
+        before, now = getattr(old, name), getattr(new, name)
+        if before != now:
+            difference[written] = _said(before, now)
     if not difference:
         return None
+    for name in always:
+        difference[json_name(name)] = getattr(new, name)
     patch: Json = {"status": difference}
     if resource_version:
         patch["metadata"] = {"resourceVersion": resource_version}
     return patch
+
+
+def _said(before: Any, now: Any) -> Any:
+    """Gives what a merge patch says for a field that has changed."""
+    if isinstance(now, dict):
+        return merge_diff(before or {}, now)
+    # Falsy is what is left out: None, 0, "".
+    return msgspec.to_builtins(now) if now else None
 
 
 class Selectors:
