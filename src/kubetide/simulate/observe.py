@@ -102,8 +102,9 @@ class _Counts:
         if (
             old is not None
             and new is not None
-            and old.spec == new.spec
+            and old.spec.node_name == new.spec.node_name
             and old.status.phase == new.status.phase
+            and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
         ):
             self._count_start(old, new)
             return

@@ -20,7 +20,7 @@ from kubetide.nodes.scale_down.drain_rules import (
 from kubetide.nodes.scale_down.drain_rules.base import Owner
 from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
 from kubetide.nodes.scale_down.pods import Key, in_order, key_of, long_terminating_from
-from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, utilization_of
+from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, requests_of, utilization_of
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
@@ -56,12 +56,13 @@ class NodeFacts:
 class _PodFacts:
     """What the rules said about a pod, and by whom it is owned, while it stays the same."""
 
-    __slots__ = ("ends", "owner", "pod", "verdict")
+    __slots__ = ("ends", "owner", "pod", "requests", "verdict")
 
     def __init__(self, pod: Pod, context: DrainContext) -> None:
         self.pod = pod
         self.verdict: PreparedPod = prepare_pod(pod, context)
         self.ends = long_terminating_from(pod)
+        self.requests = requests_of(pod)
         owner = controller_of(pod.metadata)
         self.owner: OwnerKey | None = None
         if owner is not None:
@@ -151,6 +152,7 @@ class Cache:
     ) -> NodeFacts:
         pods = tuple(in_order(node.metadata.name, seen))
         settings = context.settings
+        known = [self._pod(pod, context) for pod in pods]
         utilization, error = None, ""
         try:
             utilization = utilization_of(
@@ -160,10 +162,10 @@ class Cache:
                 gpu_label=settings.gpu_label,
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
+                requests=lambda pod: self._pod(pod, context).requests,
             )
         except UtilizationError as unknown:
             error = str(unknown)
-        known = [self._pod(pod, context) for pod in pods]
         prepared = together([pod.verdict for pod in known])
         changes = [] if prepared.valid_until is None else [prepared.valid_until]
         changes += [

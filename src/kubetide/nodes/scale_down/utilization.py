@@ -7,7 +7,7 @@ allocatable, in doubles; on GPU nodes the GPU alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -46,6 +46,11 @@ def has_gpu(node: Node, gpu_label: str) -> bool:
     return node_allocatable(node).get(GPU_RESOURCE, 0) > 0
 
 
+def requests_of(pod: Pod) -> Mapping[str, int]:
+    """What the pod asks for."""
+    return classify_unbound(pod).requests
+
+
 def utilization_of(
     node: Node,
     pods: Sequence[Pod],
@@ -54,11 +59,12 @@ def utilization_of(
     gpu_label: str = "",
     ignore_daemon_sets: bool = False,
     ignore_mirror_pods: bool = False,
+    requests: Callable[[Pod], Mapping[str, int]] = requests_of,
 ) -> Utilization:
     """Gives the node's utilization.
 
     Pods that should be gone by now are left out. What is ignored is taken off the requests and off
-    what the node offers.
+    what the node offers. ``requests`` tells what a pod asks for, where that is known already.
 
     Raises: UtilizationError when the node offers no CPU or no memory.
     """
@@ -76,7 +82,11 @@ def utilization_of(
             counted.append(pod)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
-        gpu = _share(GPU_RESOURCE, offered, _requests(counted), []) if offered.get(GPU_RESOURCE, 0) else 0.0
+        gpu = (
+            _share(GPU_RESOURCE, offered, [requests(pod) for pod in counted], [])
+            if offered.get(GPU_RESOURCE, 0)
+            else 0.0
+        )
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
     for resource in ("cpu", "memory"):
         if not offered.get(resource, 0):
@@ -84,7 +94,8 @@ def utilization_of(
                 f"node {node.metadata.name}: status.allocatable offers no {resource}, "
                 "so its utilization is unknown; the kubelet must report it"
             )
-    used, left_out = _requests(counted), _requests(ignored)
+    used = [requests(pod) for pod in counted]
+    left_out = [requests(pod) for pod in ignored]
     cpu = _share("cpu", offered, used, left_out)
     memory = _share("memory", offered, used, left_out)
     if cpu > memory:
@@ -93,10 +104,6 @@ def utilization_of(
 
 
 _Requests = list[Mapping[str, int]]
-
-
-def _requests(pods: Sequence[Pod]) -> _Requests:
-    return [classify_unbound(pod).requests for pod in pods]
 
 
 def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out: _Requests) -> float:
