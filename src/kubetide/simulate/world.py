@@ -89,9 +89,10 @@ class World:
         services = services_of(scenario, self._manifests, base, seed, end)
 
         store = Store()
-        self.cluster = EmbeddedCluster(store, clock, seed)
+        # Everyone here makes a body for one request and leaves it alone afterwards.
+        self.cluster = EmbeddedCluster(store, clock, seed).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
-        loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed))
+        loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed), gives_bodies=True)
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
         self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)

@@ -103,6 +103,8 @@ def _said(before: Any, now: Any) -> Any:
     """Gives what a merge patch says for a field that has changed."""
     if isinstance(now, dict):
         return merge_diff(before or {}, now)
+    if isinstance(now, tuple):
+        return [msgspec.to_builtins(item) for item in now] or None
     # Falsy is what is left out: None, 0, "".
     return msgspec.to_builtins(now) if now else None
 

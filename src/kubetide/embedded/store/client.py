@@ -62,11 +62,18 @@ class EmbeddedCluster:
         self.faults = faults
         self._store = store
         self._requests = 0
+        self._gives_bodies = False
 
-    def client(self, *, faults: Faults | None = None) -> EmbeddedCluster:
-        """Gives another client of the same cluster, with faults of its own."""
+    def client(self, *, faults: Faults | None = None, gives_bodies: bool = False) -> EmbeddedCluster:
+        """Gives another client of the same cluster.
+
+        Args:
+            faults: What may go wrong for it.
+            gives_bodies: Its users never change a body that they have sent, so none is copied.
+        """
         other = copy(self)
         other.faults = faults
+        other._gives_bodies = gives_bodies  # noqa: SLF001  its own copy
         return other
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
@@ -199,7 +206,7 @@ class EmbeddedCluster:
         options: Options = NO_OPTIONS,
         body: Any = None,
     ) -> Response:
-        request = Request(verb, kind, namespace, name, subresource, options, body)
+        request = Request(verb, kind, namespace, name, subresource, options, body, self._gives_bodies)
         if self.faults is not None:
             await self.faults.before(request)
         self._requests += 1

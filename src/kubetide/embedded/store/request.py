@@ -41,7 +41,11 @@ NO_OPTIONS = Options()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. ``body`` is decoded JSON, a list for a JSON patch; it is neither kept nor changed."""
+    """One request. ``body`` is decoded JSON, a list for a JSON patch; it is never changed.
+
+    ``given`` says that the sender gives the body away and will not change it either, so that parts of
+    it may be kept; else they are copied.
+    """
 
     verb: Verb
     kind: Kind[Any]
@@ -50,6 +54,7 @@ class Request:
     subresource: str = ""
     options: Options = NO_OPTIONS
     body: Any = None
+    given: bool = False
 
 
 class Response(NamedTuple):

@@ -60,7 +60,9 @@ class Rest:
             watcher = self.store.watch(kind, selection, _version_in(options.resource_version))
             return Response(200, self.store.version, watcher=watcher)
         if verb == "create":
-            created = self._writer.create(kind, request.body, request.namespace, dry_run=options.dry_run)
+            created = self._writer.create(
+                kind, request.body, request.namespace, dry_run=options.dry_run, given=request.given
+            )
             return self._answer(created, 201)
         if verb in {"replace", "patch"}:
             return self._answer(self._update(request))
@@ -161,7 +163,7 @@ def _changed(request: Request, old: Json) -> Json:
         metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)
         return cast("Json", new)
     metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
-    new = merge_patch(old, copy_json(body))
+    new = merge_patch(old, body if request.given else copy_json(body))
     if not is_scale:
         metadata.check_type(kind, new)
     return cast("Json", new)

@@ -48,10 +48,18 @@ class Writer:
         self._garbage = Garbage(store, self)
         self._event_ends: deque[tuple[Instant, Key, int]] = deque()
 
-    def create(self, kind: Kind[Any], body: Json, namespace: str = "", *, dry_run: bool = False) -> Revision:
+    def create(
+        self,
+        kind: Kind[Any],
+        body: Json,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
+        given: bool = False,
+    ) -> Revision:
         """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest."""
         metadata.check_type(kind, body)
-        json = readable(kind, copy_json(body))
+        json = readable(kind, {**body} if given else copy_json(body))
         sent = metadata.sent_in(kind, json)
         if sent.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
