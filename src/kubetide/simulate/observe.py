@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
-from kubetide.embedded.load import ServiceLoad, ServiceStep
+from kubetide.embedded.load import Service, ServiceLoad, ServiceStep
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.workload import Deployment
@@ -37,7 +37,7 @@ class Observer:
         self.timeline = Timeline(
             start=Instant(start + load.step),
             step_s=to_seconds(load.step),
-            services={service.name: ServiceSeries(service.name) for service in load.services},
+            services={name: ServiceSeries(name) for name in map(_shown_name, load.services)},
             nodes={name: [] for name in groups},
         )
         self._start = start
@@ -65,7 +65,7 @@ class Observer:
             return
         line, counts = self.timeline, self._counts
         for index, service in enumerate(self._load.services):
-            series = line.services[service.name]
+            series = line.services[_shown_name(service)]
             series.offered.append(round(float(step.offered[index]), 4))
             series.capacity.append(round(float(step.capacity[index]), 4))
             series.queue.append(round(float(step.queue[index]), 2))
@@ -86,6 +86,11 @@ class Observer:
         line.pod_starts = counts.starts
         if self._on_sample is not None:
             self._on_sample(line)
+
+
+def _shown_name(service: Service) -> str:
+    """Gives the name that a reader meets: with the namespace where it is not the default one."""
+    return service.name if service.namespace == "default" else f"{service.namespace}/{service.name}"
 
 
 class _Counts:

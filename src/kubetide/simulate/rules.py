@@ -20,6 +20,7 @@ from kubetide.simulate.build import (
     no_deployment,
     no_instance_type,
 )
+from kubetide.simulate.notices import targets_missing
 from kubetide.simulate.spec import (
     FAULT_KINDS,
     DailySpec,
@@ -211,7 +212,11 @@ def _check_manifests(check: _Checker, scenario: Scenario, base: Path) -> Manifes
         except ScenarioError as error:
             whole = False
             check.told(str(error))
-    return found if whole else None
+    if not whole:
+        return None
+    for name, problem in targets_missing(found):
+        check.that(False, "manifests", f"HorizontalPodAutoscaler {name}: {problem}")
+    return found
 
 
 def _check_services(check: _Checker, scenario: Scenario, manifests: Manifests | None, base: Path) -> None:

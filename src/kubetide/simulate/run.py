@@ -53,6 +53,7 @@ class _Run:
         self._end = end
         self._on_sample = on_sample
         self._on_mark = on_mark
+        self._warn = warn
         self._writer = RecordWriter(out, warn=warn)
         self._world: World | None = None
 
@@ -72,6 +73,8 @@ class _Run:
                 recorder=MarkingRecorder(self._writer, self._mark),
                 on_sample=self._on_sample,
             )
+            for notice in self._world.timeline.notices:
+                self._warn(notice)
             await self._world.run()
         finally:
             self._writer.close()
@@ -111,7 +114,7 @@ def run_simulation(
     Args:
         base: The folder that the scenario's files lie beside.
         out: Where the records go.
-        warn: Called with a sentence when records cannot be kept.
+        warn: Called with a sentence for what the run leaves out, and when records cannot be kept.
         progress: Called with the virtual time after each sampling step.
     Raises: ScenarioError, FlagError, TraceError, RecordError.
     """

@@ -21,13 +21,14 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class SummaryCells(msgspec.Struct, frozen=True):
-    """A summary in words: a heading, a table of services, one of node groups, and single facts."""
+    """A summary in words: a heading, a table of services, one of node groups, and single facts, notices."""
 
     name: str
     period: str
     services: Table
     groups: Table
     facts: tuple[tuple[str, str], ...]
+    notices: tuple[str, ...] = ()
 
 
 def summary_table(summary: Summary) -> str:
@@ -38,6 +39,7 @@ def summary_table(summary: Summary) -> str:
         f"{cells.name}   {cells.period}",
         *(_aligned(table) for table in (cells.services, cells.groups) if table.rows),
         facts,
+        *cells.notices,
     ]
     return "\n\n".join(blocks)
 
@@ -58,6 +60,7 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
             ("decisions", count(summary.decisions)),
         ),
+        notices=tuple(printable(notice) for notice in summary.notices),
     )
 
 

@@ -64,6 +64,7 @@ class Timeline(msgspec.Struct):
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
         cost: Money spent since the start, in the price list's currency.
+        notices: What the run left out of its manifests, a sentence each.
     """
 
     start: Instant
@@ -77,6 +78,7 @@ class Timeline(msgspec.Struct):
     cost: list[float] = msgspec.field(default_factory=list)
     marks: list[Mark] = msgspec.field(default_factory=list)
     pod_starts: int = 0
+    notices: tuple[str, ...] = ()
 
 
 class ServiceSummary(msgspec.Struct, frozen=True):
@@ -102,7 +104,12 @@ class GroupSummary(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a run came to."""
+    """What a run came to.
+
+    Attributes:
+        start: When the run began.
+        notices: What the run left out of its manifests, a sentence each.
+    """
 
     name: str
     start: Instant
@@ -114,6 +121,7 @@ class Summary(msgspec.Struct, frozen=True):
     pending_max: int
     pending_pod_minutes: float
     decisions: int
+    notices: tuple[str, ...] = ()
 
 
 def summarize(name: str, timeline: Timeline) -> Summary:
@@ -122,7 +130,7 @@ def summarize(name: str, timeline: Timeline) -> Summary:
     steps = len(timeline.pending)
     return Summary(
         name=name,
-        start=timeline.start,
+        start=Instant(timeline.start - round(step_s * 1e9)),
         hours=round(steps * step_s / 3600, 4),
         services=tuple(_service(series, step_s) for _, series in sorted(timeline.services.items())),
         groups=tuple(
@@ -139,6 +147,7 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         pending_max=max(timeline.pending, default=0),
         pending_pod_minutes=round(sum(timeline.pending) * step_s / 60, 2),
         decisions=len(timeline.marks),
+        notices=timeline.notices,
     )
 
 

@@ -43,6 +43,7 @@ from kubetide.simulate.build import (
 )
 from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
+from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
@@ -87,6 +88,7 @@ class World:
         settings = parse_flags({**_FLAGS, **scenario.flags})
         self._manifests = manifests_of(scenario, base)
         services = services_of(scenario, self._manifests, base, seed, end)
+        notices = notices_of(self._manifests)
 
         store = Store()
         # Everyone here makes a body for one request and leaves it alone afterwards.
@@ -142,6 +144,7 @@ class World:
             deployments=self.deployments,
             on_sample=on_sample,
         )
+        self.timeline.notices = notices
         board = Board()
         self.horizontal = HorizontalController(
             loops_cluster,

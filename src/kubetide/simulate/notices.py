@@ -1,0 +1,106 @@
+"""What a run leaves out of the manifests it was given: said before it begins and in its summary.
+
+A run that places pods without a constraint, or has an HPA that cannot scale, still says something
+about the rest; so these are notices and not errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kubetide.horizontal.metrics.registry import SOURCES
+from kubetide.objects.base import Json
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import classify
+from kubetide.simulate.build import Manifests
+
+_WORDS = {
+    "VolumeBinding": "a volume with a persistentVolumeClaim",
+    "PodTopologySpread": "topologySpreadConstraints (DoNotSchedule)",
+}
+_WITH_TEMPLATE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, DAEMON_SETS.kind)
+
+
+def notices_of(manifests: Manifests) -> tuple[str, ...]:
+    """Gives a sentence for each thing that the objects ask for and a run does not do, in their order."""
+    found = (*_of_pods(manifests), *_of_hpas(manifests))
+    return tuple(dict.fromkeys(found))
+
+
+def _of_pods(manifests: Manifests) -> Iterator[str]:
+    for kind, json in manifests:
+        if kind.kind in _WITH_TEMPLATE:
+            template = (json.get("spec") or {}).get("template") or {}
+        elif kind.kind == PODS.kind:
+            template = json
+        else:
+            continue
+        pod = msgspec.convert({"metadata": {}, "spec": template.get("spec") or {}}, Pod)
+        for plugin in classify(pod).unjudged:
+            words = _affinity(pod) if plugin == "InterPodAffinity" else _WORDS.get(plugin, plugin)
+            yield f"{kind.kind} {_name(json)}: {words} is not modelled; its pods are placed without it"
+
+
+def _affinity(pod: Pod) -> str:
+    """Names the constraint between pods that the pod requires."""
+    affinity = pod.spec.affinity
+    against = affinity.pod_anti_affinity if affinity else None
+    if against is not None and against.required_during_scheduling_ignored_during_execution:
+        return "podAntiAffinity"
+    return "podAffinity"
+
+
+def _of_hpas(manifests: Manifests) -> Iterator[str]:
+    scaled: dict[tuple[str, str, str], str] = {}
+    for kind, json in manifests:
+        if kind.kind != HPAS.kind:
+            continue
+        hpa = msgspec.convert({"spec": json.get("spec") or {}}, HorizontalPodAutoscaler)
+        name = _name(json)
+        for metric in hpa.spec.metrics or ():
+            if metric.type not in SOURCES:
+                yield (
+                    f"HorizontalPodAutoscaler {name}: metric type {metric.type} is not supported yet, so it proposes "
+                    f"nothing; supported are {', '.join(SOURCES)}"
+                )
+        ref = hpa.spec.scale_target_ref
+        target = (_namespace(json), ref.kind, ref.name)
+        other = scaled.setdefault(target, name)
+        if other != name:
+            yield (
+                f"HorizontalPodAutoscaler {name}: {ref.kind} {target[0]}/{ref.name} is scaled by {other} as well, so "
+                "neither acts (AmbiguousSelector); keep one of them"
+            )
+
+
+def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
+    """Gives each HPA whose target is not among the objects, and what to tell of it."""
+    scalable = (DEPLOYMENTS.kind, REPLICA_SETS.kind)
+    there = {
+        (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
+        for kind, json in manifests
+        if kind.kind in scalable
+    }
+    for kind, json in manifests:
+        if kind.kind != HPAS.kind:
+            continue
+        ref: dict[str, Any] = (json.get("spec") or {}).get("scaleTargetRef") or {}
+        wanted = (ref.get("apiVersion"), ref.get("kind"), _namespace(json), ref.get("name"))
+        if wanted not in there:
+            known = ", ".join(sorted(f"{one[1]} {one[2]}/{one[3]}" for one in there)) or "none"
+            missing = f"{ref.get('apiVersion')} {ref.get('kind')} {wanted[2]}/{ref.get('name')}"
+            problem = f"no {missing} in manifests, so it would scale nothing; there are: {known}"
+            yield _name(json), f"spec.scaleTargetRef: {problem}"
+
+
+def _namespace(json: Json) -> str:
+    return str(json["metadata"].get("namespace") or "default")
+
+
+def _name(json: Json) -> str:
+    return f"{_namespace(json)}/{json['metadata'].get('name')}"

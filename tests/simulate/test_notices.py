@@ -1,0 +1,106 @@
+"""What a run leaves out of its manifests is said before it, in its summary and in its figures."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import yaml
+from tests.simulate.worlds import MANIFEST, small
+
+from kubetide.simulate.build import manifests_of
+from kubetide.simulate.notices import notices_of
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.table import summary_table
+
+SELECTOR = {"matchLabels": {"app": "web"}}
+TERM = {"labelSelector": SELECTOR, "topologyKey": "kubernetes.io/hostname"}
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}
+SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "labelSelector": SELECTOR}
+
+
+def with_pod_fields(**fields: object):
+    """The small scenario, with more fields in the spec of its pods."""
+    deployment, hpa = yaml.safe_load_all(MANIFEST)
+    deployment["spec"]["template"]["spec"].update(fields)
+    return msgspec.structs.replace(small(duration="2m"), manifests=(yaml.safe_dump_all([deployment, hpa]),))
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"affinity": {"podAntiAffinity": REQUIRED}}, "podAntiAffinity"),
+        ({"affinity": {"podAffinity": REQUIRED}}, "podAffinity"),
+        ({"affinity": {"podAntiAffinity": PREFERRED}}, None),
+        (
+            {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]},
+            "topologySpreadConstraints (DoNotSchedule)",
+        ),
+        ({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}, None),
+        (
+            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+            "a volume with a persistentVolumeClaim",
+        ),
+    ],
+)
+def test_a_constraint_that_is_not_modelled_is_named(tmp_path, fields, word):
+    """A hard constraint of the pods that nothing judges is a notice; a preference is none."""
+    wanted = f"Deployment default/web: {word} is not modelled; its pods are placed without it"
+    assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((wanted,) if word else ())
+
+
+def test_a_notice_is_told_before_the_run_and_stands_in_its_summary(tmp_path):
+    """The same sentence is warned of, kept with the figures and printed with the summary."""
+    told = []
+    scenario = with_pod_fields(affinity={"podAntiAffinity": REQUIRED})
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=told.append)
+    assert len(told) == 1
+    assert result.summary.notices == result.timeline.notices == tuple(told)
+    assert summary_table(result.summary).endswith(told[0])
+
+
+def test_hpas_that_cannot_scale_are_named(tmp_path):
+    """A metric type that is not supported, and a second HPA on the same target."""
+    hpa = list(yaml.safe_load_all(MANIFEST))[1]
+    second = {**hpa, "metadata": {"name": "again"}, "spec": {**hpa["spec"]}}
+    second["spec"]["metrics"] = [
+        {
+            "type": "Pods",
+            "pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "5"}},
+        }
+    ]
+    both = msgspec.structs.replace(small(), manifests=(MANIFEST, yaml.safe_dump(second)))
+    metric, twice = notices_of(manifests_of(both, tmp_path))
+    assert "default/again: metric type Pods is not supported yet" in metric
+    assert "default/again: Deployment default/web is scaled by default/web as well" in twice
+
+
+def test_an_hpa_without_its_target_is_an_error(tmp_path):
+    """Its scaleTargetRef names an object of the manifests, or the scenario is refused."""
+    scenario = small()
+    text = MANIFEST.replace("kind: Deployment, name: web", "kind: Deployment, name: wbe")
+    path = tmp_path / "scenario.yaml"
+    value = msgspec.to_builtins(msgspec.structs.replace(scenario, manifests=(text,)))
+    path.write_text(yaml.safe_dump(value))
+    with pytest.raises(
+        ScenarioError, match=r"default/web: spec.scaleTargetRef: no apps/v1 Deployment default/wbe"
+    ):
+        load_scenario(path)
+
+
+def test_services_of_two_namespaces_keep_their_own_figures(tmp_path):
+    """A Deployment outside of the default namespace is shown with its namespace."""
+    deployment = next(iter(yaml.safe_load_all(MANIFEST)))
+    deployment["metadata"]["namespace"] = "shop"
+    scenario = small(duration="2m")
+    other = msgspec.structs.replace(scenario.services[0], namespace="shop")
+    scenario = msgspec.structs.replace(
+        scenario,
+        manifests=(MANIFEST, yaml.safe_dump(deployment)),
+        services=(*scenario.services, other),
+    )
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
+    assert [series.name for series in result.timeline.services.values()] == ["web", "shop/web"]
+    assert [len(series.ready) for series in result.timeline.services.values()] == [8, 8]
+    assert result.summary.start == result.timeline.start - 15_000_000_000
