@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.frozen import World, deployment, group, node, pod, template
+from msgspec.structs import replace
+from tests.nodes.frozen import START, World, deployment, group, node, pod, template
 
 from kubetide.nodes.explain import explain_group, explain_node, explain_pod
+from kubetide.nodes.reasons import VOCABULARY
+from kubetide.plan.board import Intent, Workload
 from kubetide.units.time import after, minutes
 
 C5D = template(cpu="2", memory="4Gi", source="catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory")
@@ -188,3 +191,51 @@ def test_node_says_why_it_stays():
         "NotReplicated",
     )
     assert explain_node(world.state, "n2", world.now).status == "unneeded"
+
+
+def test_of_equal_waits_the_soonest_is_the_headline():
+    """Two groups in backoff: the one whose backoff ends first is offered, whatever its name."""
+    world = World(pods=[pod("a")], groups=[group("a-later"), group("sooner")])
+    world.refused.update({"a-later": "stock-out", "sooner": "stock-out"})
+    world.tick()
+    for name, until in (("a-later", minutes(9)), ("sooner", minutes(5))):
+        entry = world.state.memory.backoff.get(name) or world.state.memory.backoff["sooner"]
+        world.state.memory.backoff[name] = replace(entry, until=after(world.now, until))
+    world.tick(at=minutes(1))
+    found = explained(world)
+    assert found.remedy is not None
+    assert found.remedy.group == "sooner"
+    assert found.remedy.needs_delivery
+    assert "wait until 2026-03-02T08:05:00Z" in found.sentence
+
+
+def test_a_node_on_its_way_out_says_so():
+    """A node that the cloud was told to delete is being deleted, also when its group is at its minimum by then."""
+    taint = {
+        "key": "ToBeDeletedByClusterAutoscaler",
+        "value": str(START // 10**9),
+        "effect": "NoSchedule",
+    }
+    world = World(
+        nodes=[node("n1", spec={"taints": [taint]}), node("n2")],
+        groups=[group("g", minimum=1, nodes=["n2"])],
+    )
+    world.tick()
+    found = explain_node(world.state, "n1", world.now)
+    assert (found.status, found.since) == ("deleting", START)
+    assert "tainted for it since 2026-03-02T08:00:00Z" in found.sentence
+
+
+def test_replicas_to_come_are_named_in_words():
+    """A refusal of a pod that does not exist yet names its workload, not a made-up pod."""
+    world = World(
+        groups=[group("g", made=C5D)],
+        deployments=(deployment("web", 2, memory="6Gi"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    workload = Workload("default", "Deployment", "web")
+    world.tick(intents=(Intent(workload=workload, replicas=2, due=START, source="horizontal"),))
+    texts = [VOCABULARY.text(one) for command in world.commands for one in command.reasons]
+    assert (
+        "group g cannot hold a pod of default/web that is still to be created: Insufficient memory" in texts
+    )

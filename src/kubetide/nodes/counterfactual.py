@@ -35,10 +35,14 @@ _MOST_CHANGES = 5
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Something that would have to be different. ``what`` is a sentence in the imperative."""
+    """Something that would have to be different. ``what`` is a sentence in the imperative.
+
+    ``until`` is set where nothing but waiting is asked for.
+    """
 
     kind: str
     what: str
+    until: Instant | None = None
 
 
 class Remedy(msgspec.Struct, frozen=True):
@@ -52,6 +56,17 @@ class Remedy(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """All changes in one sentence."""
         return " and ".join(change.what for change in self.changes)
+
+    @property
+    def needs_delivery(self) -> bool:
+        """Whether it waits for a backoff: then it helps only if the cloud gives nodes again."""
+        return any(change.kind == "backoff" for change in self.changes)
+
+    @property
+    def effort(self) -> tuple[int, bool, Instant]:
+        """How much is asked for; the least is the smallest: few changes, rather waiting, and not for long."""
+        waits = [change.until for change in self.changes if change.until is not None]
+        return len(self.changes), len(waits) < len(self.changes), max(waits, default=Instant(0))
 
 
 @dataclass(slots=True)
@@ -138,6 +153,7 @@ class Supposing:
             return Change(
                 "wait",
                 f"wait until {format_rfc3339(until)}, when group {group_id} is offered to these pods again",
+                until,
             )
         if rejection.refusal is None or template is None:
             return None
@@ -154,8 +170,9 @@ class Supposing:
             supposed.forgiven[group.id] = None
             entry = self._state.memory.backoff[group.id]
             return Change(
-                "wait",
+                "backoff",
                 f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})",
+                entry.until,
             )
         if template is not None and why.startswith("exceeded quota"):
             return _raise_limits(self._state, template, tick, supposed)

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubetide.nodes.pod_facts import consumes_request, is_daemon_set_pod, is_mirror_pod, is_unschedulable
+from kubetide.nodes.pod_facts import (
+    consumes_request,
+    is_daemon_set_pod,
+    is_mirror_pod,
+    is_unschedulable,
+    name_to_be_created,
+)
 from kubetide.nodes.state import State, is_expendable
 from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
@@ -201,5 +207,5 @@ def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> 
 
 
 def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
-    name = f"{workload.name}-wanted-{number:05d}"
+    name = name_to_be_created(workload.name, number)
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", creation_timestamp=None))

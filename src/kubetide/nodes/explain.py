@@ -13,6 +13,7 @@ from kubetide.nodes.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.counterfactual import Remedy, Supposing
 from kubetide.nodes.decision import Key
 from kubetide.nodes.pod_facts import is_unschedulable
+from kubetide.nodes.scale_down.eligibility import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.state import State
 from kubetide.nodes.templates import Template, learn_templates, template_of
 from kubetide.nodes.tick import Tick, Verdict
@@ -129,7 +130,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         )
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.view.groups)
     remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
-    best = min(remedies, key=lambda one: (len(one.changes), one.group), default=None)
+    best = min(remedies, key=lambda one: (one.effort, one.group), default=None)
     takers = [one.group for one in groups if one.takes]
     if takers:
         sentence = f"Group {', '.join(takers)} would take it: {tick.result}."
@@ -150,7 +151,6 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
 
 def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     """Explains one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
-    del now
     node = state.nodes[name]
     group = state.group_of(node.metadata.name) or ""
     memory = state.memory.scale_down
@@ -162,6 +162,16 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
             status="deleting",
             sentence=f"It is being removed since {format_rfc3339(deletion.since)}; phase: {deletion.phase}.",
             since=deletion.since,
+        )
+    tainted = tainted_for_deletion(node)
+    if tainted is not None and is_being_deleted(node, now):
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="deleting",
+            sentence=f"It is being deleted: it is tainted for it since {format_rfc3339(tainted)}, and the cloud "
+            "still has to take it away.",
+            since=tainted,
         )
     since = memory.unneeded.get(name)
     found = next((one for one in memory.status.unremovable if one.node == name), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from kubetide.nodes.node_facts import DAEMON_SET_POD_ANNOTATION, MIRROR_ANNOTATION
@@ -13,6 +14,23 @@ _REQUEST_ANNOTATIONS: Final = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
+
+_TO_BE_CREATED: Final = re.compile(r"(.+)-wanted-\d{5,}")
+
+
+def name_to_be_created(workload: str, number: int) -> str:
+    """Gives the name under which a replica is counted that does not exist yet."""
+    return f"{workload}-wanted-{number:05d}"
+
+
+def spoken_name(pod: Pod) -> str:
+    """Names the pod as texts do: ``namespace/name``, or in words when it does not exist yet."""
+    namespace, name = pod.metadata.namespace, pod.metadata.name
+    made_up = _TO_BE_CREATED.fullmatch(name)
+    # What the API server has given a uid exists, whatever it is called.
+    if made_up is not None and not pod.metadata.uid:
+        return f"a pod of {namespace}/{made_up[1]} that is still to be created"
+    return f"{namespace}/{name}"
 
 
 def is_daemon_set_pod(pod: Pod) -> bool:

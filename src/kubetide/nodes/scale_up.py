@@ -27,6 +27,7 @@ from kubetide.nodes.limits import Headroom
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.options import find_options, pods_left
 from kubetide.nodes.pod_events import not_triggered, triggered
+from kubetide.nodes.pod_facts import spoken_name
 from kubetide.nodes.pods import all_are_new, kind_of, wanted_pods
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
@@ -169,10 +170,10 @@ def _choose(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> li
         reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
     ]
     for verdict in tick.verdicts:
-        pod = verdict.pods.pods[0].metadata
+        pod = spoken_name(verdict.pods.pods[0])
         for group_id, rejection in verdict.rejected.items():
             why = ", ".join(rejection.reasons)
-            reasons.append(reason("GroupRefuses", group_id, pod=f"{pod.namespace}/{pod.name}", why=why))
+            reasons.append(reason("GroupRefuses", group_id, pod=pod, why=why))
     reasons += [
         reason("Option", option.group.id, nodes=option.nodes, pods=len(option.pods))
         for option in tick.options

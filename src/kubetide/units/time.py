@@ -67,6 +67,11 @@ def between(start: Instant, end: Instant) -> Duration:
     return Duration(end - start)
 
 
+def whole_seconds(d: Duration) -> Duration:
+    """Gives the duration without its fraction of a second, for texts that people read; ``d`` is not negative."""
+    return Duration(d - d % _NS)
+
+
 def to_seconds(d: Duration) -> float:
     """Gives the duration in seconds, as Go's ``Duration.Seconds`` rounds it."""
     whole, rest = divmod(abs(d), _NS)

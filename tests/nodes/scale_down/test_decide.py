@@ -376,3 +376,26 @@ def test_scale_down_switched_off_does_nothing(world):
     """--scale-down-enabled=false leaves nodes alone and says so."""
     made = typical(world, scale_down_enabled=False)
     assert (made.loop().actions, made.status.result) == ((), "ScaleDownNotTried")
+
+
+def test_nodes_that_are_to_go_themselves_are_named_as_not_counted(world):
+    """A node whose pods have room only on one that goes as well stays, and says which one was not counted."""
+    made = world().add_group("a").add_node("a-0").add_node("a-1", cpu="2")
+    made.add_pod("big", "a-0", cpu="1900m").add_pod("f", "a-2", cpu="3500m").add_node("a-2").loop()
+    assert made.verdicts()["a-0"] == "NoPlaceToMovePods"
+    detail = next(one.detail for one in made.status.unremovable if one.node == "a-0")
+    assert detail == (
+        "pod default/big fits on none of the 1 other nodes: 1 Insufficient cpu; "
+        "a-1 is not counted: it is to go as well"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cpu", "said"),
+    [("2857m", "cpu utilization 0.714 is above"), ("2001m", "cpu utilization 0.50025 is above")],
+)
+def test_a_utilization_is_said_with_three_digits_unless_more_tell_the_difference(cpu, said, world):
+    """People read 0.714, but 0.50025 where 0.5 is the threshold."""
+    made = world().add_group("a").add_node("a-0").add_pod("x", "a-0", cpu=cpu)
+    made.loop()
+    assert said in made.status.unremovable[0].detail

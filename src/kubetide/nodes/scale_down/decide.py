@@ -31,7 +31,15 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import Plan, choose
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
-from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
+from kubetide.units.time import (
+    Duration,
+    Instant,
+    after,
+    between,
+    format_duration,
+    format_rfc3339,
+    whole_seconds,
+)
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
@@ -289,7 +297,7 @@ def _unremovable_reason(one: UnremovableNode) -> Reason:
 
 
 def _chosen(state: State, one: Removable, now: Instant, code: str) -> Reason:
-    unneeded = Duration(now - state.memory.scale_down.unneeded[one.node])
+    unneeded = whole_seconds(between(state.memory.scale_down.unneeded[one.node], now))
     return reason(
         code,
         one.node,

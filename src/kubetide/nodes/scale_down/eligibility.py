@@ -71,12 +71,18 @@ def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | Non
     return max((end for end in ends if end > now), default=None)
 
 
-def deletion_window_ends(node: Node) -> Instant | None:
-    """Until when the node counts as being deleted, from its taint; None without one that can be read."""
+def tainted_for_deletion(node: Node) -> Instant | None:
+    """Since when the node is tainted for deletion, from the taint's value; None without one that can be read."""
     for taint in node.spec.taints or ():
         if taint.key == TO_BE_DELETED and taint.value.isascii() and taint.value.isdigit():
-            return after(Instant(seconds(int(taint.value))), DELETION_WINDOW)
+            return Instant(seconds(int(taint.value)))
     return None
+
+
+def deletion_window_ends(node: Node) -> Instant | None:
+    """Until when the node counts as being deleted; None where it is not tainted for it."""
+    since = tainted_for_deletion(node)
+    return None if since is None else after(since, DELETION_WINDOW)
 
 
 def is_being_deleted(node: Node, now: Instant) -> bool:
@@ -133,9 +139,15 @@ def refusal(facts: NodeFacts, group: NodeGroup, settings: Settings, now: Instant
         )
     limit = threshold(group, settings, gpu=has_gpu(node, settings.gpu_label))
     if facts.utilization.value > limit:
-        used = go_float(facts.utilization.value)
+        used = _rounded(facts.utilization.value, limit)
         return Refused(
             "NotUnderutilized",
             f"{facts.utilization.resource} utilization {used} is above the threshold {go_float(limit)}",
         )
     return None
+
+
+def _rounded(used: float, limit: float) -> str:
+    """Three digits are enough for a person, unless they make it look as if the limit were kept."""
+    text = f"{used:.3g}"
+    return text if float(text) > limit else go_float(used)

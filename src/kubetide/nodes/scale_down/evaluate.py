@@ -130,7 +130,7 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
             at for at in (fact.valid_until, deletion_window_ends(fact.node)) if at is not None and at > now
         ]
     order = sorted(facts, key=lambda name: (not facts[name].empty, name not in memory.unneeded, name))
-    run = _Run(state, context, groups)
+    run = _Run(state, context, groups, cache, changes)
     try:
         for name in order:
             if name in recent:
@@ -159,8 +159,17 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
 class _Run:
     """One pass over the candidates, on a fork of the snapshot."""
 
-    def __init__(self, state: State, context: DrainContext, groups: dict[str, NodeGroup]) -> None:
+    def __init__(
+        self,
+        state: State,
+        context: DrainContext,
+        groups: dict[str, NodeGroup],
+        cache: Cache,
+        changes: list[Instant],
+    ) -> None:
         memory = state.memory.scale_down
+        self._cache = cache
+        self._changes = changes
         self._snapshot = state.snapshot
         self._context = context
         self._groups = groups
@@ -169,9 +178,11 @@ class _Run:
         self.removable: list[Removable] = []
         self.unremovable: dict[str, UnremovableNode] = {}
         self.failed: list[str] = []
-        destinations = [name for name in state.nodes if name not in memory.deletions]
+        destinations = list(state.nodes)
         self._snapshot.fork()
         self.simulation = Simulation(state.snapshot, destinations, memory.hints, state.memory.rotation)
+        for name in memory.deletions:
+            self.simulation.close(name)
 
     def end(self) -> None:
         self._snapshot.revert()
@@ -196,7 +207,10 @@ class _Run:
         """What the rules say, also about pods that earlier candidates of this pass have moved here."""
         pods = self._snapshot.pods_on(name)
         if len(pods) == len(facts.seen):
-            return facts.prepared
+            prepared = self._cache.prepared(facts, self._context)
+            if prepared.valid_until is not None and prepared.valid_until > self._context.now:
+                self._changes.append(prepared.valid_until)
+            return prepared
         return prepare(in_order(name, pods), self._context)
 
     def simulate(self, name: str, facts: NodeFacts) -> None:

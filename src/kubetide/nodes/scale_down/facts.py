@@ -5,7 +5,7 @@ The cache holds nothing that a decision depends on: dropping it changes only the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
     Prepared,
     PreparedPod,
-    counts_as_empty,
+    leaves_empty,
     prepare_pod,
     together,
 )
@@ -22,7 +22,6 @@ from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
 from kubetide.nodes.scale_down.pods import Key, in_order, key_of, long_terminating_from
 from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, requests_of, utilization_of
 from kubetide.nodes.settings import Settings
-from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
@@ -38,7 +37,7 @@ OwnerKey = tuple[str, str, str]
 class NodeFacts:
     """What holds for a node until ``valid_until``, while node, pods, owners and budgets' specs are the same.
 
-    ``pods`` are the node's own by name, whatever the order in which they came, then simulated ones.
+    Whether its pods can be drained is found only for nodes that may go (``Cache.prepared``). ``pods`` are the node's own by name, whatever the order in which they came, then simulated ones.
     """
 
     node: Node
@@ -46,31 +45,28 @@ class NodeFacts:
     pods: tuple[Pod, ...]
     utilization: Utilization | None
     error: str
-    prepared: Prepared
     empty: bool
     valid_until: Instant | None
-    owners: frozenset[OwnerKey]
     ignore_daemon_sets: bool
 
 
 class _PodFacts:
-    """What the rules said about a pod, and by whom it is owned, while it stays the same."""
+    """What is known of a pod while it stays the same; the rules are asked when it matters."""
 
-    __slots__ = ("ends", "owner", "pod", "requests", "verdict")
+    __slots__ = ("_verdict", "ends", "pod", "requests")
 
-    def __init__(self, pod: Pod, context: DrainContext) -> None:
+    def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.verdict: PreparedPod = prepare_pod(pod, context)
         self.ends = long_terminating_from(pod)
         self.requests = requests_of(pod)
-        owner = controller_of(pod.metadata)
-        self.owner: OwnerKey | None = None
-        if owner is not None:
-            self.owner = (owner.kind, pod.metadata.namespace, owner.name)
+        self._verdict: PreparedPod | None = None
 
-    def holds(self, pod: Pod, now: Instant) -> bool:
-        until = self.verdict.valid_until
-        return self.pod is pod and (until is None or now < until)
+    def verdict(self, context: DrainContext) -> PreparedPod:
+        """What the rules say that do not read budgets."""
+        known = self._verdict
+        if known is None or (known.valid_until is not None and context.now >= known.valid_until):
+            known = self._verdict = prepare_pod(self.pod, context)
+        return known
 
 
 class Cache:
@@ -112,10 +108,11 @@ class Cache:
             }
             changed = changed | differing
             self._replicas = replicas
-        for name in list(self._facts):
-            if name not in state.nodes or not changed.isdisjoint(self._facts[name].owners):
-                del self._facts[name]
-        if changed or len(self._pods) > 2 * len(state.pods):
+        if changed:
+            self._forget()
+        if len(self._facts) > len(state.nodes):
+            self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
+        if len(self._pods) > 2 * len(state.pods):
             self._pods.clear()
 
     def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
@@ -140,19 +137,33 @@ class Cache:
         self._facts.clear()
         self._pods.clear()
 
-    def _pod(self, pod: Pod, context: DrainContext) -> _PodFacts:
+    def prepared(self, facts: NodeFacts, context: DrainContext) -> Prepared:
+        """Gives what the drain rules say of the node's own pods."""
+        return together([self._pod(pod).verdict(context) for pod in facts.pods])
+
+    def _pod(self, pod: Pod) -> _PodFacts:
         key = key_of(pod)
         known = self._pods.get(key)
-        if known is None or not self.enabled or not known.holds(pod, context.now):
-            known = self._pods[key] = _PodFacts(pod, context)
+        if known is None or known.pod is not pod or not self.enabled:
+            known = self._pods[key] = _PodFacts(pod)
         return known
+
+    def _is_empty(self, known: Sequence[_PodFacts], context: DrainContext, changes: list[Instant]) -> bool:
+        """Whether the node counts as empty; notes when the verdicts that say so run out."""
+        for pod in known:
+            verdict = pod.verdict(context)
+            if verdict.valid_until is not None:
+                changes.append(verdict.valid_until)
+            if not leaves_empty(verdict):
+                return False
+        return True
 
     def _find(
         self, node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool
     ) -> NodeFacts:
         pods = tuple(in_order(node.metadata.name, seen))
         settings = context.settings
-        known = [self._pod(pod, context) for pod in pods]
+        known = [self._pod(pod) for pod in pods]
         utilization, error = None, ""
         try:
             utilization = utilization_of(
@@ -162,25 +173,20 @@ class Cache:
                 gpu_label=settings.gpu_label,
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
-                requests=lambda pod: self._pod(pod, context).requests,
+                requests=lambda pod: self._pod(pod).requests,
             )
         except UtilizationError as unknown:
             error = str(unknown)
-        prepared = together([pod.verdict for pod in known])
-        changes = [] if prepared.valid_until is None else [prepared.valid_until]
-        changes += [
-            Instant(pod.ends + 1) for pod in known if pod.ends is not None and pod.ends >= context.now
-        ]
+        changes = [Instant(pod.ends + 1) for pod in known if pod.ends is not None and pod.ends >= context.now]
+        empty = self._is_empty(known, context, changes)
         return NodeFacts(
             node=node,
             seen=seen,
             pods=pods,
             utilization=utilization,
             error=error,
-            prepared=prepared,
-            empty=counts_as_empty(prepared),
+            empty=empty,
             valid_until=min(changes, default=None),
-            owners=frozenset(pod.owner for pod in known if pod.owner is not None),
             ignore_daemon_sets=ignore_daemon_sets,
         )
 

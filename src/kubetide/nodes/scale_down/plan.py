@@ -15,7 +15,7 @@ from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Node
 from kubetide.units.quantity import whole
-from kubetide.units.time import Instant, after, before, format_duration, hours
+from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
@@ -73,7 +73,7 @@ def _time_refuses(state: State, one: Removable, now: Instant) -> tuple[str, str]
         reason, needed = "NotUnneededLongEnough", unneeded_time(group, state.settings)
     # With no time to wait at all the node may go in the very loop that finds it unneeded.
     if needed > 0 and not after(since, needed) < now:
-        seen = format_duration(type(needed)(now - since))
+        seen = format_duration(whole_seconds(between(since, now)))
         return reason, f"unneeded for {seen}, must be more than {format_duration(needed)}"
     if one.moves.waiting:
         pod = "/".join(key_of(one.moves.waiting[0]))

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from kubetide.nodes.pod_facts import spoken_name
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound
 
 _SINGLE_LOOKS = 16
 _REASONS_SHOWN = 3
+_NAMES_SHOWN = 3
 
 
 class NoRoom(Exception):  # an answer of the simulation, not a fault
@@ -51,12 +53,14 @@ class Simulation:
                 self._open[self._index[name]] = True
         self._cordoned: BoolVector = snapshot.unschedulable[self._rows]
         self._old_hints = hints
+        self._closed: dict[str, None] = {}
         self.hints: dict[str, str] = {}
         self.rotation = rotation
 
     def close(self, name: str) -> None:
         """Takes the node off the destinations: it is to be removed."""
         if name in self._index:
+            self._closed[name] = None
             self._open[self._index[name]] = False
 
     def move(self, node_name: str, pods: Sequence[Pod]) -> dict[str, str]:
@@ -138,5 +142,17 @@ class Simulation:
                 counts[reason] = counts.get(reason, 0) + 1
         most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_SHOWN]
         reasons = ", ".join(f"{count} {reason}" for reason, count in most)
-        where = f"pod {'/'.join(key_of(pod))} fits on none of the {asked} other nodes"
-        return f"{where}: {reasons}" if reasons else where
+        name = spoken_name(pod)
+        where = f"{name if name.startswith('a pod of') else f'pod {name}'} fits on none of the {asked} other nodes"
+        return f"{where}: {reasons}{self._not_counted()}" if reasons else f"{where}{self._not_counted()}"
+
+    def _not_counted(self) -> str:
+        """Names the nodes that were not asked because they are to go themselves."""
+        going = sorted(self._closed)
+        if not going:
+            return ""
+        if len(going) == 1:
+            return f"; {going[0]} is not counted: it is to go as well"
+        more = len(going) - _NAMES_SHOWN
+        names = [*going[:_NAMES_SHOWN], f"{more} more"] if more > 0 else going
+        return f"; {', '.join(names[:-1])} and {names[-1]} are not counted: they are to go as well"

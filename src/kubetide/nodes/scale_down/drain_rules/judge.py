@@ -134,12 +134,14 @@ def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
 
 def counts_as_empty(prepared: Prepared) -> bool:
     """Whether no rule objects and no pod needs another place; budgets are not asked, for the order of candidates."""
-    for verdict in prepared.verdicts:
-        answer = verdict.answer
-        if answer is not None and answer.outcome == "skip":
-            continue
-        if answer is not None and answer.outcome == "block":
-            return False
-        if not is_daemon_set_pod(verdict.pod) and not is_mirror_pod(verdict.pod):
-            return False
-    return True
+    return all(leaves_empty(verdict) for verdict in prepared.verdicts)
+
+
+def leaves_empty(verdict: PreparedPod) -> bool:
+    """Whether a node with this pod can count as empty."""
+    answer = verdict.answer
+    if answer is not None and answer.outcome == "skip":
+        return True
+    if answer is not None and answer.outcome == "block":
+        return False
+    return is_daemon_set_pod(verdict.pod) or is_mirror_pod(verdict.pod)
