@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubetide.cli.main import cli
+from kubetide.runtime.folder import is_running
 from kubetide.simulate.scenario import Scenario, load_scenario
 from kubetide.simulate.spec import FAULT_KINDS
 from kubetide.simulate.timeline import Summary, Timeline, summarize
@@ -108,6 +110,30 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
         out, err = run.communicate(timeout=60)
     assert (run.returncode, err) == (0, "")
     assert "web-shop   2026-03-02 11:00 UTC" in out
+    assert call("replay", tmp_path).returncode == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path):
+    """An interrupted `simulate` holds its folder until then, leaves its files, says when, and exits with 130."""
+    with subprocess.Popen(
+        [*KUBETIDE, "simulate", EXAMPLE.with_name("web-shop.yaml"), "--out", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        while not is_running(tmp_path) or not list(tmp_path.glob("records/nodes-*.jsonl")):
+            assert run.poll() is None
+        second = call("simulate", EXAMPLE, "--out", tmp_path)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert second.returncode == 1
+    assert f"another run is writing to {tmp_path}" in second.stderr
+    assert "--out" in second.stderr
+    assert run.returncode == 130
+    assert re.fullmatch(r"interrupted at \d\d:\d\d of the run \(2026-03-02\); .*\n", err)
+    assert out.startswith("web-shop   2026-03-02 00:00 UTC")
+    assert (tmp_path / "report.html").exists()
     assert call("replay", tmp_path).returncode == 0
 
 

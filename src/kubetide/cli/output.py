@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from kubetide.ports.errors import KubetideError
+from kubetide.runtime.folder import REPORT, SUMMARY, TIMELINE, write_whole
 from kubetide.simulate.report import write_report
 from kubetide.simulate.run import RunResult
 from kubetide.simulate.table import summary_table
@@ -18,17 +19,20 @@ def finish(name: str, result: RunResult, out: Path) -> None:
     """Writes report, summary and timeline, prints the summary, and exits with 1 if an invariant was broken."""
     click.echo(summary_table(result.summary))
     try:
-        write_report(out / "report.html", name, result.timeline, result.summary)
-        _write(out / "summary.json", result.summary)
-        _write(out / "timeline.json", result.timeline)
+        write_whole(out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary))
+        _write(out / SUMMARY, result.summary)
+        _write(out / TIMELINE, result.timeline)
     except OSError as error:
         raise KubetideError(
             f"cannot write the report under {out}: {error.strerror}; free space there or choose another --out"
         ) from error
     click.echo()
-    click.echo(f"report   {out / 'report.html'}")
-    click.echo(f"numbers  {out / 'summary.json'}, {out / 'timeline.json'}")
-    click.echo(f"records  {out / 'records'}, for `kubetide explain` and `kubetide replay`")
+    click.echo(f"report   {out / REPORT}")
+    click.echo(f"numbers  {out / SUMMARY}, {out / TIMELINE}")
+    if any((out / "records").glob("*.jsonl")):
+        click.echo(f"records  {out / 'records'}, for `kubetide explain` and `kubetide replay`")
+    else:
+        click.echo("records  none: the run ended before the first decision")
     if result.violations:
         click.echo(f"{len(result.violations)} invariant(s) broken:", err=True)
         for violation in result.violations:
@@ -37,4 +41,4 @@ def finish(name: str, result: RunResult, out: Path) -> None:
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:
-    path.write_bytes(msgspec.json.encode(value) + b"\n")
+    write_whole(path, lambda partial: partial.write_bytes(msgspec.json.encode(value) + b"\n"))

@@ -40,27 +40,40 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path) -> None:
       kubetide simulate examples/web-shop.yaml
       kubetide simulate examples/worldcup98.yaml --trace requests.csv.gz --out june
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.run import run_simulation
+    from kubetide.cli.output import finish
+    from kubetide.runtime.folder import claimed
+    from kubetide.simulate.run import RunResult, run_simulation
     from kubetide.simulate.scenario import load_scenario, start_of
-    from kubetide.units.time import parse_duration
+    from kubetide.units.time import format_rfc3339, parse_duration
 
     loaded = load_scenario(scenario, trace=trace)
     start, length = start_of(loaded), parse_duration(loaded.duration)
-    with click.progressbar(
-        length=length // 1_000_000_000, label=loaded.name, file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
 
-        def progress(now: Instant) -> None:
-            bar.update((now - start) // 1_000_000_000 - bar.pos)
+    def run() -> RunResult:
+        with click.progressbar(
+            length=length // 1_000_000_000, label=loaded.name, file=sys.stderr, hidden=not sys.stderr.isatty()
+        ) as bar:
 
-        result = run_simulation(
-            loaded,
-            base=scenario.parent,
-            out=out,
-            seed=seed,
-            warn=lambda text: click.echo(f"kubetide: {text}", err=True),
-            progress=progress,
+            def progress(now: Instant) -> None:
+                bar.update((now - start) // 1_000_000_000 - bar.pos)
+
+            return run_simulation(
+                loaded,
+                base=scenario.parent,
+                out=out,
+                seed=seed,
+                warn=lambda text: click.echo(f"kubetide: {text}", err=True),
+                progress=progress,
+            )
+
+    with claimed(out):
+        result = run()
+        finish(loaded.name, result, out)
+    if result.interrupted:
+        summary = result.summary
+        reached = format_rfc3339(Instant(summary.start + round(summary.hours * 3600e9)))
+        click.echo(
+            f"interrupted at {reached[11:16]} of the run ({reached[:10]}); the summary and the files end there",
+            err=True,
         )
-    from kubetide.cli.output import finish
-
-    finish(loaded.name, result, out)
+        sys.exit(130)

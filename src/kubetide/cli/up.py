@@ -103,6 +103,7 @@ def command(scenario: Path | None, speed: float | None, until: str | None, seed:
       kubetide up | grep nodes
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.output import finish
+    from kubetide.runtime.folder import claimed
     from kubetide.simulate.run import LiveRun
     from kubetide.simulate.scenario import load_scenario
     from kubetide.simulate.show import end_of_show, shown_part
@@ -111,20 +112,21 @@ def command(scenario: Path | None, speed: float | None, until: str | None, seed:
     loaded = shown_part(load_scenario(path))
     end = end_of_show(loaded, until)
     chosen = loaded.show.speed if speed is None else speed
-    with _view()(loaded, chosen, end) as view:
-        run = LiveRun(
-            loaded,
-            base=path.parent,
-            out=out,
-            seed=seed,
-            speed=chosen,
-            until=end,
-            warn=view.warn,
-            on_sample=view.sample,
-            on_mark=view.mark,
-        )
-        result = run.run()
-    finish(loaded.name, result, out)
+    with claimed(out):
+        with _view()(loaded, chosen, end) as view:
+            run = LiveRun(
+                loaded,
+                base=path.parent,
+                out=out,
+                seed=seed,
+                speed=chosen,
+                until=end,
+                warn=view.warn,
+                on_sample=view.sample,
+                on_mark=view.mark,
+            )
+            result = run.run()
+        finish(loaded.name, result, out)
 
 
 def _view() -> Callable[[Scenario, float, Instant], View]:

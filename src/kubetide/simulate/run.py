@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,12 +25,14 @@ class RunResult(msgspec.Struct, frozen=True):
     Attributes:
         violations: Invariants that were broken, a sentence each.
         unsettled: What had not come to rest at the end, a sentence each; not a fault by itself.
+        interrupted: Whether Ctrl-C ended it early.
     """
 
     timeline: Timeline
     summary: Summary
     violations: tuple[str, ...]
     unsettled: tuple[str, ...]
+    interrupted: bool = False
 
 
 class _Run:
@@ -61,6 +64,17 @@ class _Run:
     def warm_up_start(self) -> Instant:
         return before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
 
+    def run(self, start: Callable[[Callable[[Clock], Coroutine[Any, Any, None]]], None]) -> RunResult:
+        """Runs to the end; Ctrl-C ends it early and cleanly, with the result so far."""
+        tune_gc()
+        try:
+            start(self.main)
+        except KeyboardInterrupt:
+            if self._world is None:
+                raise
+            return self.result(interrupted=True)
+        return self.result()
+
     async def main(self, clock: Clock) -> None:
         self._writer.start()
         try:
@@ -79,7 +93,7 @@ class _Run:
         finally:
             self._writer.close()
 
-    def result(self) -> RunResult:
+    def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
         return RunResult(
@@ -87,11 +101,8 @@ class _Run:
             summary=summarize(self._scenario.name, timeline),
             violations=tuple(self._world.violations()),
             unsettled=tuple(self._world.unsettled()),
+            interrupted=interrupted,
         )
-
-    @property
-    def began(self) -> bool:
-        return self._world is not None
 
     def _mark(self, mark: Mark) -> None:
         if self._world is not None:
@@ -109,16 +120,15 @@ def run_simulation(
     warn: Callable[[str], None],
     progress: Callable[[Instant], None] | None = None,
 ) -> RunResult:
-    """Runs a scenario in virtual time, from its start for its duration.
+    """Runs a scenario in virtual time, from its start for its duration, or until Ctrl-C.
 
     Args:
         base: The folder that the scenario's files lie beside.
         out: Where the records go.
         warn: Called with a sentence for what the run leaves out, and when records cannot be kept.
         progress: Called with the virtual time after each sampling step.
-    Raises: ScenarioError, FlagError, TraceError, RecordError.
+    Raises: ScenarioError, FlagError, TraceError, RecordError; KeyboardInterrupt before it began.
     """
-    tune_gc()
     end = Instant(start_of(scenario) + parse_duration(scenario.duration))
 
     def sampled(timeline: Timeline) -> None:
@@ -126,8 +136,7 @@ def run_simulation(
             progress(Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9)))
 
     run = _Run(scenario, base=base, out=out, seed=seed, end=end, warn=warn, on_sample=sampled)
-    run_virtual(run.main, start=run.warm_up_start)
-    return run.result()
+    return run.run(lambda main: run_virtual(main, start=run.warm_up_start))
 
 
 class LiveRun:
@@ -163,10 +172,5 @@ class LiveRun:
 
         Raises: KeyboardInterrupt when interrupted before it began; the errors of ``run_simulation``.
         """
-        tune_gc()
-        try:
-            run_real(self._run.main, start=self._run.warm_up_start, speed=self._speed)
-        except KeyboardInterrupt:
-            if not self._run.began:
-                raise
-        return self._run.result()
+        start, speed = self._run.warm_up_start, self._speed
+        return self._run.run(lambda main: run_real(main, start=start, speed=speed))
