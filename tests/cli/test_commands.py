@@ -63,6 +63,19 @@ def test_a_run_leaves_its_files(tmp_path):
     again = call("replay", tmp_path)
     assert again.returncode == 0
     assert again.stdout.count("all bytes equal") == 2
+    assert "early" not in again.stdout
+
+    nodes = tmp_path / "records" / "nodes-0001.jsonl"
+    lines = nodes.read_bytes().splitlines(keepends=True)
+    nodes.write_bytes(b"".join(lines[:-20]))
+    cut = call("replay", tmp_path)
+    assert (cut.returncode, cut.stderr) == (0, "")
+    last = json.loads(lines[-21])
+    assert f"nodes: records end early, at tick {last['tick']}, 2026-03-02T00:" in cut.stdout
+    nodes.write_bytes(b"".join(lines[:-20]) + lines[-20][:100])
+    torn = call("replay", tmp_path)
+    assert torn.returncode == 1
+    assert "the run was cut within a line" in torn.stderr
 
 
 @pytest.mark.slow

@@ -10,7 +10,15 @@ import msgspec
 import pytest
 
 from kubetide.explain.records import Record
-from kubetide.runtime.records import RecordError, RecordWriter, read_records, recorded_loops, segments
+from kubetide.runtime.records import (
+    Ending,
+    RecordError,
+    RecordWriter,
+    ending,
+    read_records,
+    recorded_loops,
+    segments,
+)
 from kubetide.units.time import Instant
 
 
@@ -111,3 +119,33 @@ def test_an_empty_folder_is_an_error(tmp_path):
     """A folder without records says which folder is meant."""
     with pytest.raises(RecordError, match="no records"):
         recorded_loops(tmp_path)
+
+
+def test_a_clean_end_is_told_from_a_cut_one(tmp_path):
+    """Only closing writes the last line; reading gives the same records before and after it."""
+    writer = RecordWriter(tmp_path, warn=pytest.fail, full_every=2, max_bytes=1000)
+    writer.start()
+    for tick in range(1, 6):
+        write(writer, tick)
+    assert ending(tmp_path, "nodes") is Ending.OPEN
+    before = [record.tick for record in read_records(tmp_path, "nodes")]
+    writer.close()
+    assert ending(tmp_path, "nodes") is Ending.WHOLE
+    assert [record.tick for record in read_records(tmp_path, "nodes")] == before
+    path = segments(tmp_path, "nodes")[-1]
+    path.write_bytes(path.read_bytes()[:-3])
+    assert ending(tmp_path, "nodes") is Ending.TORN
+
+
+def test_missing_lines_are_found(tmp_path):
+    """The last line counts the records of its segment."""
+    writer = RecordWriter(tmp_path, warn=pytest.fail)
+    writer.start()
+    for tick in range(1, 5):
+        write(writer, tick)
+    writer.close()
+    path = segments(tmp_path, "nodes")[0]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2] + lines[3:]))
+    with pytest.raises(RecordError, match="there are 3 records where the run wrote 4"):
+        list(read_records(tmp_path, "nodes"))

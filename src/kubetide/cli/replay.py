@@ -15,7 +15,8 @@ def command(folder: Path) -> None:
 
     FOLDER is what a run wrote with --out (default: kubetide-out). Each loop gets what its record says
     it was given; it must answer what the record says it answered. Exit status 1 where it does not:
-    the records come from another version, or a decision depended on something outside of its input.
+    the records come from another version, or a decision depended on something outside of its input;
+    also where the records break off within a line. Records without a clean end are said to be so.
 
     \b
     Examples:
@@ -31,5 +32,7 @@ def command(folder: Path) -> None:
         click.echo(f"{loop}: {records:,} records decided again, {end}")
     for difference in found.differences:
         click.echo(str(difference), err=True)
-    if different:
+    for early in found.early_ends:
+        click.echo(str(early), err=early.torn)
+    if different or any(early.torn for early in found.early_ends):
         sys.exit(1)

@@ -3,13 +3,16 @@
 ``records/nodes-0001.jsonl`` and so on. Each segment starts with a record that holds the whole
 state, so that any segment can be replayed by itself; the oldest go when the cap is passed. A disk
 that fails never stops a loop: the writer says so once, drops, and begins a new segment when
-writing works again.
+writing works again. The last line of a run that ended cleanly is ``{"end":N}``, N the records of
+its segment: without it the run is still going on, or was cut.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 
 import msgspec
@@ -21,6 +24,9 @@ FULL_EVERY = 360
 """Ticks between two records of the whole state: an hour of node ticks, an hour and a half of HPA ticks."""
 
 _SEGMENTS_KEPT = 8
+_END = re.compile(rb'\{"end":\d+\}\n')
+_TAIL = 64
+"""Bytes that hold the line before last's end and any last line ``{"end":N}``."""
 
 
 class RecordError(KubetideError):
@@ -33,6 +39,22 @@ class Header(msgspec.Struct, frozen=True):
     schema: str
     loop: str
     segment: int
+
+
+class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last line of a run's last segment."""
+
+    end: int
+
+
+class Ending(Enum):
+    """How the records of a loop end."""
+
+    WHOLE = "whole"
+    OPEN = "open"
+    """Without the last line of a run that ended cleanly."""
+    TORN = "torn"
+    """Within a line."""
 
 
 class RecordWriter:
@@ -105,8 +127,12 @@ class RecordWriter:
                 self._warn(f"decision records are kept again ({self.dropped} lost)")
 
     def close(self) -> None:
-        """Closes the files."""
+        """Ends the records of each loop and closes the files; never raises."""
         for segment in self._loops.values():
+            try:
+                segment.end()
+            except OSError as error:
+                self._warn(f"decision records end without their last line: {self._folder}: {error.strerror}")
             segment.close()
 
     def _append(self, record: Record) -> None:
@@ -117,6 +143,7 @@ class RecordWriter:
                 return
             segment.open_next()
         segment.write(msgspec.json.encode(record) + b"\n")
+        segment.records += 1
         segment.since_full = 1 if record.full else segment.since_full + 1
 
 
@@ -129,6 +156,7 @@ class _Segment:
         self._number = 0
         self.file = -1
         self.bytes = 0
+        self.records = 0
         self.since_full = 0
 
     def open_next(self) -> None:
@@ -137,7 +165,7 @@ class _Segment:
         self._path(self._number - _SEGMENTS_KEPT).unlink(missing_ok=True)
         path = self._path(self._number)
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        self.bytes = 0
+        self.bytes = self.records = 0
         header = Header(schema=SCHEMA, loop=self._loop, segment=self._number)
         try:
             self.write(msgspec.json.encode(header) + b"\n")
@@ -161,6 +189,11 @@ class _Segment:
             self.bytes = start
             raise
 
+    def end(self) -> None:
+        """Writes the last line, where a segment is open."""
+        if self.file >= 0:
+            self.write(msgspec.json.encode(End(self.records)) + b"\n")
+
     def close(self) -> None:
         if self.file >= 0:
             os.close(self.file)
@@ -173,7 +206,7 @@ class _Segment:
 def read_records(folder: Path, loop: str) -> Iterator[Record]:
     """Gives the records of one loop in order; a last line still being written is left out.
 
-    Raises RecordError naming the file and line.
+    ``ending`` tells whether they are all. Raises RecordError naming the file and line.
     """
     decoder = msgspec.json.Decoder(Record)
     for path in segments(folder, loop):
@@ -182,10 +215,33 @@ def read_records(folder: Path, loop: str) -> Iterator[Record]:
             for number, line in enumerate(lines, start=2):
                 if not line.endswith(b"\n"):
                     return
+                if _END.fullmatch(line):
+                    _check_end(path, number, msgspec.json.decode(line, type=End))
+                    break
                 try:
                     yield decoder.decode(line)
                 except msgspec.DecodeError as error:
                     raise RecordError(f"{path.name} line {number}: not a decision record: {error}") from error
+
+
+def _check_end(path: Path, number: int, end: End) -> None:
+    # The header is the first line, the end the last.
+    there = number - 2
+    if there != end.end:
+        raise RecordError(
+            f"{path.name} line {number}: there are {there} records where the run wrote {end.end}; lines are missing"
+        )
+
+
+def ending(folder: Path, loop: str) -> Ending:
+    """Tells how the records of a loop end. Raises RecordError if there is none."""
+    with segments(folder, loop)[-1].open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        *_, last = file.read().splitlines(keepends=True) or [b""]
+    if not last.endswith(b"\n"):
+        return Ending.TORN
+    return Ending.WHOLE if _END.fullmatch(last) else Ending.OPEN
 
 
 def segments(folder: Path, loop: str) -> list[Path]:

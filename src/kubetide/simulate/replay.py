@@ -14,7 +14,9 @@ import msgspec
 from kubetide.explain.records import Core, Record
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.nodes.core import NodesCore
-from kubetide.runtime.records import RecordError, read_records, recorded_loops
+from kubetide.runtime.folder import is_running
+from kubetide.runtime.records import Ending, RecordError, ending, read_records, recorded_loops
+from kubetide.units.time import Instant, format_rfc3339
 
 CORES: dict[str, Callable[[], Core]] = {
     "horizontal": HorizontalCore,
@@ -43,34 +45,72 @@ class Difference(msgspec.Struct, frozen=True):
         )
 
 
+class EarlyEnd(msgspec.Struct, frozen=True):
+    """Where the records of a loop stop without the last line of a run that ended cleanly.
+
+    Attributes:
+        tick, now: Of the last whole record; None where there is none.
+        running: Whether the run is still going on.
+        torn: Whether the last line is only a part of one, and nobody is writing the rest.
+    """
+
+    loop: str
+    tick: int | None
+    now: Instant | None
+    running: bool
+    torn: bool
+
+    def __str__(self) -> str:
+        last = "before the first" if self.now is None else f"at tick {self.tick}, {format_rfc3339(self.now)}"
+        why = "the run is still going on" if self.running else "the run was cut"
+        return f"{self.loop}: records end early, {last}: {why}{' within a line' if self.torn else ''}"
+
+
 class ReplayResult(msgspec.Struct, frozen=True):
     """How many records were decided again, by loop, and the first difference of each loop."""
 
     records: dict[str, int]
     differences: tuple[Difference, ...]
+    early_ends: tuple[EarlyEnd, ...] = ()
 
 
 def replay(folder: Path) -> ReplayResult:
     """Decides every record of a folder again. Raises RecordError where it cannot be read."""
     records: dict[str, int] = {}
     differences: list[Difference] = []
+    early: list[EarlyEnd] = []
     for loop in recorded_loops(folder):
-        count, difference = _replay_loop(folder, loop)
+        # Asked before reading: a run that ends meanwhile is read to where it was, or further.
+        running, how = is_running(folder), ending(folder, loop)
+        count, last, difference = _replay_loop(folder, loop)
         records[loop] = count
         if difference is not None:
             differences.append(difference)
-    return ReplayResult(records, tuple(differences))
+        elif how is not Ending.WHOLE:
+            early.append(
+                EarlyEnd(
+                    loop=loop,
+                    tick=None if last is None else last.tick,
+                    now=None if last is None else last.now,
+                    running=running,
+                    torn=how is Ending.TORN and not running,
+                )
+            )
+    return ReplayResult(records, tuple(differences), tuple(early))
 
 
-def _replay_loop(folder: Path, loop: str) -> tuple[int, Difference | None]:
+def _replay_loop(folder: Path, loop: str) -> tuple[int, Record | None, Difference | None]:
+    """Gives the number of records that agree, the last of them, and the first that does not."""
     core = make_core(loop)
     count = 0
+    last: Record | None = None
     for record in read_records(folder, loop):
         difference = _decide_again(core, record)
         if difference is not None:
-            return count, difference
+            return count, last, difference
         count += 1
-    return count, None
+        last = record
+    return count, last, None
 
 
 def _decide_again(core: Core, record: Record) -> Difference | None:
