@@ -229,7 +229,8 @@ class ServiceLoad:
         A pod on a node with room gets what it wants up to its limit. On a node where more is
         wanted than there is, each gets what it wants up to its request, and the rest is shared in
         proportion to what is wanted beyond: CPU requests are guaranteed under contention
-        (Kubernetes, "Resource Management for Pods and Containers").
+        (Kubernetes, "Resource Management for Pods and Containers"). So there a pod could get its
+        request, or what it got if that is more.
         """
         rows, n = self._rows, self._rows.n
         node, nodes = rows.node[:n], len(rows.node_cpu)
@@ -247,7 +248,8 @@ class ServiceLoad:
         factor = np.divide(spare, asked, out=np.ones(nodes), where=crowded & (asked > 0))
         granted = sure + beyond * np.minimum(factor, 1.0)[node]
         granted[(rows.node_cpu == 0.0)[node]] = 0.0
-        return granted, np.where(crowded[node] & serving, granted, able)
+        guaranteed = np.maximum(granted, np.minimum(rows.request[:n], able))
+        return granted, np.where(crowded[node] & serving, guaranteed, able)
 
     def _memory(self, result: ServiceStep, serving: NDArray[np.bool_]) -> Float64Vector:
         """Bytes of each pod: its base, and its share of the requests in flight.

@@ -184,19 +184,30 @@ def response(
     cores: Float64Vector,
     step_s: float,
 ) -> Float64Vector:
-    """Mean time of a request in seconds: base + S / (1 - rho) + queue / capacity.
+    """Mean time of a request in seconds: base + S + wait.
 
     S is the time one request takes alone on a pod (CPU time over min(1 core, limit)), rho the
-    share of the capacity in use: the mean of an M/G/1 processor-sharing queue, which holds for any
-    spread of request sizes (Kleinrock, Queueing Systems II, 4.4). The last term is the wait behind
-    a queue that is worked off at full capacity (fluid limit). The formula is that of the steady
-    state and goes to infinity at rho = 1; within one step no queue longer than the step can form,
-    so S / (1 - rho) is at most the step. Without capacity a request waits as long as it may.
+    share of the capacity in use. The wait is the larger of two, so that it is counted once:
+
+    - below capacity, what sharing the pod adds: S * rho / (1 - rho), the mean of an M/G/1
+      processor-sharing queue for any spread of request sizes (Kleinrock, Queueing Systems II, 4.4).
+      That is the steady state, which is infinite at rho = 1 and which no step lasts long enough to
+      come to there; so it is at most the mean that a backlog of chance builds up within one step at
+      rho = 1: work at full load is a reflected Brownian motion of variance S a second, with mean
+      sqrt(2 * S * t / pi) after t, and two thirds of that over a whole step (Harrison, Brownian
+      Motion and Stochastic Flow Systems, 1.9);
+    - above capacity, queue / capacity: what a request waits behind the queue at the step's end,
+      which is worked off at full capacity (fluid limit).
+
+    Where a longest wait is stated the wait does not pass it, as what waits longer is dropped.
+    Without capacity a request waits as long as it may.
     """
     alone = facts.cpu_milli_s / 1000.0 / np.minimum(1.0, cores)
     able = capacity > 0
     divisor = np.where(able, capacity, 1.0)
-    idle = np.maximum(1.0 - served / divisor, 0.0)
-    sharing = np.minimum(alone / np.maximum(idle, 1e-9), np.maximum(step_s, alone))
-    wait = queue / divisor
-    return facts.base_latency + np.where(able, sharing + wait, facts.max_queue)
+    busy = np.minimum(served / divisor, 1.0)
+    steady = alone * busy / np.maximum(1.0 - busy, 1e-9)
+    built_up = 2.0 / 3.0 * np.sqrt(2.0 * alone * step_s / np.pi)
+    wait = np.maximum(np.minimum(steady, built_up), queue / divisor)
+    longest = np.where(facts.max_queue > 0, facts.max_queue, np.inf)
+    return facts.base_latency + np.where(able, alone + np.minimum(wait, longest), facts.max_queue)
