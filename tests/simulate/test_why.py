@@ -6,15 +6,20 @@ To renew the golden texts after a change of wording: KUBETIDE_RENEW_GOLDEN=1 pyt
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from kubetide.runtime.records import RecordError
+from kubetide.explain.records import Record
+from kubetide.nodes.reasons import VOCABULARY as NODES
+from kubetide.runtime.records import RecordError, RecordWriter, read_records
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.when import read_moment, start_of_records
 from kubetide.simulate.why import WhyError, explain_object
-from kubetide.units.time import Instant, after, minutes, parse_rfc3339
+from kubetide.units.time import after, milliseconds, parse_rfc3339
 
 HERE = Path(__file__).parent
 SCENARIO = HERE.parents[1] / "examples" / "from-zero-wrong-catalogue.yaml"
@@ -30,8 +35,9 @@ def run(tmp_path_factory):
     return out
 
 
-def why(run: Path, kind: str, name: str, at: Instant | None = None) -> str:
-    return explain_object(run, kind, name, namespace="default", at=at)
+def why(run: Path, kind: str, name: str, at: str | None = None) -> str:
+    moment = None if at is None else read_moment(at, START)
+    return explain_object(run, kind, name, namespace="default", at=moment)
 
 
 def report_pod(run: Path) -> str:
@@ -49,7 +55,7 @@ def same_as_golden(name: str, text: str) -> None:
 
 def test_from_zero_the_catalogue_refuses_and_is_named(run):
     """A pod of 8 GiB is refused by the group at zero, and the reason names the catalogue and its 4 GiB."""
-    text = why(run, "pod", report_pod(run), after(START, minutes(10)))
+    text = why(run, "pod", report_pod(run), "00:10")
     assert "catalogue of the embedded cloud, instance type wide.xlarge: 4 CPU, 4Gi memory" in text
     assert "8Gi requested, 3584Mi free of 3584Mi allocatable" in text
     assert "verified by deciding again" in text
@@ -68,7 +74,7 @@ def test_after_a_live_node_the_pod_is_accepted(run):
 
 def test_an_hpa_shows_every_number_on_the_way(run):
     """From the pods by class over the ratio and the windows to the replicas."""
-    same_as_golden("wrong-catalogue-hpa", why(run, "hpa", "thumbs", after(START, minutes(22))))
+    same_as_golden("wrong-catalogue-hpa", why(run, "hpa", "thumbs", "22m"))
 
 
 def test_a_name_that_is_not_there_gets_the_nearest(run):
@@ -83,3 +89,69 @@ def test_a_folder_without_records_is_named(tmp_path):
     """A wrong folder is said to be one."""
     with pytest.raises(RecordError, match="--out"):
         why(tmp_path, "node", "x")
+
+
+def test_a_time_of_a_log_in_whole_seconds_includes_what_was_decided_in_that_second(run, tmp_path):
+    """Live ticks carry fractions that no log shows: the second and the minute that are named hold the decision."""
+    late = rewritten(run, tmp_path, lambda record: replace(record, now=after(record.now, milliseconds(300))))
+    for at in ("00:21:40", "2026-03-02T00:21:40Z", "21m40s"):
+        text = why(late, "nodegroup", "wide", at)
+        assert "Decided at this moment:\n  2026-03-02T00:21:40Z group wide was increased from 0 to 1" in text
+    assert "increased" not in why(late, "nodegroup", "wide", "2026-03-02T00:21:40.2Z")
+    assert "at 2026-03-02T00:21:00Z\n" in why(late, "nodegroup", "wide", "00:21")
+
+
+def test_a_time_outside_of_the_run_is_said_to_be_one(run):
+    """Before the run there is nothing to say but when it begins; after it the answer is that of its end."""
+    with pytest.raises(WhyError, match="the run begins at 2026-03-02T00:00:00Z; choose"):
+        why(run, "nodegroup", "wide", "2026-03-01T23:00:00Z")
+    with pytest.raises(WhyError, match="and the horizontal loop decides from 2026-03-02T00:00:15Z on"):
+        why(run, "hpa", "thumbs", "00:00:10")
+    text = why(run, "nodegroup", "wide", "01:30")
+    assert text.startswith(
+        "the records end at 2026-03-02T00:59:50Z; this is the state then\nnodegroup wide at"
+    )
+
+
+def test_what_is_done_to_its_nodes_is_decided_about_a_group(run, tmp_path):
+    """A group lists its nodes' removals with its purchases, and says how many earlier ones are left out."""
+
+    def with_removals(record: Record) -> Record:
+        gone = NODES.reason("NodeDeleted", f"wide-{record.tick}", group="wide")
+        return replace(record, reasons=(gone,)) if record.tick <= 20 else replace(record, reasons=())
+
+    text = why(rewritten(run, tmp_path, with_removals), "nodegroup", "wide", "00:10")
+    assert "What was decided before:\n  ... and 8 earlier\n" in text
+    assert text.endswith("node wide-20 of group wide was deleted")
+    assert text.count("was deleted") == 12
+
+
+def rewritten(run: Path, folder: Path, change: Callable[[Record], Record]) -> Path:
+    """The run's records of the node loop, each changed."""
+    writer = RecordWriter(folder, warn=pytest.fail)
+    writer.start()
+    for record in read_records(run, "nodes"):
+        writer.write(change(record))
+    writer.close()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "end"),
+    [
+        ("11:00", "2026-03-02T11:00:00Z", "2026-03-02T11:01:00Z"),
+        ("11:00:03", "2026-03-02T11:00:03Z", "2026-03-02T11:00:04Z"),
+        ("10:59", "2026-03-03T10:59:00Z", "2026-03-03T11:00:00Z"),
+        ("1h", "2026-03-02T12:00:03Z", "2026-03-02T12:00:04Z"),
+        ("2026-03-02T13:00:00+01:00", "2026-03-02T12:00:00Z", "2026-03-02T12:00:01Z"),
+    ],
+)
+def test_a_moment_is_as_long_as_it_was_said(text, at, end):
+    """A minute, a second; the minute in which a run begins is not that of the next day."""
+    moment = read_moment(text, parse_rfc3339("2026-03-02T11:00:03Z"))
+    assert (moment.at, moment.end) == (parse_rfc3339(at), parse_rfc3339(end))
+
+
+def test_all_loops_count_from_the_same_start(run):
+    """A run begins with the first tick of any loop, in whole seconds."""
+    assert start_of_records(run) == START

@@ -12,7 +12,10 @@ import click
 @click.argument("name")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of a pod or an HPA.")
 @click.option(
-    "--at", metavar="TIME", help="13:00, 2026-03-02T13:00:00Z, or 90m after the start.  [default: the end]"
+    "--at",
+    metavar="TIME",
+    help="13:00 (the first tick in that minute), 13:00:40 or 2026-03-02T13:00:40Z (that whole second), or 90m "
+    "after the start of the run.  [default: the end]",
 )
 @click.option(
     "--out",
@@ -34,15 +37,14 @@ def command(kind: str, name: str, namespace: str, at: str | None, out: Path) -> 
       kubetide explain hpa storefront --at 12:20
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.runtime.records import read_records
-    from kubetide.simulate.show import moment_of
+    from kubetide.simulate.when import read_moment, start_of_records
     from kubetide.simulate.why import explain_object
 
     moment = None
     if at is not None:
-        first = next(iter(read_records(out, "horizontal" if kind == "hpa" else "nodes")))
+        start = start_of_records(out)
         try:
-            moment = moment_of(at, first.now)
+            moment = read_moment(at, start)
         except ValueError as error:
             raise click.BadParameter(
                 f"{at!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), nor a duration "

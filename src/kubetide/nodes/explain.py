@@ -160,7 +160,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
             node=name,
             group=group,
             status="deleting",
-            sentence=f"It is being removed since {format_rfc3339(deletion.since)}; phase: {deletion.phase}.",
+            sentence=f"It is being deleted, as decided at {format_rfc3339(deletion.since)}; phase: {deletion.phase}.",
             since=deletion.since,
         )
     tainted = tainted_for_deletion(node)

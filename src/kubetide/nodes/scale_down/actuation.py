@@ -328,7 +328,9 @@ class _Machine:
         """The Node object is gone, so there is nothing to give back."""
         error = "the node is gone"
         self._memory.results[deletion.node] = DeleteResult(INTERNAL, error)
-        self.reasons.append(reason("DeletionFailed", deletion.node, why=INTERNAL, error=error))
+        self.reasons.append(
+            reason("DeletionFailed", deletion.node, group=deletion.group, why=INTERNAL, error=error)
+        )
 
     def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
         told, because, given_back = failure(self._state, deletion, result, error, self._now)
@@ -393,5 +395,5 @@ def failure(
     memory.results[deletion.node] = DeleteResult(result, error)
     memory.last_failure_of[deletion.group] = now
     given_back = replace(deletion, phase="untainting", due=now, tries=0, reading=False)
-    because = reason("DeletionFailed", deletion.node, why=result, error=error)
+    because = reason("DeletionFailed", deletion.node, group=deletion.group, why=result, error=error)
     return events.failed(deletion, error), because, given_back
