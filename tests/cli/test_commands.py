@@ -173,7 +173,11 @@ def test_up_ends_when_nobody_reads(tmp_path):
         (["simulate", "missing.yaml"], "missing.yaml: cannot be read"),
         (["up", str(EXAMPLE), "--until", "soon"], "'soon' is neither a time"),
         (["up", str(EXAMPLE), "--until", "0s"], "not after the start"),
-        (["up", str(EXAMPLE), "--speed", "0"], "--speed"),
+        *(
+            (["up", str(EXAMPLE), "--speed", speed], "greater than 0 and at most 100,000")
+            for speed in ("0", "nan", "inf", "1e30")
+        ),
+        (["simulate", str(EXAMPLE), "--trace", "nope.csv"], "--trace: there is no file nope.csv"),
         (["replay", "nowhere"], "no records under nowhere"),
     ],
 )

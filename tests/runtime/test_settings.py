@@ -33,7 +33,9 @@ def other(name: str, kind: type, default: object) -> object:
         return not default
     if kind is str:
         return "another"
-    if kind in {int, float}:
+    if kind is float:
+        return default + 0.25
+    if kind is int:
         return default + 1
     return "one,two"
 
@@ -122,3 +124,21 @@ def test_a_bad_flag_is_told(flags, message):
     with pytest.raises(FlagError) as caught:
         parse_flags(flags)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [
+        ("scale-down-utilization-threshold", 1.5, "from 0 to 1"),
+        ("scale-down-gpu-utilization-threshold", -0.1, "from 0 to 1"),
+        ("max-relist-loss", 2, "from 0 to 1"),
+        ("max-total-unready-percentage", 101, "from 0 to 100"),
+        ("horizontal-pod-autoscaler-tolerance", -0.1, "0 or more and finite"),
+        ("horizontal-pod-autoscaler-tolerance", "nan", "0 or more and finite"),
+        ("horizontal-pod-autoscaler-tolerance", "inf", "0 or more and finite"),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused(flag, value, words):
+    """Shares lie between 0 and 1, percentages between 0 and 100, and no number is negative or infinite."""
+    with pytest.raises(FlagError, match=f"--{flag}: .* must be {words}"):
+        parse_flags({flag: value})

@@ -107,6 +107,7 @@ FORM = [
     ("name", REMOVED, "the top level", "`name` is missing; add it"),
     ("nodeGroups/1/max", REMOVED, "nodeGroups[1]", "`max` is missing; add it"),
     ("duration", 24, "duration", "24 is a whole number; it takes text: a duration or quantity with its unit"),
+    ("name", 5, "name", "5 is a whole number; it takes text: put it in quotes"),
     ("nodeGroups/0/max", "3", "nodeGroups[0].max", "'3' is text; it takes a whole number without"),
     ("nodeGroups/0/max", 3.5, "nodeGroups[0].max", "3.5 is a number; it takes a whole number"),
     ("nodeGroups/0/max", True, "nodeGroups[0].max", "True is true or false; it takes a whole number"),
@@ -182,6 +183,25 @@ CONTENT = [
     ("show/start", "x", "show.start", "RFC 3339"),
     ("show/until", "x", "show.until", "RFC 3339"),
     ("show/speed", 0, "show.speed", "greater than 0"),
+    ("show/speed", 1e6, "show.speed", "at most 100,000"),
+    ("step", "11m", "step", "longer than the run, 10m"),
+    ("nodeGroups/1/name", "Two_", "nodeGroups[1] (Two_).name", "lower case"),
+    ("nodeGroups/1/zone", "zone a", "nodeGroups[1] (two).zone", "'zone a'"),
+    ("nodeGroups/1/labels", {"a b": "c"}, "nodeGroups[1] (two).labels[a b]", "'a b'"),
+    ("nodeGroups/1/labels", {"a": "-c"}, "nodeGroups[1] (two).labels[a]", "'-c'"),
+    ("nodeGroups/0/taints/0/key", "a/b/c", "nodeGroups[0] (one).taints[0].key", "'a/b/c'"),
+    ("manifests", [DEPLOYMENT, DEPLOYMENT], "manifests", "Deployment default/web stands twice"),
+    ("instanceTypes/big/memory", "512MB", "instanceTypes[big].memory", "did you mean 512M or 512Mi?"),
+    ("services/0/load/step", "25h", "services[0] (web).load.step", "longer than a day"),
+    ("faults/0", {"kind": "api-error", "group": "one"}, "faults[0].group", "leave the group out"),
+    ("faults/0", {"kind": "stock-out", "start": "10m"}, "faults[0].start", "not before the end of the run"),
+    ("flags/scale-down-utilization-threshold", 1.5, "flags[scale-down-utilization-threshold]", "from 0 to 1"),
+    (
+        "flags/scale-down-utilization-threshold",
+        -0.5,
+        "flags[scale-down-utilization-threshold]",
+        "from 0 to 1",
+    ),
 ]
 
 
@@ -296,7 +316,7 @@ def test_a_trace_named_takes_the_place_of_the_load(tmp_path):
     assert loaded.services[0].load.trace == str(trace)
     assert loaded.services[0].load.daily is None
     (line,) = refused(written(tmp_path, {}), trace=tmp_path / "gone.csv")
-    assert "services[0] (web).load.trace: there is no file" in line
+    assert line == f"--trace: there is no file {tmp_path / 'gone.csv'}; check the path"
     (line,) = refused(written(tmp_path, {"services": []}), trace=trace)
     assert "add a service" in line
 

@@ -27,7 +27,6 @@ def scenario(**fields):
     [
         (None, "2026-03-03T00:00:00Z"),
         ("13:00", "2026-03-02T13:00:00Z"),
-        ("00:00", "2026-03-03T00:00:00Z"),
         ("90m", "2026-03-02T01:30:00Z"),
         ("2026-03-02T12:00:00+02:00", "2026-03-02T10:00:00Z"),
     ],
@@ -37,11 +36,38 @@ def test_an_end_is_a_time_a_time_of_day_or_a_duration(until, end):
     assert format_rfc3339(end_of_show(scenario(), until)) == end
 
 
-@pytest.mark.parametrize("until", ["soon", "25:00", "-5m", "0s", "2026-03-01T00:00:00Z", "", "1:2:3:4"])
+@pytest.mark.parametrize(
+    "until", ["soon", "25:00", "-5m", "0s", "2026-03-01T00:00:00Z", "", "1:2:3:4", "00:00"]
+)
 def test_a_bad_end_is_refused_with_its_text(until):
     """What is not after the start, or no time at all, is an error that quotes it."""
     with pytest.raises(ScenarioError, match="until: "):
         end_of_show(scenario(), until)
+
+
+@pytest.mark.parametrize(
+    ("until", "end"),
+    [
+        ("10:30", None),
+        ("11:00", None),
+        ("11:00:01", "2026-03-02T11:00:01Z"),
+        ("2026-03-03T10:30:00Z", "2026-03-03T10:30:00Z"),
+    ],
+)
+def test_a_time_of_day_just_before_the_start_is_a_slip(until, end):
+    """It is refused with how to say the next day; what comes after the start, or has a date, is taken."""
+    shown = scenario(start="2026-03-02T11:00:00Z")
+    if end is not None:
+        assert format_rfc3339(end_of_show(shown, until)) == end
+        return
+    with pytest.raises(ScenarioError, match=f"or write 2026-03-03T{until}:00Z for the day after"):
+        end_of_show(shown, until)
+
+
+def test_a_time_of_day_after_midnight_is_the_next_day():
+    """A run that starts late in the evening may end early in the morning."""
+    shown = scenario(start="2026-03-02T23:00:00Z")
+    assert format_rfc3339(end_of_show(shown, "01:00")) == "2026-03-03T01:00:00Z"
 
 
 def test_the_command_line_wins_over_the_scenario():

@@ -13,6 +13,7 @@ import click
 
 import kubetide
 from kubetide.simulate.scenario import Scenario
+from kubetide.simulate.spec import MOST_SPEED, is_speed
 from kubetide.simulate.timeline import Mark, Timeline
 from kubetide.units.time import Instant
 
@@ -71,10 +72,16 @@ class PlainView:
         click.echo(f"kubetide: {text}", err=True)
 
 
+def _checked_speed(_context: click.Context, _option: click.Parameter, speed: float | None) -> float | None:
+    if speed is not None and not is_speed(speed):
+        raise click.BadParameter(f"{speed:g} is not a number greater than 0 and at most {MOST_SPEED:,}")
+    return speed
+
+
 @click.command("up")
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option(
-    "--speed", type=click.FloatRange(min=0, min_open=True), help="Times real time.  [default: the scenario's]"
+    "--speed", type=float, callback=_checked_speed, help="Times real time.  [default: the scenario's]"
 )
 @click.option("--until", metavar="TIME", help="End at 13:00, 2026-03-02T13:00:00Z, or 90m after the start.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")

@@ -222,7 +222,7 @@ def _resolved(text: str, line: int) -> Any:
             raise YamlError(line, f"{text} is too large for a number; put it in quotes")
         return _whole(number)
     if text.lower().lstrip("+-") in {".inf", ".nan"}:
-        raise YamlError(line, f"{text} is no number in JSON")
+        raise YamlError(line, f"{text} is not a finite number; write a number")
     return text
 
 

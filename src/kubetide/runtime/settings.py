@@ -8,6 +8,7 @@ scenario names them under ``flags:``. Names and defaults are upstream's (see eac
 from __future__ import annotations
 
 import difflib
+import math
 import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -51,6 +52,9 @@ WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed"})
 _NODES = {
     field.replace("_", "-"): field for field in NodesSettings.__struct_fields__ if field not in WITHOUT_FLAG
 }
+_SHARES = ("-threshold", "-ratio", "-loss")
+"""Ends of the names of numbers that are shares."""
+
 _FEATURE_GATES = "feature-gates"
 _GATES = {
     "HPAConfigurableTolerance": "configurable_tolerance",
@@ -126,9 +130,19 @@ def _value(name: str, value: Value, model: type[msgspec.Struct], field: str) -> 
             return tuple(part for part in str(value).split(",") if part)
         if wanted is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
-        return msgspec.convert(value, wanted, strict=False)
+        found = msgspec.convert(value, wanted, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(wanted)}") from error
+    if wanted is float:
+        _check_range(name, found)
+    return found
+
+
+def _check_range(name: str, value: float) -> None:
+    most = 100.0 if name.endswith("-percentage") else 1.0 if name.endswith(_SHARES) else math.inf
+    if not 0 <= value <= most or math.isinf(value):
+        words = "0 or more and finite" if math.isinf(most) else f"from 0 to {most:g}"
+        raise FlagError(f"--{name}: {value:g} must be {words}")
 
 
 def _word(wanted: Any) -> str:

@@ -78,6 +78,16 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
             )
 
 
+def twice_in(manifests: Manifests) -> Iterator[str]:
+    """Gives each object that stands in the manifests once more."""
+    seen: set[tuple[str, str]] = set()
+    for kind, json in manifests:
+        key = (kind.kind, _name(json) if kind.namespaced else str(json["metadata"].get("name")))
+        if json["metadata"].get("name") and key in seen:
+            yield " ".join(key)
+        seen.add(key)
+
+
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
     """Gives each HPA whose target is not among the objects, and what to tell of it."""
     scalable = (DEPLOYMENTS.kind, REPLICA_SETS.kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from kubetide.simulate.build import (
     no_deployment,
     no_instance_type,
 )
-from kubetide.simulate.notices import targets_missing
+from kubetide.simulate.notices import targets_missing, twice_in
 from kubetide.simulate.spec import (
     FAULT_KINDS,
+    MOST_SPEED,
     DailySpec,
     FaultSpec,
     LoadSpec,
@@ -30,14 +32,18 @@ from kubetide.simulate.spec import (
     Scenario,
     ScenarioError,
     ServiceSpec,
+    is_speed,
     parse_range,
     parse_time_of_day,
     read_duration,
 )
+from kubetide.units.names import dns1123_label_errors, label_key_errors, label_value_errors
 from kubetide.units.quantity import Quantity, QuantityError
-from kubetide.units.time import parse_rfc3339
+from kubetide.units.time import hours, parse_rfc3339
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_WITHOUT_GROUP = ("api-error", "watch-expiry")
+_DAY = hours(24)
 _GAPS = ("error", "hold")
 _UNITS = ("requests/s", "requests/step")
 
@@ -49,6 +55,12 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     check.parses(parse_rfc3339, scenario.start, "start")
     check.duration(scenario.duration, "duration", least=1)
     check.duration(scenario.step, "step", least=1)
+    duration, step = _ns(scenario.duration), _ns(scenario.step)
+    check.that(
+        duration is None or step is None or step <= duration or duration <= 0,
+        "step",
+        f"{scenario.step} is longer than the run, {scenario.duration}; lower it",
+    )
     check.duration(scenario.warm_up, "warmUp")
     for field in ("image_pull", "start", "ready", "stop"):
         check.parses(parse_range, getattr(scenario.pods, field), f"pods.{json_name(field)}")
@@ -105,10 +117,14 @@ class _Checker:
         try:
             milli = Quantity.parse(value).exact_milli()
         except QuantityError:
-            self.that(False, field, f"{value!r} is not a quantity such as 500m, 2 or 4Gi")
+            self.that(False, field, f"{value!r} is not a quantity such as 500m, 2 or 4Gi{_meant(value)}")
             return
         holds = milli > 0 if positive else milli >= 0
         self.that(holds, field, f"{value!r} must be {'greater than 0' if positive else '0 or more'}")
+
+    def fits(self, errors: tuple[str, ...], field: str, text: str) -> None:
+        """A name or label without errors."""
+        self.that(not errors, field, f"{text!r}: {'; '.join(errors)}")
 
     def one_of(self, value: str, known: tuple[str, ...], field: str, what: str) -> None:
         near = difflib.get_close_matches(value, known, n=1)
@@ -134,6 +150,15 @@ class _Checker:
     def finish(self) -> None:
         if self._errors:
             raise ScenarioError("\n".join(self._errors))
+
+
+def _meant(value: str | int) -> str:
+    """What a quantity with a B for bytes is meant to be; Kubernetes writes none."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kKMGTPE])i?[bB]", str(value), re.ASCII)
+    if not match:
+        return ""
+    number, unit = match[1], match[2].upper()
+    return f"; did you mean {number}{'k' if unit == 'K' else unit} or {number}{unit}i?"
 
 
 def _ns(text: str) -> int | None:
@@ -177,12 +202,25 @@ def _check_groups(check: _Checker, scenario: Scenario) -> None:
             f"{where}.instanceType",
             no_instance_type(group.instance_type, scenario.instance_types),
         )
+        _check_names(check, group, where)
         _check_sizes(check, group, where)
         check.parses(parse_range, group.boot_time, f"{where}.bootTime")
         price = group.price_per_hour
         check.that(price is None or price >= 0, f"{where}.pricePerHour", f"{price} must be 0 or more")
         for number, taint in enumerate(group.taints):
             check.one_of(taint.effect, _EFFECTS, f"{where}.taints[{number}].effect", "effect")
+
+
+def _check_names(check: _Checker, group: NodeGroupSpec, where: str) -> None:
+    """Names become parts of node names and values of labels, so the API server's rules hold for them."""
+    check.fits(dns1123_label_errors(group.name), f"{where}.name", group.name)
+    check.fits(label_value_errors(group.zone), f"{where}.zone", group.zone)
+    for key, value in group.labels.items():
+        check.fits(label_key_errors(key), f"{where}.labels[{key}]", key)
+        check.fits(label_value_errors(value), f"{where}.labels[{key}]", value)
+    for number, taint in enumerate(group.taints):
+        check.fits(label_key_errors(taint.key), f"{where}.taints[{number}].key", taint.key)
+        check.fits(label_value_errors(taint.value), f"{where}.taints[{number}].value", taint.value)
 
 
 def _check_sizes(check: _Checker, group: NodeGroupSpec, where: str) -> None:
@@ -214,6 +252,8 @@ def _check_manifests(check: _Checker, scenario: Scenario, base: Path) -> Manifes
             check.told(str(error))
     if not whole:
         return None
+    for name in twice_in(found):
+        check.that(False, "manifests", f"{name} stands twice; give each object its own name")
     for name, problem in targets_missing(found):
         check.that(False, "manifests", f"HorizontalPodAutoscaler {name}: {problem}")
     return found
@@ -270,6 +310,9 @@ def _check_load(check: _Checker, load: LoadSpec, where: str, base: Path) -> None
         )
     if load.step is not None:
         check.duration(load.step, f"{where}.step", least=1)
+        check.that(
+            (_ns(load.step) or 0) <= _DAY, f"{where}.step", f"{load.step} is longer than a day; lower it"
+        )
     if load.window is not None:
         for number, text in enumerate(load.window):
             check.parses(parse_rfc3339, text, f"{where}.window[{number}]")
@@ -310,8 +353,19 @@ def _check_fault(check: _Checker, scenario: Scenario, fault: FaultSpec, where: s
         f"{where}.group",
         f"no node group `{fault.group}`; there are {', '.join(names)}",
     )
+    check.that(
+        not fault.group or fault.kind not in _WITHOUT_GROUP,
+        f"{where}.group",
+        f"{fault.kind} is about the API server and not about a node group; leave the group out",
+    )
     check.that(0 < fault.probability <= 1, f"{where}.probability", f"{fault.probability} is not in (0, 1]")
     check.duration(fault.start, f"{where}.start")
+    begins, ends = _ns(fault.start), _ns(scenario.duration)
+    check.that(
+        begins is None or ends is None or begins < ends or ends <= 0,
+        f"{where}.start",
+        f"{fault.start} is not before the end of the run, {scenario.duration}; lower it",
+    )
     if fault.end is not None:
         start, end = _ns(fault.start), _ns(fault.end)
         check.duration(fault.end, f"{where}.end")
@@ -328,4 +382,8 @@ def _check_show(check: _Checker, scenario: Scenario) -> None:
         check.parses(parse_rfc3339, show.start, "show.start")
     if show.until is not None:
         check.parses(parse_rfc3339, show.until, "show.until")
-    check.that(show.speed > 0, "show.speed", f"{show.speed} must be greater than 0")
+    check.that(
+        is_speed(show.speed),
+        "show.speed",
+        f"{show.speed:g} must be greater than 0 and at most {MOST_SPEED:,}",
+    )

@@ -91,19 +91,23 @@ def _document(path: Path, text: str) -> Document:
 
 
 def _convert(path: Path, document: Document) -> Scenario:
+    lines = [
+        f"{path} line {document.line_of(field)}: {shown or 'the top level'}: {text}"
+        for field, shown, text in structure_problems(document.value)
+    ]
+    if lines:
+        raise ScenarioError("\n".join(lines))
     try:
         return msgspec.convert(document.value, Scenario, strict=True)
     except msgspec.ValidationError as error:
-        lines = [
-            f"{path} line {document.line_of(field)}: {shown or 'the top level'}: {text}"
-            for field, shown, text in structure_problems(document.value)
-        ]
-        raise ScenarioError("\n".join(lines) or f"{path}: {error}") from error
+        raise ScenarioError(f"{path}: {error}") from error
 
 
 def _with_trace(path: Path, scenario: Scenario, trace: Path) -> Scenario:
     if not scenario.services:
         raise ScenarioError(f"{path}: services: empty, so a trace has nothing to drive; add a service")
+    if not trace.is_file():
+        raise ScenarioError(f"--trace: there is no file {trace}; check the path")
     first, *others = scenario.services
     load = msgspec.structs.replace(first.load, trace=str(trace.resolve()), daily=None)
     return msgspec.structs.replace(scenario, services=(msgspec.structs.replace(first, load=load), *others))

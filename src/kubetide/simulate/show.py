@@ -26,7 +26,8 @@ from kubetide.units.time import (
     parse_rfc3339,
 )
 
-_DAY = hours(24)
+_DAY, _HALF_DAY = hours(24), hours(12)
+_TIME_OF_DAY = re.compile(r"\d{1,2}(:\d\d){1,2}", re.ASCII)
 
 
 def shown_part(scenario: Scenario) -> Scenario:
@@ -78,8 +79,8 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
     """Gives when the show ends: ``until``, else ``show.until``, else the end of the scenario.
 
     Args:
-        until: An RFC 3339 time, a time of day (the first such after the start), or a duration from
-            the start.
+        until: An RFC 3339 time, a time of day (the first such after the start, but none that
+            lies up to half a day before it), or a duration from the start.
     Raises: ScenarioError that says what would be right.
     """
     start = start_of(scenario)
@@ -93,6 +94,11 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
             f"until: {text!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), "
             "nor a duration from the start (90m)"
         ) from None
+    if _just_before(text, start):
+        raise ScenarioError(
+            f"until: {text} is not after the start, {format_rfc3339(start)}; choose a later time, or write "
+            f"{format_rfc3339(end)} for the day after"
+        )
     if end <= start:
         raise ScenarioError(
             f"until: {text} is not after the start, {format_rfc3339(start)}; choose a later time"
@@ -100,11 +106,19 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
     return end
 
 
+def _just_before(text: str, start: Instant) -> bool:
+    """Whether a time of day lies at the start or up to half a day before it: a slip, not the next day."""
+    if not _TIME_OF_DAY.fullmatch(text):
+        return False
+    since_midnight = start % _DAY
+    return 0 <= since_midnight - parse_time_of_day(text) <= _HALF_DAY
+
+
 def moment_of(text: str, start: Instant) -> Instant:
     """Reads a time, a time of day (the first after ``start``) or a duration from ``start``. Raises ValueError."""
     if "T" in text:
         return parse_rfc3339(text)
-    if re.fullmatch(r"\d{1,2}(:\d\d){1,2}", text):
+    if _TIME_OF_DAY.fullmatch(text):
         midnight = Instant(start - start % _DAY)
         moment = after(midnight, parse_time_of_day(text))
         return moment if moment > start else after(moment, _DAY)

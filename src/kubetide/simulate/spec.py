@@ -148,6 +148,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     show: ShowSpec = ShowSpec()
 
 
+MOST_SPEED = 100_000
+"""Times real time; beyond it the machine's clock has too few steps in a second of the run."""
+
 FAULT_KINDS = ("stock-out", "boot-failure", "cloud-error", "watch-expiry", "api-error", "node-failure")
 
 
@@ -156,6 +159,11 @@ class DurationRange(msgspec.Struct, frozen=True):
 
     low: Duration
     high: Duration
+
+
+def is_speed(speed: float) -> bool:
+    """Whether a run can be played so many times as fast as real time; not NaN, not infinite."""
+    return 0 < speed <= MOST_SPEED
 
 
 def read_duration(text: str) -> Duration:

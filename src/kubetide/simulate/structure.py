@@ -16,6 +16,34 @@ import msgspec
 
 from kubetide.simulate.spec import Part, Scenario
 
+_WITH_UNIT = frozenset(
+    [
+        "actualMemory",
+        "baseCpu",
+        "baseMemory",
+        "bootTime",
+        "duration",
+        "end",
+        "fall",
+        "hold",
+        "imagePull",
+        "latency",
+        "maxQueue",
+        "memory",
+        "memoryPerRequest",
+        "ready",
+        "reservedCpu",
+        "reservedMemory",
+        "rise",
+        "sloLatency",
+        "start",
+        "step",
+        "stop",
+        "warmUp",
+    ]
+)
+"""Fields of text that hold a duration or a quantity."""
+
 
 class Problem(NamedTuple):
     """``field`` is the path up to the deepest part that the file has, ``shown`` the one to print."""
@@ -42,7 +70,7 @@ def _problems(value: Any, hint: Any, path: str) -> Iterator[Problem]:
         try:
             msgspec.convert(value, hint, strict=True)
         except msgspec.ValidationError:
-            yield Problem(path, path, f"{_said(value)}; it takes {_word(hint)}{_fix(value, hint)}")
+            yield Problem(path, path, f"{_said(value)}; it takes {_word(hint)}{_fix(value, hint, path)}")
 
 
 def _of_part(value: Any, part: type[Part], path: str) -> Iterator[Problem]:
@@ -119,9 +147,11 @@ def _word(hint: Any) -> str:
     return _WORDS[hint]
 
 
-def _fix(value: Any, hint: Any) -> str:
+def _fix(value: Any, hint: Any, path: str) -> str:
     if hint is str and isinstance(value, int | float):
-        return ": a duration or quantity with its unit (30s, 2Gi), anything else in quotes"
+        if path != "start" and path.rpartition(".")[2] in _WITH_UNIT:
+            return ": a duration or quantity with its unit (30s, 2Gi)"
+        return ": put it in quotes"
     if hint in {int, float} and isinstance(value, str):
         return " without unit or quotes"
     return ""
