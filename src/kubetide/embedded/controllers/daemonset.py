@@ -1,45 +1,36 @@
 """The DaemonSet controller: one pod on every node that the template may run on.
 
 Each pod is pinned to its node by a required node affinity on ``metadata.name``, and the scheduler
-binds it, as upstream does since 1.12. A node counts when the pod's selector, affinity and taints
-allow it; room does not matter, the pod waits. Rolling updates are not done: a changed template holds
-for new pods (upstream's OnDelete strategy). Source: kube-controller-manager 1.36.
+binds it, as upstream does since 1.12. A pod holds its node until it is gone, so that there are never
+two of them. Pods that ended are removed and made anew, later each time. Rolling updates are not done:
+a changed template holds for new pods (upstream's OnDelete strategy), and a pod counts as available as
+soon as it is ready. Source: kube-controller-manager 1.36.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from collections.abc import Mapping, Sequence
 
-from kubetide.objects.base import Json
 from kubetide.objects.kinds import DAEMON_SETS, PODS
-from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Pod, Toleration
+from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import DaemonSet, DaemonSetStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, NotFound
-from kubetide.scheduling import check_template, classify_unbound
+from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
 from kubetide.units.seeds import name_suffix
-from kubetide.units.time import Instant, after, minutes
+from kubetide.units.time import Duration, Instant, after, minutes, seconds
 from kubetide.watching import Informer, Key
 
-from .owned_pods import PodIndex, follow, is_active, is_ready
-from .templates import owner_reference, pod_from_template, status_patch, to_json
+from .daemon_pods import Eligibility, Verdict, node_of, pinned
+from .owned_pods import PodIndex, follow, is_ready
+from .templates import owner_reference, pod_from_template, status_patch
 from .work_queue import WorkQueue
 
 _EXPECTATION_LIFE = minutes(5)
-_PLUGINS = frozenset({"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeName"})
-_TOLERATED = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
-"""Taints that every DaemonSet pod tolerates. Source: Kubernetes documentation, DaemonSet."""
-_TOLERATIONS = tuple(Toleration(key=key, operator="Exists", effect=effect) for key, effect in _TOLERATED)
+# Source: upstream's back-off for failed daemon pods; it is forgotten after twice the longest pause.
+_FIRST_PAUSE = seconds(1)
+_LONGEST_PAUSE = minutes(15)
 
 
 class DaemonSetController:
@@ -66,6 +57,9 @@ class DaemonSetController:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._made: dict[Key, dict[str, Instant]] = {}
         """By DaemonSet, nodes for which a pod was made that the cache has not shown, and until when that is believed."""
+        self._ended: dict[Key, dict[str, tuple[Instant, Duration]]] = {}
+        """By DaemonSet and node, when a pod that had ended was last removed, and the pause since then."""
+        self._eligibility: dict[Key, Eligibility] = {}
         self._drawn: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -81,16 +75,22 @@ class DaemonSetController:
 
     def _daemon_set_changed(self, key: Key, old: DaemonSet | None, new: DaemonSet | None) -> None:
         if new is None:
-            self._made.pop(key, None)
+            for by_key in (self._made, self._ended, self._eligibility):
+                by_key.pop(key, None)
             self._queue.forget(key)
             if old is not None:
                 self._drawn.pop(old.metadata.uid, None)
             return
         self._queue.add(key)
 
-    def _node_changed(self, _key: Key, old: Node | None, new: Node | None) -> None:
+    def _node_changed(self, node: Key, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None and _same_to_daemons(old, new):
             return
+        for eligibility in self._eligibility.values():
+            eligibility.forget(node[1])
+        if new is None:
+            for ended in self._ended.values():
+                ended.pop(node[1], None)
         for key in self._daemon_sets.objects:
             self._queue.add(key)
 
@@ -103,7 +103,7 @@ class DaemonSetController:
         active: bool,  # noqa: ARG002  # also a pod on its way out holds its node
     ) -> None:
         if pod is not None:
-            self._made.get(owner, {}).pop(_node_of(pod), None)
+            self._made.get(owner, {}).pop(node_of(pod), None)
         self._queue.add(owner)
 
     # ── pods ──
@@ -114,40 +114,69 @@ class DaemonSetController:
             return
         by_node: dict[str, list[Pod]] = {}
         for pod in self._index.owned_by(daemon_set.metadata.uid).pods.values():
-            if is_active(pod):
-                by_node.setdefault(_node_of(pod), []).append(pod)
-        wanted = self._wanted(daemon_set)
+            by_node.setdefault(node_of(pod), []).append(pod)
+        verdicts = self._verdicts(key, daemon_set)
         if daemon_set.metadata.deletion_timestamp is None:
-            await self._create(key, daemon_set, [name for name in wanted if name not in by_node])
-            surplus = [pod for name, pods in by_node.items() for pod in pods[name in wanted :]]
-            for pod in surplus:
-                try:
-                    await self._cluster.delete(
-                        PODS, pod.metadata.name, namespace=key[0], uid=pod.metadata.uid
-                    )
-                except NotFound:
-                    continue
-        await self._write_status(key, daemon_set, wanted, by_node)
+            needing = [name for name, says in verdicts.items() if says == "run" and name not in by_node]
+            await self._create(key, daemon_set, sorted(needing))
+            for pod in self._surplus(key, verdicts, by_node):
+                await self._delete(key, pod)
+        await self._write_status(key, daemon_set, verdicts, by_node)
 
-    def _wanted(self, daemon_set: DaemonSet) -> dict[str, None]:
-        """The nodes that should run a pod, in order of name."""
-        template = daemon_set.spec.template
-        tolerations = (*(template.spec.tolerations or ()), *_TOLERATIONS)
-        pod = Pod(
-            metadata=ObjectMeta(namespace=daemon_set.metadata.namespace, labels=template.metadata.labels),
-            spec=replace(template.spec, tolerations=tolerations),
-        )
-        pod_class = classify_unbound(pod)
-        wanted: dict[str, None] = {}
-        for (_, name), node in sorted(self._nodes.objects.items()):
-            refusal = check_template(pod_class, node, ())
-            if refusal is None or refusal.plugin not in _PLUGINS:
-                wanted[name] = None
-        return wanted
+    def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Verdict]:
+        eligibility = self._eligibility.get(key)
+        if eligibility is None or not eligibility.is_of(daemon_set.spec.template):
+            eligibility = self._eligibility[key] = Eligibility(daemon_set)
+        return {name: eligibility.verdict(node) for (_, name), node in self._nodes.objects.items()}
+
+    def _surplus(
+        self, key: Key, verdicts: Mapping[str, Verdict], by_node: Mapping[str, Sequence[Pod]]
+    ) -> list[Pod]:
+        """The pods to be removed: where none may be, all but the oldest elsewhere, and those that ended."""
+        surplus: list[Pod] = []
+        for node, pods in by_node.items():
+            alive = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+            says = verdicts.get(node)
+            if says is None:
+                # What is bound to a node that is gone is left to the pod garbage collector.
+                surplus += [pod for pod in alive if not pod.spec.node_name]
+            elif says == "none":
+                surplus += alive
+            else:
+                running = [pod for pod in alive if not is_finished(pod)]
+                surplus += sorted(running, key=_age)[1:]
+                surplus += [pod for pod in alive if is_finished(pod) and self._may_end(key, node, pod)]
+        return surplus
+
+    def _may_end(self, key: Key, node: str, pod: Pod) -> bool:
+        """Whether a pod that ended is removed now; one that failed again only after a pause that doubles."""
+        if pod.status.phase != "Failed":
+            return True
+        now = self._clock.now()
+        ended = self._ended.setdefault(key, {})
+        known = ended.get(node)
+        if known is None or now - known[0] > 2 * _LONGEST_PAUSE:
+            ended[node] = now, _FIRST_PAUSE
+            return True
+        due = after(*known)
+        if now < due:
+            self._queue.add_at(key, due)
+            return False
+        ended[node] = now, Duration(min(2 * known[1], _LONGEST_PAUSE))
+        return True
+
+    async def _delete(self, key: Key, pod: Pod) -> None:
+        try:
+            await self._cluster.delete(PODS, pod.metadata.name, namespace=key[0], uid=pod.metadata.uid)
+        except NotFound:
+            return
 
     async def _create(self, key: Key, daemon_set: DaemonSet, names: list[str]) -> None:
         now = self._clock.now()
         made = self._made.setdefault(key, {})
+        for name in names:
+            if made.get(name, now) > now:
+                self._queue.add_at(key, made[name])
         names = [name for name in names if made.get(name, now) <= now]
         if not names:
             return
@@ -159,30 +188,38 @@ class DaemonSetController:
                 self._drawn[uid] = drawn = self._drawn.get(uid, 0) + 1
                 name = f"{key[1]}-{name_suffix(self._seed, 'pod', uid, drawn)}"
                 body = pod_from_template(live["spec"].get("template") or {}, owner, name=name)
-                body["spec"] = _pinned(body["spec"], node)
+                body["spec"] = pinned(body["spec"], node, daemon_set.spec.template.spec)
                 made[node] = due = after(now, _EXPECTATION_LIFE)
                 try:
                     await self._cluster.create(PODS, body, namespace=key[0])
                 except AlreadyExists:
                     continue
+                except ApiError:
+                    made.pop(node, None)
+                    raise
                 self._queue.add_at(key, due)
                 break
 
     # ── status ──
 
     async def _write_status(
-        self, key: Key, daemon_set: DaemonSet, wanted: dict[str, None], by_node: dict[str, list[Pod]]
+        self,
+        key: Key,
+        daemon_set: DaemonSet,
+        verdicts: Mapping[str, Verdict],
+        by_node: Mapping[str, Sequence[Pod]],
     ) -> None:
-        placed = [pods for name, pods in by_node.items() if name in wanted]
-        ready = sum(any(is_ready(pod) for pod in pods) for pods in placed)
+        wanted = sum(says == "run" for says in verdicts.values())
+        placed = [min(pods, key=_age) for name, pods in by_node.items() if verdicts.get(name) == "run"]
+        ready = sum(is_ready(pod) for pod in placed)
         status = DaemonSetStatus(
             observed_generation=daemon_set.metadata.generation,
             current_number_scheduled=len(placed),
-            desired_number_scheduled=len(wanted),
+            desired_number_scheduled=wanted,
             number_ready=ready,
             number_available=ready,
-            number_unavailable=len(wanted) - ready,
-            number_misscheduled=sum(name not in wanted for name in by_node),
+            number_unavailable=wanted - ready,
+            number_misscheduled=sum(verdicts.get(name) in {"keep", "none"} for name in by_node),
             updated_number_scheduled=len(placed),
         )
         patch = status_patch(daemon_set.status, status)
@@ -190,31 +227,9 @@ class DaemonSetController:
             await self._cluster.patch(DAEMON_SETS, key[1], patch, namespace=key[0], subresource="status")
 
 
-def _node_of(pod: Pod) -> str:
-    """The node that a DaemonSet pod is on or pinned to."""
-    if pod.spec.node_name:
-        return pod.spec.node_name
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
-    for term in (required and required.node_selector_terms) or ():
-        for field in term.match_fields or ():
-            if field.key == "metadata.name" and field.values:
-                return field.values[0]
-    return ""
-
-
-def _pinned(spec: Json, node: str) -> Json:
-    """The spec with the node pinned and the DaemonSet tolerations added; the given one is left alone."""
-    affinity = dict(spec.get("affinity") or {})
-    node_affinity = dict(affinity.get("nodeAffinity") or {})
-    required: Json = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    pin = [{"key": "metadata.name", "operator": "In", "values": [node]}]
-    given: list[Json] = required.get("nodeSelectorTerms") or [{}]
-    terms = [{**term, "matchFields": pin} for term in given]
-    node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
-    affinity["nodeAffinity"] = node_affinity
-    tolerations = [*(spec.get("tolerations") or ()), *(to_json(toleration) for toleration in _TOLERATIONS)]
-    return {**spec, "affinity": affinity, "tolerations": tolerations}
+def _age(pod: Pod) -> tuple[bool, str, str]:
+    """Bound pods first, then the oldest; of two made in the same second, the first by name."""
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
 def _same_to_daemons(old: Node, new: Node) -> bool:

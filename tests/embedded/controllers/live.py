@@ -1,0 +1,152 @@
+"""A small cluster that lives: informers, the controllers asked for, kubelets, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from kubetide.embedded.controllers import (
+    DaemonSetController,
+    DeploymentController,
+    DisruptionController,
+    PodIndex,
+    ReplicaSetController,
+    Scheduler,
+)
+from kubetide.embedded.draws import Between
+from kubetide.embedded.kubelet import KubeletPool, PodTimes
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PDBS, PODS, REPLICA_SETS
+from kubetide.ports.errors import Unavailable
+from kubetide.runtime.clock import run_virtual
+from kubetide.testing import builders
+from kubetide.units.time import ZERO, milliseconds, parse_rfc3339, seconds
+from kubetide.watching import Informer
+
+START = parse_rfc3339("2026-03-02T00:00:00Z")
+WHERE = {"namespace": "shop"}
+_QUICK = PodTimes(
+    pull=Between(ZERO, ZERO),
+    start=Between(seconds(1), seconds(3)),
+    ready=Between(seconds(1), seconds(3)),
+    stop=Between(seconds(1), seconds(2)),
+)
+
+
+class Failing:
+    """Requests that a test wants to fail: ``hit(request)`` says which, as long as it says so."""
+
+    def __init__(self, hit, error=None):
+        self.hit = hit
+        self.error = error or Unavailable("the server is currently unable to handle the request")
+        self.hits = 0
+
+    async def before(self, request):
+        if self.hit(request):
+            self.hits += 1
+            raise self.error
+
+
+class Live:
+    """The cluster of one test; ``cluster`` is the test's own client, which never fails."""
+
+    def __init__(self, clock, faults):
+        self.clock = clock
+        self.cluster = EmbeddedCluster(Store(), clock, seed=5)
+        self.theirs = self.cluster.client(faults=faults)
+        kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, PDBS)
+        made = [Informer(self.cluster, kind, clock) for kind in kinds]
+        self.informers = made
+        self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets, self.pdbs = made
+
+    def parts(self, names):
+        """The coroutines of the parts asked for."""
+        cluster, clock, pods = self.theirs, self.clock, self.pods
+        index = PodIndex(pods)
+        owned = {"pods": pods, "pod_index": index}
+        makers = {
+            "kubelets": partial(
+                KubeletPool, self.cluster, clock, pods=pods, nodes=self.nodes, seed=5, times=_QUICK
+            ),
+            "scheduler": partial(Scheduler, cluster, clock, 5, pods=pods, nodes=self.nodes),
+            "replica_sets": partial(
+                ReplicaSetController, cluster, clock, 5, replica_sets=self.replica_sets, **owned
+            ),
+            "deployments": partial(
+                DeploymentController,
+                cluster,
+                clock,
+                5,
+                deployments=self.deployments,
+                replica_sets=self.replica_sets,
+                **owned,
+            ),
+            "daemon_sets": partial(
+                DaemonSetController,
+                cluster,
+                clock,
+                5,
+                daemon_sets=self.daemon_sets,
+                nodes=self.nodes,
+                **owned,
+            ),
+            "pdbs": partial(
+                DisruptionController,
+                cluster,
+                clock,
+                pdbs=self.pdbs,
+                pods=pods,
+                replica_sets=self.replica_sets,
+                deployments=self.deployments,
+            ),
+        }
+        self.running = {name: makers[name]() for name in names}
+        return [part.run() for part in self.running.values()]
+
+    async def add_nodes(self, *names, **size):
+        for name in names:
+            await self.cluster.create(NODES, builders.node(name, **size))
+
+    async def add(self, kind, body):
+        return await self.cluster.create(kind, body, namespace="shop")
+
+    async def get(self, kind, name):
+        return await self.cluster.get(kind, name, **WHERE)
+
+    async def patch(self, kind, name, patch, **options):
+        return await self.cluster.patch(kind, name, patch, **WHERE, **options)
+
+    async def list(self, kind):
+        namespace = "shop" if kind.namespaced else ""
+        return list((await self.cluster.list(kind, namespace=namespace)).items)
+
+    async def pods_now(self):
+        return await self.list(PODS)
+
+    async def sleep(self, seconds_):
+        await self.clock.sleep(milliseconds(int(seconds_ * 1000)))
+
+
+def play(body, *parts, faults=None):
+    """Runs ``body(live)`` in a cluster where the parts of those names run; gives what it returns."""
+
+    async def main(clock):
+        live = Live(clock, faults)
+        await live.cluster.create(NAMESPACES, builders.namespace("shop"))
+        tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
+        for informer in live.informers:
+            await informer.synced()
+        tasks += [asyncio.create_task(part) for part in live.parts(parts)]
+        try:
+            return await body(live)
+        finally:
+            for task in tasks:
+                assert not task.done(), task
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    return run_virtual(main, start=START)
+
+
+def names(pods):
+    return sorted(pod.metadata.name for pod in pods)

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from tests.embedded.controllers.live import Failing, names, play
+
+from kubetide.objects.kinds import DAEMON_SETS, NODES, PODS
+from kubetide.testing import builders
+
+PARTS = ("daemon_sets", "scheduler", "kubelets")
+
+
+def daemon_set(**pod_spec):
+    spec = {**builders.pod_spec(), **pod_spec}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    }
+
+
+def taint(key, effect):
+    return {"spec": {"taints": [{"key": key, "effect": effect}]}}
+
+
+async def begin(live, *nodes, **pod_spec):
+    await live.add_nodes(*nodes)
+    await live.add(DAEMON_SETS, daemon_set(**pod_spec))
+    await live.sleep(20)
+
+
+async def nodes_with_pods(live):
+    return sorted(pod.spec.node_name for pod in await live.pods_now())
+
+
+def test_one_pod_on_every_node_also_on_later_ones():
+    """Each node has one running pod, a node that joins gets one, and the status counts them."""
+
+    async def body(live):
+        await begin(live, "n1", "n2")
+        await live.add_nodes("n3")
+        await live.sleep(20)
+        assert await nodes_with_pods(live) == ["n1", "n2", "n3"]
+        status = (await live.get(DAEMON_SETS, "agent")).status
+        assert (status.desired_number_scheduled, status.number_ready) == (3, 3)
+
+    play(body, *PARTS)
+
+
+def test_a_node_selector_chooses_the_nodes():
+    """Only nodes with the label have a pod; a node that loses it loses its pod."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2", labels={"disk": "ssd"})
+        await begin(live, "n3", nodeSelector={"disk": "ssd"})
+        assert await nodes_with_pods(live) == ["n1", "n2"]
+        await live.cluster.patch(NODES, "n2", {"metadata": {"labels": {"disk": None}}})
+        await live.sleep(20)
+        assert await nodes_with_pods(live) == ["n1"]
+
+    play(body, *PARTS)
+
+
+@pytest.mark.parametrize(
+    ("key", "effect", "stays"),
+    [
+        ("ToBeDeletedByClusterAutoscaler", "NoSchedule", True),
+        ("dedicated", "NoSchedule", True),
+        ("dedicated", "PreferNoSchedule", True),
+        ("dedicated", "NoExecute", False),
+        ("node.kubernetes.io/unreachable", "NoExecute", True),
+    ],
+)
+def test_which_taints_remove_a_running_pod(key, effect, stays):
+    """Only a NoExecute taint that the pod does not tolerate removes a pod that is on the node."""
+
+    async def body(live):
+        await begin(live, "n1")
+        first = names(await live.pods_now())
+        await live.cluster.patch(NODES, "n1", taint(key, effect))
+        await live.sleep(20)
+        assert names(await live.pods_now()) == (first if stays else [])
+
+    play(body, *PARTS)
+
+
+@pytest.mark.parametrize(
+    ("key", "host_network", "runs"),
+    [
+        ("dedicated", False, False),
+        ("node.kubernetes.io/unschedulable", False, True),
+        ("node.kubernetes.io/network-unavailable", False, False),
+        ("node.kubernetes.io/network-unavailable", True, True),
+    ],
+)
+def test_which_taints_keep_a_new_pod_away(key, host_network, runs):
+    """Daemon pods tolerate some taints of themselves; a network that is not there only with the host's."""
+
+    async def body(live):
+        await live.add_nodes("n1", extra=taint(key, "NoSchedule"))
+        await begin(live, hostNetwork=host_network)
+        assert await nodes_with_pods(live) == (["n1"] if runs else [])
+
+    play(body, *PARTS)
+
+
+def test_a_pod_on_its_way_out_holds_its_node():
+    """A new pod is made only when the deleted one is gone: there are never two on a node."""
+
+    async def body(live):
+        most = []
+        live.pods.on_change(lambda *_: most.append(len(live.pods.objects)))
+        await begin(live, "n1")
+        (first,) = names(await live.pods_now())
+        await live.cluster.delete(PODS, first, namespace="shop")
+        await live.sleep(20)
+        (second,) = await live.pods_now()
+        assert second.metadata.name != first
+        assert second.status.phase == "Running"
+        assert max(most) == 1
+
+    play(body, *PARTS)
+
+
+def test_a_failed_pod_is_made_anew_later_each_time():
+    """A pod that fails is removed before a new one is made, at once and then 1, 2, 4 s later and so on."""
+
+    async def body(live):
+        made = []
+        live.pods.on_change(lambda _key, old, _new: made.append(live.clock.now()) if old is None else None)
+        await begin(live, "n1")
+        for count in range(2, 8):
+            (pod,) = await live.pods_now()
+            failed = {"status": {"phase": "Failed"}}
+            await live.patch(PODS, pod.metadata.name, failed, subresource="status")
+            while len(made) < count:
+                await live.sleep(0.25)
+            assert len(await live.pods_now()) == 1
+        return [(after - before) / 1e9 for before, after in pairwise(made)]
+
+    assert play(body, "daemon_sets") == [20, 1, 2, 4, 8, 16]
+
+
+def test_a_failing_api_server_delays_a_pod_only_while_it_fails():
+    """After a creation that failed the node is tried again within seconds."""
+    failing = Failing(lambda request: request.kind is PODS and failing.hits < 3 and request.verb == "create")
+
+    async def body(live):
+        await begin(live, "n1", "n2")
+        assert await nodes_with_pods(live) == ["n1", "n2"]
+        assert failing.hits == 3
+
+    play(body, *PARTS, faults=failing)
+
+
+def test_nothing_is_made_twice_when_watches_expire():
+    """Relisting at every moment of the start leaves one pod a node."""
+
+    async def body(live):
+        await live.add_nodes(*(f"n{number}" for number in range(8)))
+        await live.add(DAEMON_SETS, daemon_set())
+        for _ in range(40):
+            live.cluster.expire_watches()
+            await live.sleep(0.3)
+        assert await nodes_with_pods(live) == [f"n{number}" for number in range(8)]
+
+    play(body, *PARTS)
+
+
+def test_a_node_that_goes_takes_its_pod_with_it():
+    """A pod of a gone node is collected, not made anew, and the status forgets the node."""
+
+    async def body(live):
+        await begin(live, "n1", "n2")
+        await live.cluster.delete(NODES, "n2")
+        await live.sleep(90)
+        assert await nodes_with_pods(live) == ["n1"]
+        status = (await live.get(DAEMON_SETS, "agent")).status
+        assert (status.desired_number_scheduled, status.number_misscheduled) == (1, 0)
+
+    play(body, *PARTS)
