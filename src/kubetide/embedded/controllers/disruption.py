@@ -1,16 +1,21 @@
 """The disruption controller: how many pods a PodDisruptionBudget lets go now.
 
-Source: kube-controller-manager 1.36, disruption controller. Expected pods are those that the owners
-of the matching pods ask for; a percentage is rounded up, both of minAvailable and maxUnavailable.
+With a number as minAvailable all matching pods are expected; else those that the owners of the
+matching pods ask for. A percentage is rounded up, both of minAvailable and maxUnavailable. Then pods
+without a controller are not counted, and an owner of unknown scale allows nothing. Only ReplicaSets
+and Deployments are known here: owners of other kinds are not asked through their scale subresource.
+Source: kube-controller-manager 1.36, disruption controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from msgspec.structs import replace
 
 from kubetide.objects.kinds import PDBS
 from kubetide.objects.meta import Condition, controller_of
-from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubetide.objects.workload import Deployment, ReplicaSet
 from kubetide.ports.clock import Clock
@@ -25,6 +30,11 @@ from .work_queue import WorkQueue
 
 # An eviction that has not become a deletion after so long is taken to have failed.
 _UNCONFIRMED = minutes(2)
+_ALLOWED = "DisruptionAllowed"
+
+
+class _UnknownScaleError(Exception):
+    """A matching pod's owner is gone or of a kind whose scale is not known: nothing may be allowed."""
 
 
 class DisruptionController:
@@ -127,10 +137,13 @@ class DisruptionController:
         pods = {
             pod_key[1]: pod
             for pod_key in self._covered[key]
-            if (pod := self._pods.objects.get(pod_key)) is not None and not is_finished(pod)
+            if (pod := self._pods.objects.get(pod_key)) is not None
         }
-        expected = self._expected(key[0], pods.values())
-        needed = _needed(pdb, expected)
+        try:
+            expected, needed = self._counts(key[0], pdb, pods.values())
+        except (_UnknownScaleError, ValueError) as error:
+            conditions = _conditions(pdb, "False", "SyncFailed", str(error), now)
+            return replace(pdb.status, disruptions_allowed=0, conditions=conditions)
         disrupted = self._still_disrupted(key, pdb, pods, now)
         healthy = sum(
             1
@@ -138,33 +151,52 @@ class DisruptionController:
             if pod.metadata.deletion_timestamp is None and name not in disrupted and is_ready(pod)
         )
         allowed = max(0, healthy - needed) if expected > 0 else 0
+        verdict = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
         return PodDisruptionBudgetStatus(
             observed_generation=pdb.metadata.generation,
             disruptions_allowed=allowed,
             current_healthy=healthy,
             desired_healthy=needed,
             expected_pods=expected,
-            conditions=_conditions(pdb, allowed, now),
+            conditions=_conditions(pdb, *verdict, "", now),
             disrupted_pods=disrupted or None,
         )
 
+    def _counts(self, namespace: str, pdb: PodDisruptionBudget, pods: Collection[Pod]) -> tuple[int, int]:
+        """Gives how many pods there should be and how many of them must stay healthy.
+
+        Raises: _UnknownScaleError for a pod whose owner's scale is not known; ValueError for a value
+        that is neither a number nor a percentage.
+        """
+        most, least = pdb.spec.max_unavailable, pdb.spec.min_available
+        if most is not None:
+            expected = self._expected(namespace, pods)
+            return expected, max(0, expected - scaled_value(most, expected, round_up=True))
+        if isinstance(least, int):
+            return len(pods), least
+        if least is not None:
+            expected = self._expected(namespace, pods)
+            return expected, scaled_value(least, expected, round_up=True)
+        return 0, 0
+
     def _expected(self, namespace: str, pods: Iterable[Pod]) -> int:
-        """Pods that the owners ask for, each owner once; a pod without one counts itself."""
+        """Pods that the owners ask for, each owner once; pods without a controller are not counted."""
         owners: dict[str, int] = {}
+        asked: dict[str, None] = {}
         for pod in pods:
             owner = controller_of(pod.metadata)
-            if owner is None:
-                owners[pod.metadata.uid] = 1
+            if owner is None or owner.uid in asked:
                 continue
-            if owner.uid in owners:
-                continue
+            asked[owner.uid] = None
             replica_set = self._replica_sets.objects.get((namespace, owner.name))
-            if owner.kind != "ReplicaSet" or replica_set is None:
-                owners[pod.metadata.uid] = 1
-                continue
+            if owner.kind != "ReplicaSet" or replica_set is None or replica_set.metadata.uid != owner.uid:
+                raise _UnknownScaleError(
+                    f"found no controllers for pod {pod.metadata.name!r}: "
+                    f"the scale of {owner.kind} {owner.name!r} is not known"
+                )
             above = controller_of(replica_set.metadata)
             deployment = None if above is None else self._deployments.objects.get((namespace, above.name))
-            if above is not None and deployment is not None:
+            if above is not None and deployment is not None and deployment.metadata.uid == above.uid:
                 owners[above.uid] = _replicas(deployment)
             else:
                 owners[owner.uid] = _replicas(replica_set)
@@ -188,7 +220,6 @@ class DisruptionController:
 def _same_to_budgets(old: Pod, new: Pod) -> bool:
     return (
         is_ready(old) == is_ready(new)
-        and is_finished(old) == is_finished(new)
         and (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
         and old.metadata.labels == new.metadata.labels
         and old.metadata.owner_references == new.metadata.owner_references
@@ -199,26 +230,17 @@ def _replicas(owner: Deployment | ReplicaSet) -> int:
     return 1 if owner.spec.replicas is None else owner.spec.replicas
 
 
-def _needed(pdb: PodDisruptionBudget, expected: int) -> int:
-    """Pods that must stay healthy; an unreadable value asks for all of them."""
-    spec = pdb.spec
-    try:
-        if spec.max_unavailable is not None:
-            return max(0, expected - scaled_value(spec.max_unavailable, expected, round_up=True))
-        if spec.min_available is not None:
-            return scaled_value(spec.min_available, expected, round_up=True)
-    except ValueError:
-        return expected
-    return 0
-
-
-def _conditions(pdb: PodDisruptionBudget, allowed: int, now: Instant) -> tuple[Condition, ...]:
-    status, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
-    others = tuple(c for c in pdb.status.conditions or () if c.type != "DisruptionAllowed")
-    for condition in pdb.status.conditions or ():
-        if condition.type == "DisruptionAllowed" and condition.status == status:
-            return pdb.status.conditions or ()
+def _conditions(
+    pdb: PodDisruptionBudget, status: str, reason: str, message: str, now: Instant
+) -> tuple[Condition, ...]:
+    """The conditions with DisruptionAllowed set; its time moves only when its status does."""
+    present = pdb.status.conditions or ()
+    known = next((c for c in present if c.type == _ALLOWED), None)
+    same = known is not None and known.status == status
+    if same and known is not None and (known.reason, known.message) == (reason, message):
+        return present
+    since = known.last_transition_time if same and known is not None else format_rfc3339(now)
     condition = Condition(
-        type="DisruptionAllowed", status=status, reason=reason, last_transition_time=format_rfc3339(now)
+        type=_ALLOWED, status=status, reason=reason, message=message, last_transition_time=since
     )
-    return (*others, condition)
+    return (*(c for c in present if c.type != _ALLOWED), condition)
