@@ -104,3 +104,37 @@ def test_services_of_two_namespaces_keep_their_own_figures(tmp_path):
     assert [series.name for series in result.timeline.services.values()] == ["web", "shop/web"]
     assert [len(series.ready) for series in result.timeline.services.values()] == [8, 8]
     assert result.summary.start == result.timeline.start - 15_000_000_000
+
+
+def test_kinds_that_scale_nothing_are_passed_over(tmp_path):
+    """Objects that stand beside workloads are skipped, one sentence a kind, and make no error."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}}
+    beside = yaml.safe_dump_all([service, {**service, "metadata": {"name": "other"}}, ingress])
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, beside))
+    path = tmp_path / "scenario.yaml"
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
+    load_scenario(path)
+    skipped = []
+    found = manifests_of(scenario, tmp_path, skipped=skipped)
+    assert [kind.kind for kind, _ in found] == ["Deployment", "HorizontalPodAutoscaler"]
+    assert [notice.split(";")[0] for notice in notices_of(found, skipped)] == [
+        "Service: 2 skipped",
+        "Ingress: 1 skipped",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "words"),
+    [
+        ("apps/v1", "StatefulSet", "StatefulSet is not supported yet"),
+        ("batch/v1", "CronJob", "CronJob is not supported yet"),
+        ("serving.knative.dev/v1", "Service", '"Service" is not known'),
+    ],
+)
+def test_workloads_that_are_not_supported_are_errors(tmp_path, version, kind, words):
+    """A workload whose pods would be missing stops the run; so does one whose name is like a skipped kind."""
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: db}}\n"
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, text))
+    with pytest.raises(ScenarioError, match=words):
+        manifests_of(scenario, tmp_path)

@@ -29,6 +29,25 @@ __all__ = ["ManifestError", "Problem", "load_manifests"]
 
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _MAX_TYPO = 2
+_WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "Pod")
+_NOT_YET = frozenset({"StatefulSet", "Job", "CronJob", "ReplicationController", "VerticalPodAutoscaler"})
+WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
+    "": frozenset(
+        {"Endpoints", "PersistentVolume", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"}
+    ),
+    "admissionregistration.k8s.io": frozenset(
+        {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+    ),
+    "apiextensions.k8s.io": frozenset({"CustomResourceDefinition"}),
+    "apiregistration.k8s.io": frozenset({"APIService"}),
+    "discovery.k8s.io": frozenset({"EndpointSlice"}),
+    "gateway.networking.k8s.io": frozenset({"Gateway", "GatewayClass", "HTTPRoute"}),
+    "monitoring.coreos.com": frozenset({"PodMonitor", "PrometheusRule", "ServiceMonitor"}),
+    "networking.k8s.io": frozenset({"Ingress", "IngressClass", "NetworkPolicy"}),
+    "rbac.authorization.k8s.io": frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
+    "storage.k8s.io": frozenset({"StorageClass"}),
+}
+"""Kinds that stand beside workloads in real manifests and that no scaling decision reads, by API group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,9 @@ class ManifestError(ValueError):
         self.problems = tuple(problems)
 
 
-def load_manifests(text: str | bytes, source: str) -> list[tuple[Kind[Any], Json]]:
+def load_manifests(
+    text: str | bytes, source: str, *, skipped: list[str] | None = None
+) -> list[tuple[Kind[Any], Json]]:
     """Reads every object of a file, ``List`` kinds taken apart; documents may be empty.
 
     The objects come back as written, without defaults; null members are dropped.
@@ -62,6 +83,8 @@ def load_manifests(text: str | bytes, source: str) -> list[tuple[Kind[Any], Json
     Args:
         text: YAML or JSON, any number of documents.
         source: the file's name, for messages.
+        skipped: where given, objects of kinds that no decision reads are passed over, and the kind of
+            each is added here; else they are errors.
 
     Raises: ManifestError with everything that was found wrong.
     """
@@ -70,6 +93,9 @@ def load_manifests(text: str | bytes, source: str) -> list[tuple[Kind[Any], Json
     try:
         for document in read_documents(text):
             for path, value in _expanded(document.value, ""):
+                if skipped is not None and _has_no_influence(value):
+                    skipped.append(value["kind"])
+                    continue
                 kind, texts = _checked(value)
                 if kind is not None and not texts:
                     objects.append((kind, value))
@@ -83,6 +109,21 @@ def load_manifests(text: str | bytes, source: str) -> list[tuple[Kind[Any], Json
     if problems:
         raise ManifestError(problems)
     return objects
+
+
+def _has_no_influence(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    version, kind = value.get("apiVersion"), value.get("kind")
+    return (
+        isinstance(version, str)
+        and isinstance(kind, str)
+        and kind in WITHOUT_INFLUENCE.get(_group(version), ())
+    )
+
+
+def _group(version: str) -> str:
+    return version.rpartition("/")[0]
 
 
 def _expanded(value: Any, path: str, inherited: tuple[str, str] = ("", "")) -> Iterator[tuple[str, Any]]:
@@ -153,6 +194,8 @@ def _unknown_kind(version: Any, name: str) -> tuple[str, str]:
             return "apiVersion", f"is missing: {name} is {served[0]}"
         return "apiVersion", f'"{version}" does not serve {name}: write {served[0]}'
     names = sorted({kind for _, kind in KINDS})
+    if name in _NOT_YET:
+        return "kind", f"{name} is not supported yet; of workloads, {', '.join(_WORKLOADS)} are"
     near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
     if near:
         meant = next(known for known in names if known.lower() == near[0])

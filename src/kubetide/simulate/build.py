@@ -104,18 +104,26 @@ def between(text: str) -> Between:
     return Between(found.low, found.high)
 
 
-def manifests_of(scenario: Scenario, base: Path) -> Manifests:
+def manifests_of(scenario: Scenario, base: Path, *, skipped: list[str] | None = None) -> Manifests:
     """The objects of the scenario: each entry of ``manifests`` is YAML text or a path beside the scenario.
 
+    The kinds of the objects that no decision reads are added to ``skipped``.
     Raises: ScenarioError naming file or entry, object, field and fix.
     """
     found: Manifests = []
     for index, entry in enumerate(scenario.manifests):
-        found += manifests_in(entry, f"manifests[{index}]", base)
+        found += manifests_in(entry, f"manifests[{index}]", base, skipped=skipped)
     return found
 
 
-def manifests_in(entry: str, field: str, base: Path, *, within: tuple[str, int] | None = None) -> Manifests:
+def manifests_in(
+    entry: str,
+    field: str,
+    base: Path,
+    *,
+    within: tuple[str, int] | None = None,
+    skipped: list[str] | None = None,
+) -> Manifests:
     """The objects of one entry of ``manifests``.
 
     Args:
@@ -123,6 +131,7 @@ def manifests_in(entry: str, field: str, base: Path, *, within: tuple[str, int] 
         field: Where the entry stands, for messages.
         base: The folder that paths start from.
         within: File and line that the text is a block of, for messages that count lines there.
+        skipped: Takes the kinds of the objects that no decision reads and that are passed over.
     Raises: ScenarioError, a line for each problem.
     """
     text, source = entry, field
@@ -141,7 +150,7 @@ def manifests_in(entry: str, field: str, base: Path, *, within: tuple[str, int] 
             ) from error
         within = None
     try:
-        return load_manifests(text, source)
+        return load_manifests(text, source, skipped=[] if skipped is None else skipped)
     except ManifestError as error:
         problems = error.problems
         if within is not None:

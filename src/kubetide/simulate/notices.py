@@ -6,7 +6,8 @@ about the rest; so these are notices and not errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -26,10 +27,20 @@ _WORDS = {
 _WITH_TEMPLATE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, DAEMON_SETS.kind)
 
 
-def notices_of(manifests: Manifests) -> tuple[str, ...]:
-    """Gives a sentence for each thing that the objects ask for and a run does not do, in their order."""
-    found = (*_of_pods(manifests), *_of_hpas(manifests))
+def notices_of(manifests: Manifests, skipped: Sequence[str] = ()) -> tuple[str, ...]:
+    """Gives a sentence for each thing that the objects ask for and a run does not do, in their order.
+
+    Args:
+        manifests: The objects of the run.
+        skipped: The kind of each object that was passed over.
+    """
+    found = (*_of_pods(manifests), *_of_hpas(manifests), *_of_skipped(skipped))
     return tuple(dict.fromkeys(found))
+
+
+def _of_skipped(skipped: Sequence[str]) -> Iterator[str]:
+    for kind, number in Counter(skipped).items():
+        yield f"{kind}: {number} skipped; nothing that scales reads the kind"
 
 
 def _of_pods(manifests: Manifests) -> Iterator[str]:

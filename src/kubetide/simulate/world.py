@@ -86,9 +86,10 @@ class World:
         self._seed = seed
         self._on_sample = on_sample
         settings = parse_flags({**_FLAGS, **scenario.flags})
-        self._manifests = manifests_of(scenario, base)
+        skipped: list[str] = []
+        self._manifests = manifests_of(scenario, base, skipped=skipped)
         services = services_of(scenario, self._manifests, base, seed, end)
-        notices = notices_of(self._manifests)
+        notices = notices_of(self._manifests, skipped)
 
         store = Store()
         # Everyone here makes a body for one request and leaves it alone afterwards.
