@@ -226,8 +226,8 @@ class ReplicaSetController:
             expected[pod_key] = False
             try:
                 await self._cluster.delete(PODS, pod_key[1], namespace=namespace, uid=pod.metadata.uid)
-            except (NotFound, Conflict):
-                expected.pop(pod_key, None)
+            except NotFound:
+                expected.pop(pod_key, None)  # the cache is about to say so, and asks for the next sync
             except ApiError:
                 expected.pop(pod_key, None)
                 raise
