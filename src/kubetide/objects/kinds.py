@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kubetide.objects.base import Json
+from kubetide.objects.batch import CronJob, Job
 from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 
 T = TypeVar("T")
@@ -93,6 +95,18 @@ REPLICA_SETS = Kind(
 DAEMON_SETS = Kind(
     "apps", "v1", "DaemonSet", "daemonsets", DaemonSet, subresources=("status",), short_names=("ds",)
 )
+STATEFUL_SETS = Kind(
+    "apps",
+    "v1",
+    "StatefulSet",
+    "statefulsets",
+    StatefulSet,
+    subresources=("status", "scale"),
+    short_names=("sts",),
+)
+CONTROLLER_REVISIONS = Kind("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
+JOBS = Kind("batch", "v1", "Job", "jobs", Job, subresources=("status",))
+CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs", CronJob, subresources=("status",), short_names=("cj",))
 HPAS = Kind(
     "autoscaling",
     "v2",
@@ -133,6 +147,10 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     DEPLOYMENTS,
     REPLICA_SETS,
     DAEMON_SETS,
+    STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    JOBS,
+    CRON_JOBS,
     HPAS,
     PDBS,
     LEASES,

@@ -34,6 +34,8 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
             json["status"] = dict(_FIRST_STATUS[kind.resource])
     if kind.resource == "pods":
         json = _with_priority(store, kind, json)
+    elif kind.resource == "jobs.batch":
+        json = _with_job_selector(json)
     elif kind.resource == "namespaces":
         json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
     return checked(kind, json)
@@ -63,6 +65,39 @@ def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
     if faults:
         raise invalid(kind, json["metadata"]["name"], faults)
     return json
+
+
+def _with_job_selector(job: Json) -> Json:
+    """Gives a Job that selects just its own pods, by its uid, unless its author selects by hand.
+
+    Source: apiserver v1.36, registry/batch/job, generateSelector.
+    """
+    spec = job.get("spec") or {}
+    if spec.get("manualSelector"):
+        return job
+    meta = job["metadata"]
+    template = spec.get("template") or {}
+    given = template.get("metadata") or {}
+    labels = {
+        **(given.get("labels") or {}),
+        "batch.kubernetes.io/controller-uid": meta["uid"],
+        "controller-uid": meta["uid"],
+        "batch.kubernetes.io/job-name": meta["name"],
+        "job-name": meta["name"],
+    }
+    selector = spec.get("selector") or {}
+    matched = {
+        **(selector.get("matchLabels") or {}),
+        "batch.kubernetes.io/controller-uid": meta["uid"],
+    }
+    return {
+        **job,
+        "spec": {
+            **spec,
+            "selector": {**selector, "matchLabels": matched},
+            "template": {**template, "metadata": {**given, "labels": labels}},
+        },
+    }
 
 
 def _with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:

@@ -24,6 +24,9 @@ _WITH_GENERATION = frozenset(
         "deployments.apps",
         "replicasets.apps",
         "daemonsets.apps",
+        "statefulsets.apps",
+        "jobs.batch",
+        "cronjobs.batch",
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
     }

@@ -7,6 +7,7 @@ from typing import Any
 from kubetide.embedded.store.revision import Revision
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import Deployment, ReplicaSet, Scale
 from kubetide.ports.errors import BadRequest, Invalid
 from kubetide.units.selectors import Selector
@@ -16,8 +17,8 @@ SCALE = Kind("autoscaling", "v1", "Scale", "scales", Scale)
 
 
 def scale_of(kind: Kind[Any], revision: Revision) -> Revision:
-    """Gives the Scale of a Deployment or a ReplicaSet, at the version of that object."""
-    workload: Deployment | ReplicaSet = revision.read_as(kind.model)
+    """Gives the Scale of a Deployment, a ReplicaSet or a StatefulSet, at the version of that object."""
+    workload: Deployment | ReplicaSet | StatefulSet = revision.read_as(kind.model)
     meta = revision.metadata
     fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     json: Json = {
