@@ -21,7 +21,7 @@ from kubetide.objects.workload import Scale
 T = TypeVar("T")
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-PatchType = Literal["merge", "json"]
+PatchType = Literal["merge", "json", "strategic"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
@@ -49,7 +49,9 @@ class Cluster(Protocol):
         """Gives one object. Raises NotFound."""
         ...
 
-    async def list(self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = "") -> Listing[T]:
+    async def list(
+        self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Listing[T]:
         """Gives all objects of the kind, of one namespace or (empty) of all, that match both selectors."""
         ...
 
@@ -127,6 +129,8 @@ class Cluster(Protocol):
         """Binds a pending pod to a node (``binding`` subresource). Raises NotFound, Conflict (already bound or deleted)."""
         ...
 
-    async def evict(self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None) -> None:
+    async def evict(
+        self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None
+    ) -> None:
         """Evicts a pod (policy/v1). Raises TooManyRequests when a disruption budget forbids it, NotFound, Conflict (uid)."""
         ...

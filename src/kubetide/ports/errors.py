@@ -112,6 +112,13 @@ class Expired(ApiError):
     reason = "Expired"
 
 
+class UnsupportedMediaType(ApiError):
+    """The body is of a type that this resource does not take."""
+
+    code = 415
+    reason = "UnsupportedMediaType"
+
+
 class Invalid(ApiError):
     """The object breaks a rule; ``causes`` name the fields."""
 
@@ -149,7 +156,9 @@ class CloudError(KubetideError):
         error_code: The cloud's own short code.
     """
 
-    def __init__(self, message: str, *, error_class: str = "Other", error_code: str = "cloudProviderError") -> None:
+    def __init__(
+        self, message: str, *, error_class: str = "Other", error_code: str = "cloudProviderError"
+    ) -> None:
         super().__init__(message)
         self.error_class = error_class
         self.error_code = error_code

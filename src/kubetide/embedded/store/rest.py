@@ -21,9 +21,12 @@ from kubetide.embedded.store.store import Store
 from kubetide.embedded.store.writes import Writer
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NAMESPACES, PRIORITY_CLASSES, Kind
+from kubetide.objects.shapes import shape_of
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import BadRequest, MethodNotAllowed
 from kubetide.units.patch import PatchError, json_patch, merge_patch
+from kubetide.units.shapes import PLAIN
+from kubetide.units.strategic import StrategicPatchError, strategic_merge
 
 _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -161,7 +164,13 @@ def _changed(request: Request, old: Json) -> Json:
         metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)
         return cast("Json", new)
     metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
-    new = merge_patch(old, copy_json(body))
+    if request.options.patch_type == "strategic":
+        try:
+            new = strategic_merge(old, copy_json(body), PLAIN if is_scale else shape_of(kind))
+        except StrategicPatchError as error:
+            raise BadRequest(str(error)) from error
+    else:
+        new = merge_patch(old, copy_json(body))
     if not is_scale:
         metadata.check_type(kind, new)
     return cast("Json", new)
