@@ -23,6 +23,10 @@ class Options:
         resource_version: Where a watch begins (empty or ``0``: with what is there), or the version
             that a delete, a scale write or an eviction requires.
         uid: The uid that a delete, a binding or an eviction requires.
+        patch_type: ``apply`` needs a field manager, and creates what is not there.
+        field_manager: Who owns the fields that are written. Empty leaves the fields of an object
+            untracked, as long as nobody else has given a name.
+        force: An apply takes the fields that others own.
         grace_period_s: Of a delete or an eviction; None leaves it to the object.
     """
 
@@ -32,7 +36,9 @@ class Options:
     uid: str = ""
     grace_period_s: int | None = None
     propagation: Propagation = "Background"
-    patch_type: PatchType = "merge"
+    patch_type: PatchType | Literal["apply"] = "merge"
+    field_manager: str = ""
+    force: bool = False
     dry_run: bool = False
 
 

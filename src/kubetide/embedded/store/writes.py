@@ -14,6 +14,7 @@ import msgspec
 
 from kubetide.embedded.store import metadata
 from kubetide.embedded.store.admission import admitted, checked, readable
+from kubetide.embedded.store.apply import Manage
 from kubetide.embedded.store.copying import copy_json
 from kubetide.embedded.store.deletion import (
     FOREGROUND,
@@ -48,8 +49,19 @@ class Writer:
         self._garbage = Garbage(store, self)
         self._event_ends: deque[tuple[Instant, Key, int]] = deque()
 
-    def create(self, kind: Kind[Any], body: Json, namespace: str = "", *, dry_run: bool = False) -> Revision:
-        """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest."""
+    def create(
+        self,
+        kind: Kind[Any],
+        body: Json,
+        namespace: str = "",
+        *,
+        manage: Manage | None = None,
+        dry_run: bool = False,
+    ) -> Revision:
+        """Creates an object; ``manage`` notes whose its fields are.
+
+        Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest.
+        """
         metadata.check_type(kind, body)
         json = readable(kind, copy_json(body))
         sent = metadata.sent_in(kind, json)
@@ -73,6 +85,8 @@ class Writer:
             kind, sent, namespace=namespace, name=key[1], uid=uid, now=format_rfc3339(now)
         )
         json = admitted(self._store, kind, json)
+        if manage is not None:
+            json = manage(json)
         revision = self.put(kind, key, json, dry_run=dry_run)
         if dry_run:
             return revision
@@ -84,18 +98,28 @@ class Writer:
         return revision
 
     def update(
-        self, kind: Kind[Any], old: Revision, new: Json, *, subresource: str = "", dry_run: bool = False
+        self,
+        kind: Kind[Any],
+        old: Revision,
+        new: Json,
+        *,
+        subresource: str = "",
+        manage: Manage | None = None,
+        dry_run: bool = False,
     ) -> Revision:
         """Makes ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
 
-        ``new`` may share structure with the old JSON and is kept. Raises Invalid, Forbidden.
+        ``new`` may share structure with the old JSON and is kept; ``manage`` notes whose the fields
+        are. Raises Invalid, Forbidden.
         """
         before = old.json
         if subresource == "status":
-            status = new.get("status")
-            if status == before.get("status"):
-                return old
-            return self.put(kind, old.key, {**before, "status": status}, dry_run=dry_run)
+            changed = {**before, "status": new.get("status")}
+            if changed["status"] is None:
+                del changed["status"]
+            if manage is not None:
+                changed = manage(changed)
+            return old if changed == before else self.put(kind, old.key, changed, dry_run=dry_run)
         new = {**new, "apiVersion": kind.api_version, "kind": kind.kind}
         new["metadata"] = metadata.for_update(metadata.sent_in(kind, new), before["metadata"])
         if "status" in kind.subresources:
@@ -103,9 +127,11 @@ class Writer:
                 new["status"] = before["status"]
             else:
                 new.pop("status", None)
-        if new == before:
+        if new == before and manage is None:
             return old
         new = checked(kind, readable(kind, new), before)
+        if manage is not None:
+            new = manage(new)
         if new == before:
             return old
         new = metadata.with_generation(kind, new, before)
