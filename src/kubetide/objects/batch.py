@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from kubetide.objects.base import ApiStruct
+from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.meta import ApiObject, Condition, LabelSelector, ObjectMeta
 from kubetide.objects.pod import PodTemplate
 
@@ -52,17 +53,6 @@ class JobTemplate(ApiStruct):
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: JobSpec = field(default_factory=JobSpec)
-
-
-class ObjectReference(ApiStruct):
-    """What a CronJob notes of each Job that runs."""
-
-    api_version: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
 
 
 class CronJobSpec(ApiStruct):

@@ -14,12 +14,15 @@ from typing import Any
 
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.controllers import (
+    CronJobController,
     DaemonSetController,
     DeploymentController,
     DisruptionController,
+    JobController,
     PodIndex,
     ReplicaSetController,
     Scheduler,
+    StatefulSetController,
 )
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.embedded.load import EmbeddedMetrics, ServiceLoad
@@ -28,7 +31,20 @@ from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.nodes.controller import NodesController
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PDBS, PODS, REPLICA_SETS, Kind
+from kubetide.objects.kinds import (
+    CONTROLLER_REVISIONS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PDBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Kind,
+)
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
@@ -97,14 +113,21 @@ class World:
         self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)
         self._replica_sets = Informer(self.cluster, REPLICA_SETS, clock)
         self._daemon_sets = Informer(self.cluster, DAEMON_SETS, clock)
+        self._stateful_sets = Informer(self.cluster, STATEFUL_SETS, clock)
+        self._revisions = Informer(self.cluster, CONTROLLER_REVISIONS, clock)
+        self._jobs = Informer(self.cluster, JOBS, clock)
+        self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
-        self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
             self.deployments,
             self._replica_sets,
             self._daemon_sets,
+            self._stateful_sets,
+            self._revisions,
+            self._jobs,
+            self._cron_jobs,
             self._pdbs,
         )
         self.cloud = EmbeddedCloud(
@@ -225,6 +248,17 @@ class World:
                 pods=self.pods,
                 pod_index=index,
             ).run(),
+            StatefulSetController(
+                cluster,
+                clock,
+                seed,
+                stateful_sets=self._stateful_sets,
+                revisions=self._revisions,
+                pods=self.pods,
+                pod_index=index,
+            ).run(),
+            JobController(cluster, clock, seed, jobs=self._jobs, pods=self.pods, pod_index=index).run(),
+            CronJobController(cluster, clock, seed, cron_jobs=self._cron_jobs, jobs=self._jobs).run(),
             DisruptionController(
                 cluster,
                 clock,
