@@ -14,6 +14,7 @@ from kubetide.embedded.store.admission import SYSTEM_PRIORITY_CLASSES
 from kubetide.embedded.store.apply import Manage, Manager, applied, is_tracked, updated
 from kubetide.embedded.store.changes import applied_config, changed
 from kubetide.embedded.store.errors import conflict, no_such_resource, not_found
+from kubetide.embedded.store.paging import listed
 from kubetide.embedded.store.request import Options, Request, Response
 from kubetide.embedded.store.revision import Revision
 from kubetide.embedded.store.scale import replicas_in, scale_of
@@ -55,8 +56,7 @@ class Rest:
         if verb == "get":
             return self._answer(self._get(request))
         if verb == "list":
-            selection = Selection(kind, request.namespace, options.labels, options.fields)
-            return Response(200, self.store.version, listing=self.store.select(kind, selection))
+            return listed(self.store, request)
         if verb == "watch":
             selection = Selection(kind, request.namespace, options.labels, options.fields)
             watcher = self.store.watch(kind, selection, _version_in(options.resource_version))

@@ -88,6 +88,32 @@ class Store:
             return list(found)
         return [revision for revision in found if selection.matches(revision)]
 
+    def select_at(self, kind: Kind[Any], selection: Selection, version: int) -> list[Revision]:
+        """Gives the selected objects as they were at ``version``, in the order of ``select``.
+
+        Raises: Expired when the history does not reach back so far, or the version was never given.
+        """
+        table = self._table(kind)
+        if not table.horizon <= version <= self.version:
+            raise expired(version, table.horizon)
+        then: dict[Key, Revision | None] = {}
+        for change in reversed(table.history):
+            if change.last.version <= version:
+                break
+            then[change.last.key] = change.old  # the oldest change since says what was there
+        found = self.select(kind, selection)
+        if not then:
+            return found
+        found = [revision for revision in found if revision.key not in then]
+        found += [
+            old
+            for old in then.values()
+            if old is not None
+            and (not selection.namespace or old.key[0] == selection.namespace)
+            and selection.matches(old)
+        ]
+        return sorted(found, key=_key_of)
+
     def dependents(self, uid: str) -> list[Place]:
         """Gives where the objects are that name this uid as an owner, in the order they came."""
         return [(self._tables[resource].kind, key) for resource, key in self._dependents.get(uid, ())]
@@ -232,6 +258,10 @@ def _drop(index: dict[str, dict[Any, None]], value: str, key: object) -> None:
 
 def _key_of_item(item: tuple[Key, Revision]) -> Key:
     return item[0]
+
+
+def _key_of(revision: Revision) -> Key:
+    return revision.key
 
 
 def _version_of(change: Change) -> int:
