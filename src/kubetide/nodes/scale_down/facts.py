@@ -114,8 +114,11 @@ class Cache:
         for name in list(self._facts):
             if name not in state.nodes or not changed.isdisjoint(self._facts[name].owners):
                 del self._facts[name]
-        if changed or len(self._pods) > 2 * len(state.pods):
+        if len(self._pods) > 2 * len(state.pods):
             self._pods.clear()
+        elif changed:
+            # Jobs come and go all day: what is known of other pods stays.
+            self._pods = {key: known for key, known in self._pods.items() if known.owner not in changed}
 
     def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
         """Gives the facts of a node that is in the snapshot."""
@@ -185,7 +188,12 @@ class Cache:
 
 def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
     """Gives the controllers that the loop watches, by kind."""
-    return {"ReplicaSet": state.replica_sets, "DaemonSet": state.daemon_sets}
+    return {
+        "ReplicaSet": state.replica_sets,
+        "DaemonSet": state.daemon_sets,
+        "StatefulSet": state.stateful_sets,
+        "Job": state.jobs,
+    }
 
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
