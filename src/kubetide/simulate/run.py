@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,10 @@ class RunResult(msgspec.Struct, frozen=True):
     unsettled: tuple[str, ...]
 
 
+Beside = Callable[[World], AbstractAsyncContextManager[None]]
+"""Something that is open while a world runs."""
+
+
 class _Run:
     """What both ways of running share."""
 
@@ -46,6 +51,7 @@ class _Run:
         warn: Callable[[str], None],
         on_sample: Callable[[Timeline], None] | None = None,
         on_mark: Callable[[Mark], None] | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._scenario = scenario
         self._base = base
@@ -53,6 +59,7 @@ class _Run:
         self._end = end
         self._on_sample = on_sample
         self._on_mark = on_mark
+        self._beside = beside
         self._writer = RecordWriter(out, warn=warn)
         self._world: World | None = None
 
@@ -72,7 +79,8 @@ class _Run:
                 recorder=MarkingRecorder(self._writer, self._mark),
                 on_sample=self._on_sample,
             )
-            await self._world.run()
+            async with nullcontext() if self._beside is None else self._beside(self._world):
+                await self._world.run()
         finally:
             self._writer.close()
 
@@ -128,7 +136,10 @@ def run_simulation(
 
 
 class LiveRun:
-    """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C."""
+    """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C.
+
+    ``beside`` is open while the world runs.
+    """
 
     def __init__(
         self,
@@ -142,6 +153,7 @@ class LiveRun:
         warn: Callable[[str], None],
         on_sample: Callable[[Timeline], None],
         on_mark: Callable[[Mark], None],
+        beside: Beside | None = None,
     ) -> None:
         self._speed = speed
         self._run = _Run(
@@ -153,6 +165,7 @@ class LiveRun:
             warn=warn,
             on_sample=on_sample,
             on_mark=on_mark,
+            beside=beside,
         )
 
     def run(self) -> RunResult:
