@@ -12,6 +12,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, Job
 from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
@@ -116,6 +117,16 @@ HPAS = Kind(
     subresources=("status",),
     short_names=("hpa",),
 )
+HPAS_V1 = Kind(
+    "autoscaling",
+    "v1",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    HorizontalPodAutoscalerV1,
+    subresources=("status",),
+    short_names=("hpa",),
+)
+"""The same objects as ``HPAS``, as the older version shows them."""
 PDBS = Kind(
     "policy",
     "v1",

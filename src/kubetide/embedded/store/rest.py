@@ -13,6 +13,7 @@ from kubetide.embedded.store import metadata, pods
 from kubetide.embedded.store.admission import SYSTEM_PRIORITY_CLASSES
 from kubetide.embedded.store.apply import Manage, Manager, applied, is_tracked, updated
 from kubetide.embedded.store.changes import applied_config, changed
+from kubetide.embedded.store.conversion import HPA_V1, Version, handle_version
 from kubetide.embedded.store.errors import conflict, no_such_resource, not_found
 from kubetide.embedded.store.paging import listed
 from kubetide.embedded.store.request import Options, Request, Response
@@ -39,6 +40,7 @@ class Rest:
         self.store = store
         self._clock = clock
         self._writer = Writer(store, clock, seed)
+        self._versions = {(version.kind.resource, version.kind.version): version for version in (HPA_V1,)}
         for name in _FIRST_NAMESPACES:
             self._found(NAMESPACES, {"metadata": {"name": name}})
         for name, value in SYSTEM_PRIORITY_CLASSES.items():
@@ -47,6 +49,9 @@ class Rest:
     def handle(self, request: Request) -> Response:
         """Answers a request. Raises the ApiError that refuses it."""
         registered = self.store.registered(request.kind)
+        if registered.version != request.kind.version:
+            version = self._version_of(request.kind)
+            return handle_version(self.handle, request, version, registered)
         if registered is not request.kind:
             request = replace(request, kind=registered)
         if request.subresource:
@@ -70,6 +75,17 @@ class Rest:
         if verb == "delete":
             return self._answer(self._writer.delete(kind, self._get(request).key, options))
         return self._delete_collection(request)
+
+    @property
+    def kinds(self) -> tuple[Kind[Any], ...]:
+        """All that is served, the kinds that are stored and their other versions."""
+        return (*self.store.kinds, *(version.kind for version in self._versions.values()))
+
+    def _version_of(self, kind: Kind[Any]) -> Version:
+        found = self._versions.get((kind.resource, kind.version))
+        if found is None:
+            raise no_such_resource()
+        return found
 
     def _handle_subresource(self, request: Request) -> Response:
         kind, verb, subresource = request.kind, request.verb, request.subresource
