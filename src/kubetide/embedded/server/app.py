@@ -19,6 +19,7 @@ from kubetide.embedded.server.refusals import too_large
 from kubetide.embedded.server.resources import Resources
 from kubetide.embedded.server.reviews import ACCESS_REVIEW, SUBJECT_REVIEW, answer_review
 from kubetide.embedded.server.routes import Routes
+from kubetide.embedded.server.types import openapi
 from kubetide.embedded.server.usage import USAGE_KINDS, Metrics
 from kubetide.embedded.store.rest import Rest
 from kubetide.objects.base import Json
@@ -135,13 +136,23 @@ class ApiServer:
         target = routes.target(path)
         if target is not None:
             return await self._resources.answer(request, target, user)
+        if path.startswith("/openapi/v3"):
+            return self._schemas(path)
         return self._discover(request, path)
 
+    def _schemas(self, path: str) -> web.Response:
+        """Answers below ``/openapi/v3``."""
+        kinds = (*self._rest.kinds, *self._usage_kinds)
+        if path == "/openapi/v3":
+            return _json(openapi.index(kinds))
+        found = openapi.document(path.removeprefix("/openapi/v3/"), kinds)
+        return _missing() if found is None else _json(found)
+
     def _discover(self, request: web.Request, path: str) -> web.Response:
-        discovery = Discovery(entries_of(self._rest.store.kinds, self._usage_kinds), self.url)
+        discovery = Discovery(entries_of(self._rest.kinds, self._usage_kinds), self.url)
         document = discovery.document(path)
         if document is None:
-            return web.Response(status=404, text="404 page not found\n")
+            return _missing()
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         if path.strip("/") in {"api", "apis"}:
@@ -152,7 +163,7 @@ class ApiServer:
         return _json(document)
 
     def _current_routes(self) -> Routes:
-        kinds = (*self._rest.store.kinds, *self._usage_kinds)
+        kinds = (*self._rest.kinds, *self._usage_kinds)
         if kinds != self._routes.kinds:
             self._routes = Routes(kinds)
         return self._routes
@@ -160,6 +171,10 @@ class ApiServer:
 
 def _certificate(request: web.Request) -> Any:
     return request.transport.get_extra_info("peercert") if request.transport else None
+
+
+def _missing() -> web.Response:
+    return web.Response(status=404, text="404 page not found\n")
 
 
 def _json(document: Json, code: int = 200) -> web.Response:

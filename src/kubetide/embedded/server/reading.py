@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -14,6 +14,7 @@ from kubetide.embedded.server.refusals import (
     unsupported_media_type,
 )
 from kubetide.embedded.server.strict import duplicate_fields, unknown_fields
+from kubetide.embedded.server.types.protobuf import MEDIA_TYPE, decode_protobuf
 from kubetide.embedded.store.request import Options
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -26,9 +27,13 @@ Query = Mapping[str, str]
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body; the limit of kube-apiserver v1.36."""
 
-_PATCH_TYPES: dict[str, PatchType] = {
+AnyPatchType = PatchType | Literal["apply"]
+
+_PATCH_TYPES: dict[str, AnyPatchType] = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
 }
 
 _PROPAGATIONS = frozenset({"Background", "Foreground", "Orphan"})
@@ -52,12 +57,19 @@ def list_options(query: Query, *, name: str = "") -> Options:
         labels=query.get("labelSelector", ""),
         fields=fields,
         resource_version=query.get("resourceVersion", ""),
+        limit=whole_number(query, "limit") or 0,
+        continue_token=query.get("continue", ""),
     )
 
 
-def write_options(query: Query, patch_type: PatchType = "merge") -> Options:
+def write_options(query: Query, patch_type: AnyPatchType = "merge") -> Options:
     """Gives the options of a create, replace or patch. Raises BadRequest."""
-    return Options(patch_type=patch_type, dry_run=_dry_run(query.get("dryRun", "")))
+    return Options(
+        patch_type=patch_type,
+        field_manager=query.get("fieldManager", ""),
+        force=flag(query, "force"),
+        dry_run=_dry_run(query.get("dryRun", "")),
+    )
 
 
 def delete_options(query: Query, body: Any) -> Options:
@@ -106,7 +118,7 @@ def flag(query: Query, name: str) -> bool:
     return query.get(name, "") in {"1", "true", "True", "TRUE", "t", "T"}
 
 
-def patch_type_of(media_type: str) -> PatchType:
+def patch_type_of(media_type: str) -> AnyPatchType:
     """Gives the patch type that a Content-Type stands for. Raises UnsupportedMediaType."""
     found = _PATCH_TYPES.get(media_type)
     if found is None:
@@ -115,12 +127,14 @@ def patch_type_of(media_type: str) -> PatchType:
 
 
 def decoded(raw: bytes, media_type: str, what: str) -> Any:
-    """Gives the value of a body that is JSON or YAML, None for an empty one.
+    """Gives the value of a body that is JSON, YAML or protobuf, None for an empty one.
 
     Raises: UnsupportedMediaType for another type, BadRequest for a text that cannot be read.
     """
     if not raw.strip():
         return None
+    if media_type == MEDIA_TYPE:
+        return decode_protobuf(raw)
     if media_type.endswith("yaml"):
         return _from_yaml(raw, what)
     if media_type in {"", "application/octet-stream"} or media_type.endswith("json"):
@@ -131,7 +145,7 @@ def decoded(raw: bytes, media_type: str, what: str) -> Any:
                 f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; "
                 f"json parse error: {error}"
             ) from error
-    raise unsupported_media_type((JSON_TYPE, YAML_TYPE))
+    raise unsupported_media_type((JSON_TYPE, YAML_TYPE, MEDIA_TYPE))
 
 
 def checked_body(
@@ -151,7 +165,7 @@ def checked_body(
         raise BadRequest(
             f'fieldValidation: Unsupported value: "{level}": supported values: "Ignore", "Strict", "Warn"'
         )
-    twice = [] if media_type.endswith("yaml") else duplicate_fields(raw)
+    twice = duplicate_fields(raw) if media_type.endswith("json") or not media_type else []
     said = [f'unknown field "{path}"' for path in unknown_fields(kind, value)]
     said += [f'duplicate field "{path}"' for path in twice]
     if said and level == "Strict":

@@ -131,7 +131,8 @@ class Resources:
         options = reading.list_options(request.query)
         _check_list_version(request.query, self._rest.store.version)
         response = self._rest.handle(_request("list", target, options))
-        return await self._send_list(request, view, response.listing or (), Page(response.version))
+        page = Page(response.version, response.continue_token, response.remaining)
+        return await self._send_list(request, view, response.listing or (), page)
 
     async def _send_list(
         self, request: web.Request, view: View, items: Iterable[Revision], page: Page
