@@ -40,6 +40,7 @@ class Rest:
         self.store = store
         self._clock = clock
         self._writer = Writer(store, clock, seed)
+        self._writer.take_up()
         self._versions = {(version.kind.resource, version.kind.version): version for version in (HPA_V1,)}
         for name in _FIRST_NAMESPACES:
             self._found(NAMESPACES, {"metadata": {"name": name}})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from kubetide.embedded.store.errors import expired, no_such_resource
 from kubetide.embedded.store.revision import Change, Key, Revision
@@ -21,6 +21,12 @@ from kubetide.objects.kinds import STORED_KINDS, Kind
 
 Place = tuple[Kind[Any], Key]
 """Where an object is: its kind as registered, its namespace and name."""
+
+
+class BeforeWrite(Protocol):
+    """Hears of a write of a resource before it is done: the new revision, or the last one of a removal."""
+
+    def __call__(self, resource: str, new: Revision, /, *, removed: bool) -> None: ...
 
 
 class _Table:
@@ -56,6 +62,8 @@ class Store:
         self._tables = {kind.resource: _Table(kind, history) for kind in kinds}
         self._places: dict[str, Place] = {}
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self.before_write: BeforeWrite | None = None
+        """Told of every write before it is done; what it raises refuses the write."""
 
     @property
     def kinds(self) -> tuple[Kind[Any], ...]:
@@ -139,6 +147,8 @@ class Store:
         version = self.version + 1
         new = Revision(version, key, _stamped(json, version))
         new.read_as(table.kind.model)
+        if self.before_write is not None:
+            self.before_write(kind.resource, new, removed=False)
         self.version = version
         old = table.objects.get(key)
         table.objects[key] = new
@@ -153,14 +163,38 @@ class Store:
     def remove(self, kind: Kind[Any], key: Key) -> Revision:
         """Removes an object that is there and gives its last state, with the version of the removal."""
         table = self._table(kind)
+        old = table.objects[key]
+        last = Revision(self.version + 1, key, _stamped(old.json, self.version + 1))
+        if self.before_write is not None:
+            self.before_write(kind.resource, last, removed=True)
         self.version += 1
-        old = table.objects.pop(key)
-        last = Revision(self.version, key, _stamped(old.json, self.version))
+        del table.objects[key]
         _drop(table.by_namespace, key[0], key)
         self._places.pop(old.uid, None)
         self._index(table, old, None)
         self._tell(table, Change(old, None, last))
         return last
+
+    def restore(self, version: int, objects: Iterable[tuple[str, Key, Json]]) -> None:
+        """Puts back what an earlier store held: (resource, key, JSON). Watches can begin at ``version``.
+
+        Raises: NotFound for a kind that is not stored, msgspec.ValidationError for an object that
+        its kind's model cannot read.
+        """
+        self.version = max(self.version, version)
+        for resource, key, json in objects:
+            table = self._tables.get(resource)
+            if table is None:
+                raise no_such_resource()
+            revision = Revision(int(json["metadata"]["resourceVersion"]), key, json)
+            revision.read_as(table.kind.model)
+            table.objects[key] = revision
+            table.in_order = False
+            table.by_namespace.setdefault(key[0], {})[key] = None
+            self._places[revision.uid] = (table.kind, key)
+            self._index(table, None, revision)
+        for table in self._tables.values():
+            table.horizon = self.version
 
     def watch(self, kind: Kind[Any], selection: Selection, version: int | None) -> Watcher:
         """Opens a watch for the changes after ``version``; None begins with what is there.

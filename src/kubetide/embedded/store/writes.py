@@ -27,6 +27,7 @@ from kubetide.embedded.store.errors import already_exists, conflict, forbidden, 
 from kubetide.embedded.store.garbage import Garbage
 from kubetide.embedded.store.request import NO_OPTIONS, Options
 from kubetide.embedded.store.revision import Key, Revision
+from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import EVENTS, NAMESPACES, Kind
@@ -48,6 +49,26 @@ class Writer:
         self._identities = metadata.Identities(seed)
         self._garbage = Garbage(store, self)
         self._event_ends: deque[tuple[Instant, Key, int]] = deque()
+
+    def take_up(self) -> None:
+        """Goes on where the writer of a store that was brought back had been interrupted.
+
+        What follows from a write, and may not have been done when it ended, is looked at again.
+        """
+        now = self._clock.now()
+        for kind in self._store.kinds:
+            for revision in self._store.select(kind, Selection(kind)):
+                if kind is EVENTS:
+                    self._event_ends.append((after(now, _EVENT_LIFE), revision.key, revision.version))
+                if revision.metadata.get("ownerReferences"):
+                    self._garbage.review(kind, revision.key)
+                if not is_deleting(revision.json):
+                    continue
+                if kind is NAMESPACES:
+                    self._garbage.empty(revision.key[1])
+                elif FOREGROUND in (revision.metadata.get("finalizers") or ()):
+                    self._garbage.hold(kind, revision.key)
+        self._garbage.settle()
 
     def create(
         self,
