@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -17,6 +18,7 @@ from kubetide.simulate.timeline import Mark, Timeline
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
+    from kubetide.simulate.kept import KeptRun
     from kubetide.simulate.run import Beside
     from kubetide.simulate.serve import Address
 
@@ -96,8 +98,19 @@ class PlainView:
     flag_value="127.0.0.1:0",
     help="Serve the cluster to kubectl on HOST:PORT, by default on a free port of this machine only.",
 )
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the cluster in this folder, and go on from there the next time.",
+)
 def command(
-    scenario: Path | None, speed: float | None, until: str | None, seed: int, out: Path, serve: str | None
+    scenario: Path | None,
+    speed: float | None,
+    until: str | None,
+    seed: int,
+    out: Path,
+    serve: str | None,
+    state: Path | None,
 ) -> None:
     """Run SCENARIO live: an embedded cluster under load, the loops at work, the reason for every step.
 
@@ -111,6 +124,9 @@ def command(
     With --serve (extra: pip install 'kubetide[tls]') the cluster speaks the Kubernetes API over
     HTTPS; the kubeconfig for it lies in --out while the run lasts.
 
+    With --state every write to the cluster and every machine is kept in a folder: a run that was
+    ended in any way, kill -9 too, goes on from there with the same command.
+
     \b
     Examples:
       kubetide up
@@ -118,6 +134,7 @@ def command(
       kubetide up my-shop.yaml --until 45m --out my-run
       kubetide up | grep nodes
       kubetide up my-shop.yaml --speed 1 --serve
+      kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.output import finish
     from kubetide.simulate.run import LiveRun
@@ -129,7 +146,9 @@ def command(
     end = end_of_show(loaded, until)
     chosen = loaded.show.speed if speed is None else speed
     address = None if serve is None else _address(serve)
-    with _view()(loaded, chosen, end) as view:
+    with _kept(state, loaded, end) as kept, _view()(loaded, chosen, end) as view:
+        if kept is not None and kept.cut:
+            view.warn(kept.cut)
         run = LiveRun(
             loaded,
             base=path.parent,
@@ -141,9 +160,19 @@ def command(
             on_sample=view.sample,
             on_mark=view.mark,
             beside=None if address is None else _serving(address, out, view),
+            kept=kept,
         )
         result = run.run()
     finish(loaded.name, result, out)
+
+
+def _kept(folder: Path | None, scenario: Scenario, end: Instant) -> AbstractContextManager[KeptRun | None]:
+    """Opens the folder of --state. Raises JournalError, ScenarioError."""
+    if folder is None:
+        return nullcontext()
+    from kubetide.simulate.kept import KeptRun
+
+    return KeptRun(folder, scenario.name, end)
 
 
 def _address(text: str) -> Address:

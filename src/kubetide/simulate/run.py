@@ -12,6 +12,7 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import RecordWriter
+from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.scenario import Scenario, start_of
 from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
@@ -52,6 +53,7 @@ class _Run:
         on_sample: Callable[[Timeline], None] | None = None,
         on_mark: Callable[[Mark], None] | None = None,
         beside: Beside | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self._scenario = scenario
         self._base = base
@@ -60,12 +62,15 @@ class _Run:
         self._on_sample = on_sample
         self._on_mark = on_mark
         self._beside = beside
+        self._kept = kept
         self._writer = RecordWriter(out, warn=warn)
         self._world: World | None = None
 
     @property
     def warm_up_start(self) -> Instant:
-        return before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
+        """When the run begins: with the warm-up, or where the kept state is."""
+        first = before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
+        return first if self._kept is None else self._kept.resumes_at or first
 
     async def main(self, clock: Clock) -> None:
         self._writer.start()
@@ -78,6 +83,7 @@ class _Run:
                 seed=self._seed,
                 recorder=MarkingRecorder(self._writer, self._mark),
                 on_sample=self._on_sample,
+                kept=self._kept,
             )
             async with nullcontext() if self._beside is None else self._beside(self._world):
                 await self._world.run()
@@ -138,7 +144,7 @@ def run_simulation(
 class LiveRun:
     """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C.
 
-    ``beside`` is open while the world runs.
+    ``beside`` is open while the world runs; ``kept`` is where its state is kept and comes from.
     """
 
     def __init__(
@@ -154,6 +160,7 @@ class LiveRun:
         on_sample: Callable[[Timeline], None],
         on_mark: Callable[[Mark], None],
         beside: Beside | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self._speed = speed
         self._run = _Run(
@@ -166,6 +173,7 @@ class LiveRun:
             on_sample=on_sample,
             on_mark=on_mark,
             beside=beside,
+            kept=kept,
         )
 
     def run(self) -> RunResult:

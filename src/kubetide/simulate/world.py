@@ -59,6 +59,7 @@ from kubetide.simulate.build import (
 )
 from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.faults import ApiFaults, run_watch_expiries
+from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
@@ -79,6 +80,7 @@ class World:
         seed: What everything random is drawn from.
         recorder: Takes the decision records.
         on_sample: Called after each sampling step.
+        kept: Where the state is kept, and comes from.
 
     Raises: ScenarioError, FlagError, TraceError for what the scenario states wrongly.
     """
@@ -93,11 +95,15 @@ class World:
         seed: int,
         recorder: Recorder,
         on_sample: Callable[[Timeline], None] | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self.scenario = scenario
         self.clock = clock
-        self.start = start_of(scenario)
+        self.start = max(start_of(scenario), clock.now())
         self.end = end
+        self._kept = kept
+        if kept is not None:
+            seed = kept.seed_of(seed)
         self._seed = seed
         self._on_sample = on_sample
         settings = parse_flags({**_FLAGS, **scenario.flags})
@@ -105,6 +111,8 @@ class World:
         services = services_of(scenario, self._manifests, base, seed, end)
 
         store = Store()
+        if kept is not None:
+            kept.attach(store, clock)
         self.cluster = EmbeddedCluster(store, clock, seed)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
         loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed))
@@ -137,6 +145,8 @@ class World:
             groups=groups_of(scenario),
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
+            keep=None if kept is None else kept.keep_machines,
+            kept=None if kept is None else kept.machines,
         )
         self.load = ServiceLoad(
             services,
@@ -196,12 +206,15 @@ class World:
 
     async def run(self) -> None:
         """Runs from warm-up to the end."""
-        await self._create_objects()
+        if self._kept is None or self._kept.is_new:
+            await self._create_objects()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self._informers]
             for informer in self._informers:
                 await informer.synced()
             await self.cloud.start()
+            if self._kept is not None:
+                self._kept.note_begun()
             tasks += [group.create_task(part) for part in self._cluster_parts()]
             await self._sleep_until(self.start)
             self.observer.begin()
@@ -283,6 +296,8 @@ class World:
         while True:
             await self._sleep_until(Instant(self.load.done_until + self.load.step))
             self.load.advance(self.clock.now())
+            if self._kept is not None:
+                self._kept.mark_time()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self.clock.sleep(Duration(due - self.clock.now()))

@@ -34,9 +34,9 @@ def contents(store):
 
 
 def opened(folder, **options):
-    journal = Journal.open(folder, lambda: NOW, **options)
+    journal = Journal.open(folder, **options)
     store = Store()
-    journal.attach(store)
+    journal.attach(store, lambda: NOW)
     return journal, store
 
 
@@ -152,23 +152,31 @@ def test_a_write_that_cannot_be_logged_is_refused(tmp_path):
 def test_parts_and_the_time_are_kept(tmp_path):
     """What others keep beside the store comes back, with the time of the last line."""
     times = iter(range(1, 100))
-    journal = Journal.open(tmp_path, lambda: Instant(next(times)), longest=2)
+    journal = Journal.open(tmp_path, longest=2)
+    journal.attach(Store(), lambda: Instant(next(times)))
     for number in range(9):
         journal.keep("cloud", {"machines": number})
     journal.mark_time()
     journal.close()
-    restored = Journal.open(tmp_path, lambda: NOW).restored
+    journal = Journal.open(tmp_path)
+    restored = journal.restored
     assert restored.parts == {"cloud": {"machines": 8}}
     assert restored.now >= 10
+    journal.forget()
+    assert journal.restored.is_new
+    journal.close()
+    journal = Journal.open(tmp_path)
+    assert journal.restored.parts == {}
+    journal.close()
 
 
 def test_a_cluster_goes_on_where_it_was(tmp_path):
     """Versions go on, a watch from before must list again, events still expire, and garbage is taken away."""
 
     async def first(clock):
-        journal = Journal.open(tmp_path, clock.now)
+        journal = Journal.open(tmp_path)
         store = Store()
-        journal.attach(store)
+        journal.attach(store, clock.now)
         cluster = EmbeddedCluster(store, clock)
         await cluster.create(CONFIG_MAPS, builders.config_map("kept"), namespace="default")
         owner = await cluster.create(REPLICA_SETS, builders.replica_set("web"), namespace="default")
@@ -185,9 +193,9 @@ def test_a_cluster_goes_on_where_it_was(tmp_path):
         return store.version
 
     async def second(clock, version):
-        journal = Journal.open(tmp_path, clock.now)
+        journal = Journal.open(tmp_path)
         store = Store()
-        journal.attach(store)
+        journal.attach(store, clock.now)
         assert store.version == version
         cluster = EmbeddedCluster(store, clock, seed=1)
         assert (await cluster.get(CONFIG_MAPS, "kept", namespace="default")).metadata.uid

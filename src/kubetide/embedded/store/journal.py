@@ -111,7 +111,6 @@ class Journal:
 
     Args of ``open``:
         folder: Made if it is not there; nobody else may use it at the same time.
-        now: The time, noted with every line.
         to_disk: Waits for the disk at each write. Without, a write survives the end of the process
             but not that of the machine.
         longest: How many lines may follow the beginning of a generation.
@@ -125,13 +124,12 @@ class Journal:
         *,
         lock: int,
         generation: int,
-        now: Callable[[], Instant],
         to_disk: bool,
         longest: int,
     ) -> None:
         self.restored = restored
         self._folder = folder
-        self._now = now
+        self._now: Callable[[], Instant] = lambda: Instant(contents.at)
         self._to_disk = to_disk
         self._longest = longest
         self._lock = lock
@@ -143,9 +141,7 @@ class Journal:
         self._begin()
 
     @classmethod
-    def open(
-        cls, folder: Path, now: Callable[[], Instant], *, to_disk: bool = False, longest: int = 50_000
-    ) -> Journal:
+    def open(cls, folder: Path, *, to_disk: bool = False, longest: int = 50_000) -> Journal:
         """Reads what the folder holds and begins a new generation. Raises JournalError."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -171,7 +167,6 @@ class Journal:
                     restored,
                     lock=lock,
                     generation=found[-1] if found else 0,
-                    now=now,
                     to_disk=to_disk,
                     longest=longest,
                 )
@@ -181,8 +176,20 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{folder}: cannot be used: {error.strerror}; check the path") from error
 
-    def attach(self, store: Store) -> None:
-        """Puts everything back into an empty store, and logs its writes from now on. Raises JournalError."""
+    def forget(self) -> None:
+        """Drops all that was kept, as if the folder were new. Raises OSError."""
+        starts = self._contents.starts
+        self._contents = _Contents()
+        self._contents.starts = starts
+        self._begin()
+        self.restored = Restored(0, (), {}, None, starts - 1, "")
+
+    def attach(self, store: Store, now: Callable[[], Instant]) -> None:
+        """Puts everything back into an empty store, and logs its writes from now on.
+
+        ``now`` is asked for the time that is noted with every line. Raises JournalError.
+        """
+        self._now = now
         try:
             store.restore(self.restored.version, self.restored.objects)
         except (KubetideError, msgspec.ValidationError) as error:
