@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.cluster.served import with_client
 
 from kubetide.testing.cluster_battery import CASES
-from tests.cluster.served import with_client
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -45,7 +45,11 @@ def ask(*requests, token=TOKEN, before=None, identities=None):
                     body, headers = (*more, None, None)[:2]
                     data = json.dumps(body) if isinstance(body, dict | list) else body
                     data = io.BytesIO(data.encode()) if data else None
-                    sent = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+                    sent = {
+                        "Content-Type": "application/json",
+                        "Accept-Encoding": "identity",
+                        **(headers or {}),
+                    }
                     if token:
                         sent["Authorization"] = f"Bearer {token}"
                     async with session.request(method, server.url + path, data=data, headers=sent) as got:

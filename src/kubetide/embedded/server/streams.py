@@ -45,16 +45,19 @@ async def send_parts(
         response.headers["Content-Encoding"] = "gzip"
         packer = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WINDOW)
     response.headers["Vary"] = "Accept-Encoding"
-    await response.prepare(request)
-    for group in (held, rest):
-        for part in group:
-            data = packer.compress(part) if packer else part
-            if data:
-                await response.write(data)
-            await clock.sleep(ZERO)
-    if packer:
-        await response.write(packer.flush())
-    await response.write_eof()
+    try:
+        await response.prepare(request)
+        for group in (held, rest):
+            for part in group:
+                data = packer.compress(part) if packer else part
+                if data:
+                    await response.write(data)
+                await clock.sleep(ZERO)
+        if packer:
+            await response.write(packer.flush())
+        await response.write_eof()
+    except ConnectionError:
+        pass  # nobody reads on
     return response
 
 
@@ -109,6 +112,8 @@ async def send_watch(
             elif watcher.closed:
                 break
         await response.write_eof()
+    except ConnectionError:
+        pass  # the reader has gone, which is how most watches end
     finally:
         for timer in timers:
             timer.cancel()
