@@ -11,6 +11,7 @@ from tests.docs.samples import SAMPLES
 
 import kubetide.objects
 from kubetide.objects.base import ApiStruct
+from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.kinds import KINDS
 from kubetide.objects.node import Node
@@ -35,6 +36,59 @@ OLD_AUTOSCALER = {
         "currentReplicas": 4,
         "desiredReplicas": 5,
         "currentCPUUtilizationPercentage": 71,
+    },
+}
+
+DEFINITION_NAMES = {
+    "plural": "rollouts",
+    "singular": "rollout",
+    "shortNames": ["ro"],
+    "kind": "Rollout",
+    "listKind": "RolloutList",
+    "categories": ["all"],
+}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "rollouts.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": DEFINITION_NAMES,
+        "scope": "Namespaced",
+        "preserveUnknownFields": True,
+        "conversion": {"strategy": "None"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "deprecated": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+                "subresources": {
+                    "status": {"x": 1},
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+                "additionalPrinterColumns": [
+                    {
+                        "name": "Age",
+                        "type": "date",
+                        "format": "date",
+                        "description": "how old it is",
+                        "priority": 1,
+                        "jsonPath": ".metadata.creationTimestamp",
+                    }
+                ],
+            }
+        ],
+    },
+    "status": {
+        "conditions": [{"type": "Established", "status": "True"}],
+        "acceptedNames": DEFINITION_NAMES,
+        "storedVersions": ["v1"],
     },
 }
 
@@ -104,6 +158,7 @@ def seen():
     for sample in SAMPLES:
         filled(msgspec.convert(sample, MODELS[sample["kind"]]), found)
     filled(msgspec.convert(OLD_AUTOSCALER, HorizontalPodAutoscalerV1), found)
+    filled(msgspec.convert(DEFINITION, CustomResourceDefinition), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
     return found
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, Job
 from kubetide.objects.cluster import ConfigMap, Event, Lease
+from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
@@ -146,6 +147,17 @@ PRIORITY_CLASSES = Kind(
     namespaced=False,
     short_names=("pc",),
 )
+CUSTOM_RESOURCE_DEFINITIONS = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    CustomResourceDefinition,
+    namespaced=False,
+    subresources=("status",),
+    short_names=("crd", "crds"),
+)
+"""Served by the embedded cluster beside ``STORED_KINDS``; what they define is served as well."""
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 

@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.store.copying import without_nulls
+from kubetide.embedded.store.custom import CustomKind
+from kubetide.embedded.store.definitions import definition_faults, with_defaults
 from kubetide.embedded.store.errors import forbidden, invalid
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.defaults import defaults
-from kubetide.objects.kinds import PRIORITY_CLASSES, Kind
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES, Kind
 from kubetide.objects.policy import PriorityClass
 from kubetide.objects.validation import validate
 from kubetide.ports.errors import BadRequest
@@ -60,8 +62,15 @@ def readable(kind: Kind[Any], json: Json) -> Json:
 
 def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
     """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
-    json = defaults(kind, json)
-    faults = validate(kind, json, old)
+    if isinstance(kind, CustomKind):
+        json = kind.admitted(json)
+        faults = [*validate(kind, json, old), *kind.faults(json)]
+    elif kind is CUSTOM_RESOURCE_DEFINITIONS:
+        json = with_defaults(json)
+        faults = validate(kind, json, old) or definition_faults(json, old)
+    else:
+        json = defaults(kind, json)
+        faults = validate(kind, json, old)
     if faults:
         raise invalid(kind, json["metadata"]["name"], faults)
     return json

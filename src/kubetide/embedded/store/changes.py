@@ -6,14 +6,20 @@ from typing import cast
 
 from kubetide.embedded.store import metadata
 from kubetide.embedded.store.copying import copy_json, without_nulls
+from kubetide.embedded.store.custom import CustomKind, shape_in
 from kubetide.embedded.store.request import Request
-from kubetide.embedded.store.scale import SCALE, replicas_in
+from kubetide.embedded.store.scale import SCALE, replicas_in, with_replicas
 from kubetide.objects.base import Json
-from kubetide.objects.shapes import shape_of
-from kubetide.ports.errors import BadRequest, Invalid
+from kubetide.ports.errors import BadRequest, Invalid, UnsupportedMediaType
 from kubetide.units.patch import PatchError, json_patch, merge_patch
 from kubetide.units.shapes import PLAIN
 from kubetide.units.strategic import StrategicPatchError, strategic_merge
+
+_NOT_STRATEGIC = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, "
+    "application/apply-patch+cbor"
+)
 
 
 def changed(request: Request, old: Json) -> Json:
@@ -38,8 +44,10 @@ def changed(request: Request, old: Json) -> Json:
         return cast("Json", new)
     metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
     if request.options.patch_type == "strategic":
+        if isinstance(kind, CustomKind):
+            raise UnsupportedMediaType(_NOT_STRATEGIC)
         try:
-            new = strategic_merge(old, copy_json(body), PLAIN if is_scale else shape_of(kind))
+            new = strategic_merge(old, copy_json(body), PLAIN if is_scale else shape_in(kind))
         except StrategicPatchError as error:
             raise BadRequest(str(error)) from error
     else:
@@ -68,7 +76,7 @@ def applied_config(request: Request) -> Json:
     if request.subresource == "scale":
         metadata.check_type(SCALE, config)
         replicas = replicas_in(config, request.name)
-        return {"metadata": {"name": request.name}, "spec": {"replicas": replicas}}
+        return with_replicas(kind, {"metadata": {"name": request.name}}, replicas)
     for field in ("apiVersion", "kind"):
         if not config.get(field):
             raise BadRequest(

@@ -14,21 +14,23 @@ from kubetide.embedded.store.admission import SYSTEM_PRIORITY_CLASSES
 from kubetide.embedded.store.apply import Manage, Manager, applied, is_tracked, updated
 from kubetide.embedded.store.changes import applied_config, changed
 from kubetide.embedded.store.conversion import HPA_V1, Version, handle_version
+from kubetide.embedded.store.crds import CustomKinds
+from kubetide.embedded.store.custom import CustomKind, shape_in
 from kubetide.embedded.store.errors import conflict, no_such_resource, not_found
 from kubetide.embedded.store.paging import listed
 from kubetide.embedded.store.request import Options, Request, Response
 from kubetide.embedded.store.revision import Revision
-from kubetide.embedded.store.scale import replicas_in, scale_of
+from kubetide.embedded.store.scale import replicas_in, scale_of, with_replicas
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.embedded.store.writes import Writer
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import NAMESPACES, PRIORITY_CLASSES, Kind
-from kubetide.objects.shapes import shape_of
+from kubetide.objects.kinds import HPAS_V1, NAMESPACES, PRIORITY_CLASSES, Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import BadRequest, MethodNotAllowed
 from kubetide.units.time import format_rfc3339
 
+_READS = frozenset({"get", "list", "watch"})
 _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -40,8 +42,9 @@ class Rest:
         self.store = store
         self._clock = clock
         self._writer = Writer(store, clock, seed)
+        self._custom = CustomKinds(store, self._writer)
+        self._custom.settle(self._now())
         self._writer.take_up()
-        self._versions = {(version.kind.resource, version.kind.version): version for version in (HPA_V1,)}
         for name in _FIRST_NAMESPACES:
             self._found(NAMESPACES, {"metadata": {"name": name}})
         for name, value in SYSTEM_PRIORITY_CLASSES.items():
@@ -55,6 +58,17 @@ class Rest:
             return handle_version(self.handle, request, version, registered)
         if registered is not request.kind:
             request = replace(request, kind=registered)
+        if isinstance(registered, CustomKind):
+            if not registered.served:
+                raise no_such_resource()
+            if request.verb == "create":
+                self._custom.check_create(registered)
+        response = self._handle(request)
+        if request.verb not in _READS and self._custom.concerns(registered):
+            self._custom.settle(self._now())
+        return response
+
+    def _handle(self, request: Request) -> Response:
         if request.subresource:
             return self._handle_subresource(request)
         kind, options = request.kind, request.options
@@ -80,13 +94,17 @@ class Rest:
     @property
     def kinds(self) -> tuple[Kind[Any], ...]:
         """All that is served, the kinds that are stored and their other versions."""
-        return (*self.store.kinds, *(version.kind for version in self._versions.values()))
+        stored = (kind for kind in self.store.kinds if not isinstance(kind, CustomKind) or kind.served)
+        return (*stored, HPAS_V1, *(version.kind for version in self._custom.versions))
 
     def _version_of(self, kind: Kind[Any]) -> Version:
-        found = self._versions.get((kind.resource, kind.version))
-        if found is None:
-            raise no_such_resource()
-        return found
+        for version in (HPA_V1, *self._custom.versions):
+            if (version.kind.resource, version.kind.version) == (kind.resource, kind.version):
+                return version
+        raise no_such_resource()
+
+    def _now(self) -> str:
+        return format_rfc3339(self._clock.now())
 
     def _handle_subresource(self, request: Request) -> Response:
         kind, verb, subresource = request.kind, request.verb, request.subresource
@@ -158,8 +176,8 @@ class Rest:
         return updated(
             before,
             manager,
-            shape_of(kind),
-            format_rfc3339(self._clock.now()),
+            shape_in(kind),
+            self._now(),
             has_status="status" in kind.subresources,
         )
 
@@ -184,8 +202,8 @@ class Rest:
             None if old is None else old.json,
             config,
             Manager("Apply", options.field_manager, kind.api_version, subresource),
-            shape_of(kind),
-            format_rfc3339(self._clock.now()),
+            shape_in(kind),
+            self._now(),
             has_status="status" in kind.subresources,
             force=options.force,
         )
@@ -205,7 +223,7 @@ class Rest:
             raise MethodNotAllowed(f"the server does not allow this method on {kind.resource}/scale")
         new = changed(request, current.json)
         replicas = replicas_in(new, request.name)
-        json = {**old.json, "spec": {**old.json["spec"], "replicas": replicas}}
+        json = with_replicas(kind, old.json, replicas)
         return self._answer(scale_of(kind, self._write(request, old, json)))
 
     def _delete_collection(self, request: Request) -> Response:

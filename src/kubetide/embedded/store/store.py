@@ -17,7 +17,7 @@ from kubetide.embedded.store.revision import Change, Key, Revision
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.watcher import Watcher
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import STORED_KINDS, Kind
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, STORED_KINDS, Kind
 
 Place = tuple[Kind[Any], Key]
 """Where an object is: its kind as registered, its namespace and name."""
@@ -55,13 +55,20 @@ class Store:
     """
 
     def __init__(
-        self, kinds: Iterable[Kind[Any]] = STORED_KINDS, *, history: int = 5_000, backlog: int = 10_000
+        self,
+        kinds: Iterable[Kind[Any]] = (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS),
+        *,
+        history: int = 5_000,
+        backlog: int = 10_000,
     ) -> None:
         self.version = 1
         self._backlog = backlog
+        self._history = history
         self._tables = {kind.resource: _Table(kind, history) for kind in kinds}
         self._places: dict[str, Place] = {}
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self._waiting: dict[str, list[tuple[Key, Json]]] = {}
+        """Objects of an earlier store whose kind is not served yet, by resource."""
         self.before_write: BeforeWrite | None = None
         """Told of every write before it is done; what it raises refuses the write."""
 
@@ -73,6 +80,29 @@ class Store:
     def registered(self, kind: Kind[Any]) -> Kind[Any]:
         """Gives the kind as it was registered, with the model that checks its objects. Raises NotFound."""
         return self._table(kind).kind
+
+    def serve(self, kind: Kind[Any]) -> None:
+        """Stores a kind from now on, or from now on in this version and with this model."""
+        table = self._tables.get(kind.resource)
+        if table is None:
+            table = self._tables[kind.resource] = _Table(kind, self._history)
+            table.horizon = self.version
+            for key, json in self._waiting.pop(kind.resource, ()):
+                self._put_back(table, key, json)
+            return
+        before, table.kind = table.kind, kind
+        if before.version != kind.version:
+            for key, old in table.objects.items():
+                table.objects[key] = Revision(old.version, key, {**old.json, "apiVersion": kind.api_version})
+        for uid, (stored, key) in self._places.items():
+            if stored.resource == kind.resource:
+                self._places[uid] = (kind, key)
+
+    def withdraw(self, kind: Kind[Any]) -> None:
+        """Stores a kind no longer, of which there are no objects any more; its watches end."""
+        table = self._tables.pop(kind.resource)
+        for watcher in tuple(table.watchers):
+            watcher.close()
 
     def get(self, kind: Kind[Any], key: Key) -> Revision | None:
         """Gives the newest revision, or None. Raises NotFound for a kind that is not stored."""
@@ -182,7 +212,11 @@ class Store:
         its kind's model cannot read.
         """
         self.version = max(self.version, version)
+        objects = list(objects)
+        defined = {key[1] for resource, key, _ in objects if resource == CUSTOM_RESOURCE_DEFINITIONS.resource}
         for resource, key, json in objects:
+            if resource in defined and resource not in self._tables:
+                self.serve(_provisional(resource, key, json))
             table = self._tables.get(resource)
             if table is None:
                 raise no_such_resource()
@@ -266,6 +300,13 @@ class Store:
         # A copy, as a watcher that overflows takes itself out.
         for watcher in tuple(table.watchers):
             watcher.offer(change)
+
+
+def _provisional(resource: str, key: Key, json: Json) -> Kind[Any]:
+    """Gives what an object says of its custom kind, until the kind's definition is read."""
+    plural, _, group = resource.partition(".")
+    version = json["apiVersion"].rpartition("/")[2]
+    return Kind(group, version, json["kind"], plural, dict, namespaced=bool(key[0]))
 
 
 def _stamped(json: Json, version: int) -> Json:

@@ -16,6 +16,7 @@ from kubetide.embedded.store import metadata
 from kubetide.embedded.store.admission import admitted, checked, readable
 from kubetide.embedded.store.apply import Manage
 from kubetide.embedded.store.copying import copy_json
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.deletion import (
     FOREGROUND,
     deleted,
@@ -138,6 +139,8 @@ class Writer:
             changed = {**before, "status": new.get("status")}
             if changed["status"] is None:
                 del changed["status"]
+            if isinstance(kind, CustomKind):
+                changed = checked(kind, changed, before)
             if manage is not None:
                 changed = manage(changed)
             return old if changed == before else self.put(kind, old.key, changed, dry_run=dry_run)
