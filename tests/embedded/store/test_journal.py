@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.embedded.store.journal import Journal, JournalError
-from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, NODES, PODS, REPLICA_SETS
+from kubetide.objects.kinds import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    Kind,
+)
 from kubetide.ports.errors import Expired, InternalError
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
@@ -212,3 +220,42 @@ def test_a_cluster_goes_on_where_it_was(tmp_path):
     start = parse_rfc3339("2026-03-02T00:00:00Z")
     version = run_virtual(first, start=start)
     run_virtual(lambda clock: second(clock, version), start=start)
+
+
+def test_custom_resources_come_back(tmp_path):
+    """Objects of a defined kind are there again once their definition is."""
+    definition = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                    },
+                }
+            ],
+        },
+    }
+    widgets = Kind("example.com", "v1", "Widget", "widgets", dict)
+
+    async def body(clock, first):
+        journal = Journal.open(tmp_path)
+        store = Store()
+        journal.attach(store, clock.now)
+        cluster = EmbeddedCluster(store, clock)
+        if first:
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+            await cluster.create(widgets, {"metadata": {"name": "w"}, "size": 3}, namespace="default")
+        found = [each["size"] for each in (await cluster.list(widgets)).items]
+        journal.close()
+        return found
+
+    start = parse_rfc3339("2026-03-02T00:00:00Z")
+    assert run_virtual(lambda clock: body(clock, first=True), start=start) == [3]
+    assert run_virtual(lambda clock: body(clock, first=False), start=start) == [3]
