@@ -62,7 +62,6 @@ DEFINITION = {
                 "name": "v1",
                 "served": True,
                 "storage": True,
-                "deprecated": True,
                 "schema": {"openAPIV3Schema": {"type": "object"}},
                 "subresources": {
                     "status": {"x": 1},
@@ -77,7 +76,6 @@ DEFINITION = {
                         "name": "Age",
                         "type": "date",
                         "format": "date",
-                        "description": "how old it is",
                         "priority": 1,
                         "jsonPath": ".metadata.creationTimestamp",
                     }

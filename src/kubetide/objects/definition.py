@@ -36,7 +36,6 @@ class PrinterColumn(ApiStruct):
     name: str = ""
     type: str = ""
     format: str = ""
-    description: str = ""
     priority: int = 0
     json_path: str = field(default="", name="jsonPath")
 
@@ -49,7 +48,6 @@ class DefinitionVersion(ApiStruct):
     name: str = ""
     served: bool = False
     storage: bool = False
-    deprecated: bool = False
     schema: DefinitionSchema | None = None
     subresources: DefinitionSubresources | None = None
     additional_printer_columns: tuple[PrinterColumn, ...] | None = None
