@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubetide.embedded.server.types import api_types, openapi, type_of_kind
+from kubetide.embedded.server.types.openapi_v2 import document_v2, protobuf_v2
 from kubetide.embedded.server.types.protobuf import decode_protobuf
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, POD_METRICS, STORED_KINDS
 from kubetide.objects.structure import type_of
@@ -135,3 +136,14 @@ def references(value):
 def test_nothing_served_has_no_document():
     """A group that is not served has no document."""
     assert openapi.document("apis/none/v1", (CONFIG_MAPS,)) is None
+
+
+def test_the_second_version_says_the_same():
+    """OpenAPI v2 has the definitions of v3, its references answered, and a protobuf form that holds all names."""
+    second = document_v2((*STORED_KINDS, POD_METRICS))
+    definitions = second["definitions"]
+    assert set(references(second)) <= {f"#/definitions/{name}" for name in definitions}
+    spec = definitions["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]
+    assert spec["replicas"] == {"type": "integer", "format": "int64"}
+    packed = protobuf_v2(second)
+    assert all(name.encode() in packed for name in definitions)

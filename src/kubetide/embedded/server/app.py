@@ -20,6 +20,7 @@ from kubetide.embedded.server.resources import Resources
 from kubetide.embedded.server.reviews import ACCESS_REVIEW, SUBJECT_REVIEW, answer_review
 from kubetide.embedded.server.routes import Routes
 from kubetide.embedded.server.types import openapi
+from kubetide.embedded.server.types.openapi_v2 import ASKED_TYPE, MEDIA_TYPE, document_v2, protobuf_v2
 from kubetide.embedded.server.usage import USAGE_KINDS, Metrics
 from kubetide.embedded.store.rest import Rest
 from kubetide.objects.base import Json
@@ -136,13 +137,19 @@ class ApiServer:
         target = routes.target(path)
         if target is not None:
             return await self._resources.answer(request, target, user)
-        if path.startswith("/openapi/v3"):
-            return self._schemas(path)
+        if path.startswith("/openapi/"):
+            return self._schemas(request, path)
         return self._discover(request, path)
 
-    def _schemas(self, path: str) -> web.Response:
-        """Answers below ``/openapi/v3``."""
+    def _schemas(self, request: web.Request, path: str) -> web.Response:
+        """Answers below ``/openapi``."""
         kinds = (*self._rest.kinds, *self._usage_kinds)
+        if path == "/openapi/v2":
+            second = document_v2(kinds)
+            accept = request.headers.get("Accept", "")
+            if ASKED_TYPE not in accept and MEDIA_TYPE not in accept:
+                return _json(second)
+            return web.Response(body=protobuf_v2(second), headers={"Content-Type": MEDIA_TYPE})
         if path == "/openapi/v3":
             return _json(openapi.index(kinds))
         found = openapi.document(path.removeprefix("/openapi/v3/"), kinds)
