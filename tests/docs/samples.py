@@ -261,6 +261,8 @@ STATEFUL_SET = {
         "ordinals": {"start": 5},
         "minReadySeconds": 5,
         "revisionHistoryLimit": 10,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}],
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Delete"},
     },
     "status": {
         "observedGeneration": 4,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from kubetide.objects.base import ApiStruct, Json
-from kubetide.objects.meta import ApiObject, Condition, LabelSelector
+from kubetide.objects.meta import ApiObject, Condition, LabelSelector, ObjectMeta
 from kubetide.objects.pod import PodTemplate
 
 
@@ -23,6 +23,17 @@ class StatefulSetOrdinals(ApiStruct):
     start: int = 0
 
 
+class VolumeClaimTemplate(ApiStruct):
+    """A claim that each pod gets under its own name; only the name is read."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class ClaimRetentionPolicy(ApiStruct):
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
 class StatefulSetSpec(ApiStruct):
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -33,6 +44,8 @@ class StatefulSetSpec(ApiStruct):
     ordinals: StatefulSetOrdinals | None = None
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
+    volume_claim_templates: tuple[VolumeClaimTemplate, ...] | None = None
+    persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
 
 
 class StatefulSetStatus(ApiStruct):

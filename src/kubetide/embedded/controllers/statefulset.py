@@ -195,9 +195,9 @@ class StatefulSetController:
             _POD_INDEX_LABEL: str(step.ordinal),
         }
         claims = {
-            claim["metadata"]["name"]: f"{claim['metadata']['name']}-{name}"
-            for claim in spec.get("volumeClaimTemplates") or ()
-            if (claim.get("metadata") or {}).get("name")
+            claim.metadata.name: f"{claim.metadata.name}-{name}"
+            for claim in found.spec.volume_claim_templates or ()
+            if claim.metadata.name
         }
         volumes = [
             *(

@@ -67,8 +67,6 @@ class Store:
         self._tables = {kind.resource: _Table(kind, history) for kind in kinds}
         self._places: dict[str, Place] = {}
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
-        self._waiting: dict[str, list[tuple[Key, Json]]] = {}
-        """Objects of an earlier store whose kind is not served yet, by resource."""
         self.before_write: BeforeWrite | None = None
         """Told of every write before it is done; what it raises refuses the write."""
 
@@ -87,8 +85,6 @@ class Store:
         if table is None:
             table = self._tables[kind.resource] = _Table(kind, self._history)
             table.horizon = self.version
-            for key, json in self._waiting.pop(kind.resource, ()):
-                self._put_back(table, key, json)
             return
         before, table.kind = table.kind, kind
         if before.version != kind.version:
