@@ -13,7 +13,7 @@ import msgspec
 
 from kubetide.cluster.config import Connection
 from kubetide.cluster.refusals import error_of_body, error_of_status
-from kubetide.objects.base import ApiStruct, Json
+from kubetide.objects.base import Json, json_name
 from kubetide.objects.kinds import Kind
 from kubetide.objects.workload import Scale
 from kubetide.ports.cluster import EventType, Listing, PatchType, Propagation, WatchEvent
@@ -32,11 +32,11 @@ _ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_TIMEOUT_S)
 encode = msgspec.json.Encoder().encode
 
 
-class _ListMeta(ApiStruct):
+class _ListMeta(msgspec.Struct, rename=json_name):
     resource_version: str = ""
 
 
-class _List(ApiStruct, Generic[T]):
+class _List(msgspec.Struct, Generic[T]):
     metadata: _ListMeta
     items: tuple[T, ...] | None = None
 
@@ -46,15 +46,16 @@ class _RawEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Reached(ApiStruct):
+class _EventMeta(msgspec.Struct, rename=json_name):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Reached(msgspec.Struct):
     """What every object of an event says of itself."""
 
-    class Meta(ApiStruct):
-        name: str = ""
-        namespace: str = ""
-        resource_version: str = ""
-
-    metadata: Meta
+    metadata: _EventMeta
 
 
 _read_event = msgspec.json.Decoder(_RawEvent).decode

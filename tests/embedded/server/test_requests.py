@@ -159,6 +159,21 @@ def test_field_validation():
     assert "Warning" not in ask(("POST", f"{CONFIG}?fieldValidation=Ignore", body)).headers
 
 
+def test_every_field_of_the_api_is_known():
+    """Strict validation lets fields pass that nothing here reads, also those of inlined and nested types."""
+    probe = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 5}
+    container = {"name": "c", "image": "i", "livenessProbe": probe, "securityContext": {"runAsUser": 1}}
+    volume = {"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "volumes": [volume]}}
+    path = "/api/v1/namespaces/default/pods?fieldValidation=Strict"
+    assert ask(("POST", path, pod)).code == 201
+    probe["httpGet"]["pfad"] = "/"
+    assert (
+        'unknown field "spec.containers[0].livenessProbe.httpGet.pfad"'
+        in ask(("POST", path, pod)).json["message"]
+    )
+
+
 def test_dry_run_stores_nothing():
     """dryRun=All answers with the object and keeps nothing."""
     answer = ask(("POST", f"{CONFIG}?dryRun=All", config("a")))

@@ -1,8 +1,7 @@
 """What a body holds that nobody reads: unknown and duplicate fields, for ``fieldValidation``.
 
-Source: API concepts v1.36, "Validation for unrecognized or duplicate fields". A type whose fields
-``objects.upstream_fields`` does not list completely is let pass: silence is better there than a
-refusal of a field that upstream has.
+Source: API concepts v1.36, "Validation for unrecognized or duplicate fields". What a kind of which no
+type is known holds is left to its own schema.
 """
 
 from __future__ import annotations
@@ -11,20 +10,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import inspect
-
+from kubetide.embedded.server.types import api_types, fields_of, type_of_kind
 from kubetide.objects.kinds import Kind
-from kubetide.objects.structure import child_path, type_of
-from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
-
-_TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+from kubetide.objects.structure import child_path
 
 
 def unknown_fields(kind: Kind[Any], body: Any) -> list[str]:
     """Gives the paths of the fields that the kind does not have, in the order of the body."""
-    if not isinstance(body, dict) or kind.model is dict:
-        return []
-    return list(_unknown(body, type_of(kind), "", top=True))
+    name = type_of_kind(kind)
+    return list(_unknown(body, name, "")) if name else []
 
 
 def duplicate_fields(text: bytes) -> list[str]:
@@ -55,21 +49,20 @@ def _duplicates(value: Any, path: str) -> Iterator[str]:
             yield from _duplicates(item, f"{path}[{index}]")
 
 
-def _unknown(value: Any, kind: inspect.Type, path: str, *, top: bool = False) -> Iterator[str]:
-    if isinstance(kind, inspect.UnionType):
-        for option in kind.types:
-            yield from _unknown(value, option, path)
-    elif isinstance(kind, inspect.StructType) and isinstance(value, dict):
-        ours = {field.encode_name: field for field in kind.fields}
-        others = UPSTREAM_FIELDS.get(kind.cls, frozenset())
+def _unknown(value: Any, kind: str, path: str) -> Iterator[str]:
+    if kind.startswith("[]"):
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from _unknown(item, kind[2:], f"{path}[{index}]")
+    elif kind.startswith("{}"):
+        if isinstance(value, dict):
+            for name, member in value.items():
+                yield from _unknown(member, kind[2:], child_path(path, name))
+    elif kind in api_types() and isinstance(value, dict):
+        known = {field.name: field.type for field in fields_of(kind)}
         for name, member in value.items():
-            field = ours.get(name)
-            if field is not None:
-                yield from _unknown(member, field.type, child_path(path, name))
-            elif name.startswith("$") or name in others or (top and name in _TOP_FIELDS):
-                continue  # directives of a strategic merge patch begin with a dollar
-            elif kind.cls in UPSTREAM_FIELDS:
+            if name in known:
+                yield from _unknown(member, known[name], child_path(path, name))
+            # Directives of a strategic merge patch begin with a dollar.
+            elif not name.startswith("$") and (path or name not in {"apiVersion", "kind"}):
                 yield child_path(path, name)
-    elif isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, kind.item_type, f"{path}[{index}]")

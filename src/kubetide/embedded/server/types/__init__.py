@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -50,6 +51,15 @@ def api_types() -> dict[str, tuple[Field, ...]]:
         name: tuple(Field(number, field, kind, bool(keeps)) for number, field, kind, keeps in fields)
         for name, fields in table.items()
     }
+
+
+def fields_of(name: str) -> Iterator[Field]:
+    """Gives the fields of a type as they stand in JSON: those of an inlined type in its place."""
+    for field in api_types().get(name, ()):
+        if field.name:
+            yield field
+        else:
+            yield from fields_of(field.type)
 
 
 def type_name(group: str, version: str, kind: str) -> str:

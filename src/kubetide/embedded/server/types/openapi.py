@@ -7,7 +7,7 @@ Source: OpenAPI v3 as kube-apiserver v1.36 publishes it at ``/openapi/v3``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -24,6 +24,7 @@ from kubetide.embedded.server.types import (
     RAW_EXTENSION,
     TIME,
     api_types,
+    fields_of,
     type_of_kind,
 )
 from kubetide.objects.base import Json
@@ -97,15 +98,7 @@ def _add_schemas(schemas: Json, name: str) -> None:
         current = todo.pop()
         if current not in schemas:
             schemas[current] = _schema(current)
-            todo += [field.type.lstrip("[]{}") for field in _fields_of(current) if "." in field.type]
-
-
-def _fields_of(name: str) -> Iterable[Any]:
-    for field in api_types().get(name, ()):
-        if field.name:
-            yield field
-        else:
-            yield from _fields_of(field.type)
+            todo += [field.type.lstrip("[]{}") for field in fields_of(current) if "." in field.type]
 
 
 def _schema(name: str) -> Json:
@@ -113,8 +106,8 @@ def _schema(name: str) -> Json:
         return _SPECIAL[name]
     if name not in api_types():
         return _free_schema()
-    properties: Json = {field.name: _reference(field.type) for field in _fields_of(name)}
-    if OBJECT_META in {field.type for field in _fields_of(name)} or name == f"{META}.DeleteOptions":
+    properties: Json = {field.name: _reference(field.type) for field in fields_of(name)}
+    if OBJECT_META in {field.type for field in fields_of(name)} or name == f"{META}.DeleteOptions":
         properties = {"apiVersion": _BASIC["string"], "kind": _BASIC["string"], **properties}
     return {"type": "object", "properties": properties}
 

@@ -43,6 +43,9 @@ def _definition(name: str, schema: Json) -> Json:
         return {"type": "string"}
     if name == INT_OR_STRING:
         return {"type": "string", "format": "int-or-string"}
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        # The members that are known must not look like all there are.
+        schema = {key: value for key, value in schema.items() if key != "properties"}
     return {key: _second(value) for key, value in schema.items()}
 
 
