@@ -31,9 +31,9 @@ bench: $(DEV_ENV)/.ready  ## Print the speed figures, one JSON line each (CPU ti
 
 lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--extra live --group build pyproject.toml -o requirements/run.txt
+		--extra live --extra tls --group build pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--extra live --group dev pyproject.toml -o requirements/dev.txt
+		--extra live --extra tls --group dev pyproject.toml -o requirements/dev.txt
 
 clean:  ## Remove what the commands above made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis kubetide-out

@@ -11,12 +11,84 @@ from tests.docs.samples import SAMPLES
 
 import kubetide.objects
 from kubetide.objects.base import ApiStruct
+from kubetide.objects.definition import CustomResourceDefinition
+from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.kinds import KINDS
 from kubetide.objects.node import Node
 from kubetide.objects.workload import Scale
 from kubetide.ports import cloud
 
 MODELS = {name: kind.model for (_, name), kind in KINDS.items()} | {"Scale": Scale}
+
+OLD_AUTOSCALER = {
+    "apiVersion": "autoscaling/v1",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "minReplicas": 2,
+        "maxReplicas": 20,
+        "targetCPUUtilizationPercentage": 60,
+    },
+    "status": {
+        "observedGeneration": 3,
+        "lastScaleTime": "2026-03-02T08:45:00Z",
+        "currentReplicas": 4,
+        "desiredReplicas": 5,
+        "currentCPUUtilizationPercentage": 71,
+    },
+}
+
+DEFINITION_NAMES = {
+    "plural": "rollouts",
+    "singular": "rollout",
+    "shortNames": ["ro"],
+    "kind": "Rollout",
+    "listKind": "RolloutList",
+    "categories": ["all"],
+}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "rollouts.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": DEFINITION_NAMES,
+        "scope": "Namespaced",
+        "preserveUnknownFields": True,
+        "conversion": {"strategy": "None"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+                "subresources": {
+                    "status": {"x": 1},
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+                "additionalPrinterColumns": [
+                    {
+                        "name": "Age",
+                        "type": "date",
+                        "format": "date",
+                        "priority": 1,
+                        "jsonPath": ".metadata.creationTimestamp",
+                    }
+                ],
+            }
+        ],
+    },
+    "status": {
+        "conditions": [{"type": "Established", "status": "True"}],
+        "acceptedNames": DEFINITION_NAMES,
+        "storedVersions": ["v1"],
+    },
+}
 
 # Types of the Cloud port are recorded under our own names, not Kubernetes': camelCase, acronyms as there.
 GROUP = {
@@ -83,6 +155,8 @@ def seen():
     found = {}
     for sample in SAMPLES:
         filled(msgspec.convert(sample, MODELS[sample["kind"]]), found)
+    filled(msgspec.convert(OLD_AUTOSCALER, HorizontalPodAutoscalerV1), found)
+    filled(msgspec.convert(DEFINITION, CustomResourceDefinition), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
     return found
 

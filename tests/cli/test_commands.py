@@ -223,3 +223,11 @@ def test_every_field_of_a_scenario_is_documented():
     names = set().union(*(fields_of(part) for part in parts))
     names.update(FAULT_KINDS)
     assert not [name for name in sorted(names) if f"`{name}`" not in page]
+
+
+@pytest.mark.parametrize("address", ["my-shop.yaml", "127.0.0.1", "127.0.0.1:123456", ":80"])
+def test_serving_wants_an_address(address, tmp_path):
+    """`up --serve` says how an address is written, before anything is run."""
+    result = CliRunner().invoke(cli, ["up", "--serve", address, "--out", str(tmp_path)])
+    assert "write HOST:PORT" in str(result.exception)
+    assert list(tmp_path.iterdir()) == []

@@ -247,6 +247,102 @@ DAEMON_SET = {
         "updatedNumberScheduled": 4,
     },
 }
+STATEFUL_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": META,
+    "spec": {
+        "replicas": 3,
+        "selector": SELECTOR,
+        "template": TEMPLATE,
+        "serviceName": "web",
+        "podManagementPolicy": "OrderedReady",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": 2}},
+        "ordinals": {"start": 5},
+        "minReadySeconds": 5,
+        "revisionHistoryLimit": 10,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}],
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Delete"},
+    },
+    "status": {
+        "observedGeneration": 4,
+        "replicas": 3,
+        "readyReplicas": 2,
+        "availableReplicas": 2,
+        "currentReplicas": 1,
+        "updatedReplicas": 2,
+        "currentRevision": "web-7d4b9c6f5",
+        "updateRevision": "web-5c689d88bb",
+        "collisionCount": 1,
+        "conditions": [CONDITION],
+    },
+}
+CONTROLLER_REVISION = {
+    "apiVersion": "apps/v1",
+    "kind": "ControllerRevision",
+    "metadata": META,
+    "data": {"spec": {"template": {"$patch": "replace"}}},
+    "revision": 2,
+}
+JOB_SPEC = {
+    "parallelism": 2,
+    "completions": 5,
+    "completionMode": "Indexed",
+    "activeDeadlineSeconds": 600,
+    "backoffLimit": 4,
+    "selector": SELECTOR,
+    "manualSelector": True,
+    "template": TEMPLATE,
+    "ttlSecondsAfterFinished": 100,
+    "suspend": True,
+}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": META,
+    "spec": JOB_SPEC,
+    "status": {
+        "conditions": [CONDITION],
+        "startTime": "2026-03-02T08:00:00Z",
+        "completionTime": "2026-03-02T08:10:00Z",
+        "active": 2,
+        "ready": 1,
+        "terminating": 1,
+        "succeeded": 2,
+        "failed": 1,
+        "completedIndexes": "0,2",
+        "uncountedTerminatedPods": {"succeeded": ["0b1f2e3d"], "failed": ["4c5b6a79"]},
+    },
+}
+CRON_JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": META,
+    "spec": {
+        "schedule": "*/5 * * * *",
+        "timeZone": "Europe/Berlin",
+        "startingDeadlineSeconds": 200,
+        "concurrencyPolicy": "Forbid",
+        "suspend": True,
+        "jobTemplate": {"metadata": {"labels": {"app": "web"}}, "spec": JOB_SPEC},
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+    },
+    "status": {
+        "active": [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "namespace": "shop",
+                "name": "web-29187365",
+                "uid": "0b1f2e3d-4c5b-6a79-8897-a6b5c4d3e2f1",
+                "resourceVersion": "48151700",
+            }
+        ],
+        "lastScheduleTime": "2026-03-02T08:05:00Z",
+        "lastSuccessfulTime": "2026-03-02T08:06:00Z",
+    },
+}
 SCALE = {
     "apiVersion": "autoscaling/v1",
     "kind": "Scale",
@@ -363,6 +459,10 @@ SAMPLES = (
     DEPLOYMENT,
     REPLICA_SET,
     DAEMON_SET,
+    STATEFUL_SET,
+    CONTROLLER_REVISION,
+    JOB,
+    CRON_JOB,
     SCALE,
     HPA,
     BUDGET,

@@ -54,6 +54,27 @@ def node(**status):
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {}, "status": status}
 
 
+def job(**spec):
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "pi", "namespace": "shop"},
+        "spec": {
+            "template": {"spec": {"containers": [{"name": "pi", "image": "perl"}], "restartPolicy": "Never"}},
+            **spec,
+        },
+    }
+
+
+def cron_job(**spec):
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "shop"},
+        "spec": {"schedule": "30 2 * * *", "jobTemplate": {"spec": job()["spec"]}, **spec},
+    }
+
+
 ALL = (
     pod(),
     pod(
@@ -80,6 +101,12 @@ ALL = (
     workload(strategy={"type": "Recreate"}, replicas=0),
     workload("ReplicaSet", replicas=3),
     workload("DaemonSet"),
+    workload("StatefulSet", serviceName="web"),
+    workload("StatefulSet", updateStrategy={"type": "OnDelete"}, podManagementPolicy="Parallel"),
+    job(),
+    job(completions=5, parallelism=2, completionMode="Indexed", ttlSecondsAfterFinished=0),
+    cron_job(),
+    cron_job(timeZone="Europe/Berlin", concurrencyPolicy="Forbid", startingDeadlineSeconds=60),
     hpa(),
     hpa(
         minReplicas=2,

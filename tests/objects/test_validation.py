@@ -291,6 +291,57 @@ CASES = [
         },
         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
     ),
+    # workloads with state, and batch work
+    (
+        samples.workload("StatefulSet", podManagementPolicy="Fast"),
+        ["spec.podManagementPolicy: Invalid value: \"Fast\": must be 'OrderedReady' or 'Parallel'"],
+    ),
+    (
+        samples.workload("StatefulSet", updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+        [
+            ('spec.updateStrategy.rollingUpdate: Invalid value: {"partition":1}: '
+            "only allowed for updateStrategy 'RollingUpdate'")
+        ],
+    ),
+    (
+        samples.workload("StatefulSet", selector={}),
+        ["spec.selector: Invalid value: {}: empty selector is invalid for statefulset"],
+    ),
+    (samples.job(completions=-1), ["spec.completions: Invalid value: -1: must be greater than or equal to 0"]),
+    (
+        samples.job(completionMode="Indexed", parallelism=2),
+        ["spec.completions: Required value: when completion mode is Indexed"],
+    ),
+    (
+        samples.job(template={"spec": {"containers": [{"name": "pi", "image": "perl"}]}}),
+        ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
+    ),
+    (
+        samples.job(manualSelector=True),
+        ["spec.selector: Required value"],
+    ),
+    (
+        samples.cron_job(schedule="61 * * * *"),
+        ['spec.schedule: Invalid value: "61 * * * *": end of range (61) above maximum (59): 61'],
+    ),
+    (
+        samples.cron_job(schedule="TZ=UTC 0 * * * *"),
+        [
+            ('spec.schedule: Invalid value: "TZ=UTC 0 * * * *": '
+            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        ],
+    ),
+    (
+        samples.cron_job(timeZone="Moon/Base"),
+        ['spec.timeZone: Invalid value: "Moon/Base": unknown time zone Moon/Base'],
+    ),
+    (
+        samples.cron_job(timeZone="Local"),
+        [
+            ('spec.timeZone: Invalid value: "Local": timeZone must be an explicit time zone '
+            "as defined in https://www.iana.org/time-zones")
+        ],
+    ),
     # wrong JSON types
     (
         samples.workload(replicas="three"),
@@ -346,6 +397,16 @@ UPDATES = [
             '"matchExpressions":[{"key":"app","operator":"Exists"}]}: field is immutable')
         ],
     ),
+    (samples.workload("StatefulSet"), {"spec": {"replicas": 5, "minReadySeconds": 3}}, []),
+    (
+        samples.workload("StatefulSet"),
+        {"spec": {"serviceName": "other"}},
+        ["spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', "],
+    ),
+    (samples.job(completions=2), {"spec": {"parallelism": 5, "suspend": True}}, []),
+    (samples.job(completions=2), {"spec": {"completions": 5}}, ["spec.completions: Invalid value: 5: field is immutable"]),
+    (samples.job(), {"spec": {"template": {"spec": {"priority": 5}}}}, ["spec.template: Invalid value"]),
+    (samples.cron_job(), {"spec": {"schedule": "0 * * * *", "suspend": True}}, []),
     (
         merge_patch(samples.node(), {"spec": {"providerID": "sim://a"}}),
         {"spec": {"providerID": "sim://b"}},

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import click
 
@@ -16,6 +17,11 @@ from kubetide.simulate.scenario import Scenario
 from kubetide.simulate.spec import MOST_SPEED, is_speed
 from kubetide.simulate.timeline import Mark, Timeline
 from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    from kubetide.simulate.kept import KeptRun
+    from kubetide.simulate.run import Beside
+    from kubetide.simulate.serve import Address
 
 SHIPPED = Path(kubetide.__file__).parent / "examples" / "web-shop.yaml"
 
@@ -92,7 +98,27 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
     show_default=True,
     help="Folder for the report, the summary and the decision records.",
 )
-def command(scenario: Path | None, speed: float | None, until: str | None, seed: int, out: Path) -> None:
+@click.option(
+    "--serve",
+    metavar="[ADDR]",
+    is_flag=False,
+    flag_value="127.0.0.1:0",
+    help="Serve the cluster to kubectl on HOST:PORT, by default on a free port of this machine only.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the cluster in this folder, and go on from there the next time.",
+)
+def command(
+    scenario: Path | None,
+    speed: float | None,
+    until: str | None,
+    seed: int,
+    out: Path,
+    serve: str | None,
+    state: Path | None,
+) -> None:
     """Run SCENARIO live: an embedded cluster under load, the loops at work, the reason for every step.
 
     Without SCENARIO it plays the shipped web shop: an hour before a burst, pods and nodes that rise
@@ -102,12 +128,20 @@ def command(scenario: Path | None, speed: float | None, until: str | None, seed:
     prints one line a decision. Ctrl-C ends the run early. Either way it ends with the summary and
     leaves the report and the decision records in --out.
 
+    With --serve (extra: pip install 'kubetide[tls]') the cluster speaks the Kubernetes API over
+    HTTPS; the kubeconfig for it lies in --out while the run lasts.
+
+    With --state every write to the cluster and every machine is kept in a folder: a run that was
+    ended in any way, kill -9 too, goes on from there with the same command.
+
     \b
     Examples:
       kubetide up
       kubetide up --speed 20 --until 12:30
       kubetide up my-shop.yaml --until 45m --out my-run
       kubetide up | grep nodes
+      kubetide up my-shop.yaml --speed 1 --serve
+      kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.output import finish
     from kubetide.runtime.folder import claimed
@@ -119,8 +153,11 @@ def command(scenario: Path | None, speed: float | None, until: str | None, seed:
     loaded = shown_part(load_scenario(path))
     end = end_of_show(loaded, until)
     chosen = loaded.show.speed if speed is None else speed
+    address = None if serve is None else _address(serve)
     with claimed(out):
-        with _view()(loaded, chosen, end) as view:
+        with _kept(state, loaded, end) as kept, _view()(loaded, chosen, end) as view:
+            if kept is not None and kept.cut:
+                view.warn(kept.cut)
             run = LiveRun(
                 loaded,
                 base=path.parent,
@@ -131,9 +168,35 @@ def command(scenario: Path | None, speed: float | None, until: str | None, seed:
                 warn=view.warn,
                 on_sample=view.sample,
                 on_mark=view.mark,
+                beside=None if address is None else _serving(address, out, view),
+                kept=kept,
             )
             result = run.run()
         finish(loaded.name, result, out)
+
+
+def _kept(folder: Path | None, scenario: Scenario, end: Instant) -> AbstractContextManager[KeptRun | None]:
+    """Opens the folder of --state. Raises JournalError, ScenarioError."""
+    if folder is None:
+        return nullcontext()
+    from kubetide.simulate.kept import KeptRun
+
+    return KeptRun(folder, scenario.name, end)
+
+
+def _address(text: str) -> Address:
+    """Reads --serve. Raises ServeError; UsageError where the extra is missing."""
+    try:
+        from kubetide.simulate.serve import parse_address
+    except ImportError as error:
+        raise click.UsageError("--serve needs certificates: pip install 'kubetide[tls]'") from error
+    return parse_address(text)
+
+
+def _serving(address: Address, out: Path, view: View) -> Beside:
+    from kubetide.simulate.serve import Serving
+
+    return Serving(address, out / "kubeconfig", view.warn).beside
 
 
 def _view() -> Callable[[Scenario, float, Instant], View]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.nodes.node_facts import MIRROR_ANNOTATION
+from kubetide.objects.batch import Job
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeStatus
 from kubetide.objects.pod import ContainerStatus, Pod, PodStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, DaemonSetStatus, Deployment, ReplicaSet, WorkloadStatus
 
 _KEPT_ANNOTATIONS = (
@@ -72,6 +74,20 @@ def slim_deployment(item: Deployment) -> Deployment:
 def slim_daemon_set(item: DaemonSet) -> DaemonSet:
     """Gives the DaemonSet without its status."""
     return replace(item, metadata=_meta(item.metadata), status=DaemonSetStatus())
+
+
+def slim_stateful_set(item: StatefulSet) -> StatefulSet:
+    """Gives that the StatefulSet is there: nothing else of it is read."""
+    return StatefulSet(metadata=_name_of(item.metadata))
+
+
+def slim_job(item: Job) -> Job:
+    """Gives that the Job is there: nothing else of it is read."""
+    return Job(metadata=_name_of(item.metadata))
+
+
+def _name_of(meta: ObjectMeta) -> ObjectMeta:
+    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
 
 def slim_pdb(item: PodDisruptionBudget) -> PodDisruptionBudget:

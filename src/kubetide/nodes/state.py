@@ -25,10 +25,12 @@ from msgspec.structs import replace
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
-from kubetide.objects.meta import controller_of
+from kubetide.objects.batch import Job
+from kubetide.objects.meta import ApiObject, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
     from kubetide.nodes.tick import Tick
 
-_T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, PodDisruptionBudget)
+_T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget)
 
 Key = tuple[str, str]
 """(namespace, name)"""
@@ -54,6 +56,8 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replica_sets: tuple[Key, ...] = ()
     deployments: tuple[Key, ...] = ()
     daemon_sets: tuple[Key, ...] = ()
+    stateful_sets: tuple[Key, ...] = ()
+    jobs: tuple[Key, ...] = ()
     pdbs: tuple[Key, ...] = ()
 
 
@@ -75,6 +79,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replica_sets: tuple[ReplicaSet, ...] = ()
     deployments: tuple[Deployment, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
+    stateful_sets: tuple[StatefulSet, ...] = ()
+    jobs: tuple[Job, ...] = ()
     pdbs: tuple[PodDisruptionBudget, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
@@ -106,6 +112,8 @@ class State:
         self.replica_sets: dict[Key, ReplicaSet] = {}
         self.deployments: dict[Key, Deployment] = {}
         self.daemon_sets: dict[Key, DaemonSet] = {}
+        self.stateful_sets: dict[Key, StatefulSet] = {}
+        self.jobs: dict[Key, Job] = {}
         self.pdbs: dict[Key, PodDisruptionBudget] = {}
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
@@ -187,6 +195,8 @@ class State:
             _put_all(self.replica_sets, delta.replica_sets),
             _put_all(self.deployments, delta.deployments),
             _put_all(self.daemon_sets, delta.daemon_sets),
+            _put_all(self.stateful_sets, delta.stateful_sets),
+            _put_all(self.jobs, delta.jobs),
             _put_all(self.pdbs, delta.pdbs),
         ]
         if delta.groups is not None:
@@ -251,6 +261,8 @@ class State:
             replica_sets=tuple(self.replica_sets[key] for key in sorted(self.replica_sets)),
             deployments=tuple(self.deployments[key] for key in sorted(self.deployments)),
             daemon_sets=tuple(self.daemon_sets[key] for key in sorted(self.daemon_sets)),
+            stateful_sets=tuple(self.stateful_sets[key] for key in sorted(self.stateful_sets)),
+            jobs=tuple(self.jobs[key] for key in sorted(self.jobs)),
             pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
             groups=tuple(self.groups.values()),
             intents=self.intents,
@@ -277,6 +289,8 @@ class State:
             (self.replica_sets, gone.replica_sets),
             (self.deployments, gone.deployments),
             (self.daemon_sets, gone.daemon_sets),
+            (self.stateful_sets, gone.stateful_sets),
+            (self.jobs, gone.jobs),
             (self.pdbs, gone.pdbs),
         ):
             for key in keys:
@@ -330,7 +344,7 @@ def is_expendable(pod: Pod, cutoff: int) -> bool:
     return pod.spec.priority is not None and pod.spec.priority < cutoff
 
 
-def _key(item: Pod | ReplicaSet | Deployment | DaemonSet | PodDisruptionBudget) -> Key:
+def _key(item: ApiObject) -> Key:
     return item.metadata.namespace, item.metadata.name
 
 

@@ -178,6 +178,61 @@ def _daemon_set(obj: Json) -> Json:
     return {**obj, "spec": {**spec, "updateStrategy": strategy}}
 
 
+def _stateful_set(obj: Json) -> Json:
+    spec = _filled(
+        _template(obj.get("spec") or {}),
+        {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10},
+    )
+    strategy = _filled(spec.get("updateStrategy"), {"type": "RollingUpdate"})
+    if strategy["type"] == "RollingUpdate":
+        rolling = _filled(strategy.get("rollingUpdate"), {"partition": 0})
+        strategy = {**strategy, "rollingUpdate": rolling}
+    retention = _filled(
+        spec.get("persistentVolumeClaimRetentionPolicy"), {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    )
+    return {
+        **obj,
+        "spec": {**spec, "updateStrategy": strategy, "persistentVolumeClaimRetentionPolicy": retention},
+    }
+
+
+def _job(obj: Json) -> Json:
+    spec = _template(obj.get("spec") or {})
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        # One without the other says that the work itself knows when it is done.
+        spec = {**spec, "completions": 1}
+    filled = _filled(
+        spec,
+        {
+            "parallelism": 1,
+            "backoffLimit": 6,
+            "completionMode": "NonIndexed",
+            "podReplacementPolicy": "TerminatingOrFailed",
+            "suspend": False,
+        },
+    )
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    metadata = obj.get("metadata") or {}
+    if labels and not metadata.get("labels"):
+        obj = {**obj, "metadata": {**metadata, "labels": labels}}
+    return {**obj, "spec": filled}
+
+
+def _cron_job(obj: Json) -> Json:
+    spec = _filled(
+        obj.get("spec"),
+        {
+            "concurrencyPolicy": "Allow",
+            "suspend": False,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+        },
+    )
+    template = spec.get("jobTemplate") or {}
+    inner = _template(template.get("spec") or {})
+    return {**obj, "spec": {**spec, "jobTemplate": {**template, "spec": inner}}}
+
+
 def _hpa(obj: Json) -> Json:
     spec = _filled(obj.get("spec"), {"minReplicas": 1})
     if not spec.get("metrics"):
@@ -223,6 +278,9 @@ _BY_KIND: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("apps", "Deployment"): _deployment,
     ("apps", "ReplicaSet"): _replica_set,
     ("apps", "DaemonSet"): _daemon_set,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("batch", "Job"): _job,
+    ("batch", "CronJob"): _cron_job,
     ("autoscaling", "HorizontalPodAutoscaler"): _hpa,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,
 }

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kubetide.objects.base import Json
+from kubetide.objects.batch import CronJob, Job
 from kubetide.objects.cluster import ConfigMap, Event, Lease
+from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 
 T = TypeVar("T")
@@ -93,6 +97,18 @@ REPLICA_SETS = Kind(
 DAEMON_SETS = Kind(
     "apps", "v1", "DaemonSet", "daemonsets", DaemonSet, subresources=("status",), short_names=("ds",)
 )
+STATEFUL_SETS = Kind(
+    "apps",
+    "v1",
+    "StatefulSet",
+    "statefulsets",
+    StatefulSet,
+    subresources=("status", "scale"),
+    short_names=("sts",),
+)
+CONTROLLER_REVISIONS = Kind("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
+JOBS = Kind("batch", "v1", "Job", "jobs", Job, subresources=("status",))
+CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs", CronJob, subresources=("status",), short_names=("cj",))
 HPAS = Kind(
     "autoscaling",
     "v2",
@@ -102,6 +118,16 @@ HPAS = Kind(
     subresources=("status",),
     short_names=("hpa",),
 )
+HPAS_V1 = Kind(
+    "autoscaling",
+    "v1",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    HorizontalPodAutoscalerV1,
+    subresources=("status",),
+    short_names=("hpa",),
+)
+"""The same objects as ``HPAS``, as the older version shows them."""
 PDBS = Kind(
     "policy",
     "v1",
@@ -121,6 +147,17 @@ PRIORITY_CLASSES = Kind(
     namespaced=False,
     short_names=("pc",),
 )
+CUSTOM_RESOURCE_DEFINITIONS = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    CustomResourceDefinition,
+    namespaced=False,
+    subresources=("status",),
+    short_names=("crd", "crds"),
+)
+"""Served by the embedded cluster beside ``STORED_KINDS``; what they define is served as well."""
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 
@@ -133,6 +170,10 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     DEPLOYMENTS,
     REPLICA_SETS,
     DAEMON_SETS,
+    STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    JOBS,
+    CRON_JOBS,
     HPAS,
     PDBS,
     LEASES,

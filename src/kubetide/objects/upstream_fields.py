@@ -6,7 +6,7 @@ other types only a name that is nearly one of theirs is taken for one.
 
 from __future__ import annotations
 
-from kubetide.objects import hpa, meta, node, pod, policy, workload
+from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, workload
 
 _VOLUME_SOURCES = (
     "awsElasticBlockStore azureDisk azureFile cephfs cinder configMap csi downwardAPI ephemeral fc flexVolume flocker "
@@ -56,6 +56,16 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         workload.RollingUpdate: "",
         workload.ReplicaSetSpec: "",
         workload.DaemonSetSpec: "",
+        statefulset.StatefulSetSpec: "",
+        statefulset.ClaimRetentionPolicy: "",
+        statefulset.StatefulSetUpdateStrategy: "",
+        statefulset.StatefulSetRollingUpdate: "",
+        statefulset.StatefulSetOrdinals: "",
+        batch.JobSpec: (
+            "backoffLimitPerIndex managedBy maxFailedIndexes podFailurePolicy podReplacementPolicy successPolicy"
+        ),
+        batch.CronJobSpec: "",
+        batch.JobTemplate: "",
         hpa.HpaSpec: "",
         hpa.CrossVersionObjectReference: "",
         hpa.MetricSpec: "",

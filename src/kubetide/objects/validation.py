@@ -21,8 +21,10 @@ from kubetide.objects.field_errors import (
     unsupported,
 )
 from kubetide.objects.structure import misfits
+from kubetide.objects.validation_batch import validate_cron_job, validate_job, validate_job_update
 from kubetide.objects.validation_hpa import validate_hpa, validate_target_group
 from kubetide.objects.validation_pod import validate_pod, validate_pod_update
+from kubetide.objects.validation_statefulset import validate_stateful_set, validate_stateful_set_update
 from kubetide.objects.validation_workload import validate_budget, validate_workload, validate_workload_update
 from kubetide.units.names import dns1123_label_errors, dns1123_subdomain_errors, label_key_errors
 
@@ -223,6 +225,9 @@ _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
     ("apps", "Deployment"): lambda obj: validate_workload("Deployment", obj),
     ("apps", "ReplicaSet"): lambda obj: validate_workload("ReplicaSet", obj),
     ("apps", "DaemonSet"): lambda obj: validate_workload("DaemonSet", obj),
+    ("apps", "StatefulSet"): validate_stateful_set,
+    ("batch", "Job"): validate_job,
+    ("batch", "CronJob"): validate_cron_job,
     ("autoscaling", "HorizontalPodAutoscaler"): validate_hpa,
     ("policy", "PodDisruptionBudget"): validate_budget,
     ("coordination.k8s.io", "Lease"): _lease,
@@ -236,5 +241,7 @@ _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] =
     ("apps", "Deployment"): validate_workload_update,
     ("apps", "ReplicaSet"): validate_workload_update,
     ("apps", "DaemonSet"): validate_workload_update,
+    ("apps", "StatefulSet"): validate_stateful_set_update,
+    ("batch", "Job"): validate_job_update,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class_update,
 }

@@ -71,7 +71,7 @@ def _selector(kind: str, spec: Json) -> list[FieldError]:
         return errors
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         # Upstream says "deployment" of a ReplicaSet, too.
-        word = "daemonset" if kind == "DaemonSet" else "deployment"
+        word = kind.lower() if kind in {"DaemonSet", "StatefulSet"} else "deployment"
         return [invalid("spec.selector", selector, f"empty selector is invalid for {word}")]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if not Selector.from_object(msgspec.convert(selector, LabelSelector)).matches(labels):

@@ -21,7 +21,7 @@ from kubetide.objects.workload import Scale
 T = TypeVar("T")
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-PatchType = Literal["merge", "json"]
+PatchType = Literal["merge", "json", "strategic"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 

@@ -106,10 +106,31 @@ class Conflict(ApiError):
 
 
 class Expired(ApiError):
-    """The resourceVersion is too old to be watched from: list again."""
+    """The resourceVersion is too old: list again.
+
+    ``continue_token``, where there is one, goes on with a list whose parts no longer fit together.
+    """
 
     code = 410
     reason = "Expired"
+
+    def __init__(self, message: str, *, continue_token: str = "") -> None:
+        super().__init__(message)
+        self.continue_token = continue_token
+
+    def status(self) -> Json:
+        """Gives the ``metav1.Status`` object of this error."""
+        status = super().status()
+        if self.continue_token:
+            status["metadata"] = {"continue": self.continue_token}
+        return status
+
+
+class UnsupportedMediaType(ApiError):
+    """The body is of a type that this resource does not take."""
+
+    code = 415
+    reason = "UnsupportedMediaType"
 
 
 class Invalid(ApiError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import RecordWriter
+from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.scenario import Scenario, start_of
 from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
@@ -35,6 +37,10 @@ class RunResult(msgspec.Struct, frozen=True):
     interrupted: bool = False
 
 
+Beside = Callable[[World], AbstractAsyncContextManager[None]]
+"""Something that is open while a world runs."""
+
+
 class _Run:
     """What both ways of running share."""
 
@@ -49,6 +55,8 @@ class _Run:
         warn: Callable[[str], None],
         on_sample: Callable[[Timeline], None] | None = None,
         on_mark: Callable[[Mark], None] | None = None,
+        beside: Beside | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self._scenario = scenario
         self._base = base
@@ -57,12 +65,16 @@ class _Run:
         self._on_sample = on_sample
         self._on_mark = on_mark
         self._warn = warn
+        self._beside = beside
+        self._kept = kept
         self._writer = RecordWriter(out, warn=warn)
         self._world: World | None = None
 
     @property
     def warm_up_start(self) -> Instant:
-        return before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
+        """When the run begins: with the warm-up, or where the kept state is."""
+        first = before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
+        return first if self._kept is None else self._kept.resumes_at or first
 
     def run(self, start: Callable[[Callable[[Clock], Coroutine[Any, Any, None]]], None]) -> RunResult:
         """Runs to the end; Ctrl-C ends it early and cleanly, with the result so far."""
@@ -86,10 +98,12 @@ class _Run:
                 seed=self._seed,
                 recorder=MarkingRecorder(self._writer, self._mark),
                 on_sample=self._on_sample,
+                kept=self._kept,
             )
             for notice in self._world.timeline.notices:
                 self._warn(notice)
-            await self._world.run()
+            async with nullcontext() if self._beside is None else self._beside(self._world):
+                await self._world.run()
         finally:
             self._writer.close()
 
@@ -140,7 +154,10 @@ def run_simulation(
 
 
 class LiveRun:
-    """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C."""
+    """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C.
+
+    ``beside`` is open while the world runs; ``kept`` is where its state is kept and comes from.
+    """
 
     def __init__(
         self,
@@ -154,6 +171,8 @@ class LiveRun:
         warn: Callable[[str], None],
         on_sample: Callable[[Timeline], None],
         on_mark: Callable[[Mark], None],
+        beside: Beside | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self._speed = speed
         self._run = _Run(
@@ -165,6 +184,8 @@ class LiveRun:
             warn=warn,
             on_sample=on_sample,
             on_mark=on_mark,
+            beside=beside,
+            kept=kept,
         )
 
     def run(self) -> RunResult:

@@ -14,12 +14,15 @@ from typing import Any
 
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.controllers import (
+    CronJobController,
     DaemonSetController,
     DeploymentController,
     DisruptionController,
+    JobController,
     PodIndex,
     ReplicaSetController,
     Scheduler,
+    StatefulSetController,
 )
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.embedded.load import EmbeddedMetrics, ServiceLoad
@@ -28,7 +31,20 @@ from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.nodes.controller import NodesController
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PDBS, PODS, REPLICA_SETS, Kind
+from kubetide.objects.kinds import (
+    CONTROLLER_REVISIONS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PDBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Kind,
+)
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
@@ -43,6 +59,7 @@ from kubetide.simulate.build import (
 )
 from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
+from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
@@ -64,6 +81,7 @@ class World:
         seed: What everything random is drawn from.
         recorder: Takes the decision records.
         on_sample: Called after each sampling step.
+        kept: Where the state is kept, and comes from.
 
     Raises: ScenarioError, FlagError, TraceError for what the scenario states wrongly.
     """
@@ -78,11 +96,15 @@ class World:
         seed: int,
         recorder: Recorder,
         on_sample: Callable[[Timeline], None] | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self.scenario = scenario
         self.clock = clock
-        self.start = start_of(scenario)
+        self.start = max(start_of(scenario), clock.now())
         self.end = end
+        self._kept = kept
+        if kept is not None:
+            seed = kept.seed_of(seed)
         self._seed = seed
         self._on_sample = on_sample
         settings = parse_flags({**_FLAGS, **scenario.flags})
@@ -92,6 +114,8 @@ class World:
         notices = notices_of(self._manifests, skipped)
 
         store = Store()
+        if kept is not None:
+            kept.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
         self.cluster = EmbeddedCluster(store, clock, seed).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
@@ -101,14 +125,21 @@ class World:
         self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)
         self._replica_sets = Informer(self.cluster, REPLICA_SETS, clock)
         self._daemon_sets = Informer(self.cluster, DAEMON_SETS, clock)
+        self._stateful_sets = Informer(self.cluster, STATEFUL_SETS, clock)
+        self._revisions = Informer(self.cluster, CONTROLLER_REVISIONS, clock)
+        self._jobs = Informer(self.cluster, JOBS, clock)
+        self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
-        self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
             self.deployments,
             self._replica_sets,
             self._daemon_sets,
+            self._stateful_sets,
+            self._revisions,
+            self._jobs,
+            self._cron_jobs,
             self._pdbs,
         )
         self.cloud = EmbeddedCloud(
@@ -118,6 +149,8 @@ class World:
             groups=groups_of(scenario),
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
+            keep=None if kept is None else kept.keep_machines,
+            kept=None if kept is None else kept.machines,
         )
         self.load = ServiceLoad(
             services,
@@ -188,12 +221,15 @@ class World:
 
     async def run(self) -> None:
         """Runs from warm-up to the end."""
-        await self._create_objects()
+        if self._kept is None or self._kept.is_new:
+            await self._create_objects()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self._informers]
             for informer in self._informers:
                 await informer.synced()
             await self.cloud.start()
+            if self._kept is not None:
+                self._kept.note_begun()
             tasks += [group.create_task(part) for part in self._cluster_parts()]
             await self._sleep_until(self.start)
             self.observer.begin()
@@ -241,6 +277,17 @@ class World:
                 pods=self.pods,
                 pod_index=index,
             ).run(),
+            StatefulSetController(
+                cluster,
+                clock,
+                seed,
+                stateful_sets=self._stateful_sets,
+                revisions=self._revisions,
+                pods=self.pods,
+                pod_index=index,
+            ).run(),
+            JobController(cluster, clock, seed, jobs=self._jobs, pods=self.pods, pod_index=index).run(),
+            CronJobController(cluster, clock, seed, cron_jobs=self._cron_jobs, jobs=self._jobs).run(),
             DisruptionController(
                 cluster,
                 clock,
@@ -265,6 +312,8 @@ class World:
         while True:
             await self._sleep_until(Instant(self.load.done_until + self.load.step))
             self.load.advance(self.clock.now())
+            if self._kept is not None:
+                self._kept.mark_time()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self.clock.sleep(Duration(due - self.clock.now()))

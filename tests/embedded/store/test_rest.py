@@ -233,7 +233,7 @@ def test_status_of_an_error_names_object_and_cause(rest):
 
 def test_an_owner_of_an_unknown_kind_counts_as_there(rest):
     """An object owned by a kind that is not stored here is not taken for garbage."""
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "0000"}
+    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "j", "uid": "0000"}
     create(rest, CONFIG_MAPS, builders.config_map("a", owners=[owner]))
     assert names(rest, CONFIG_MAPS) == ["a"]
 

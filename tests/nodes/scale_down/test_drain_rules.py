@@ -8,6 +8,8 @@ import pytest
 from kubetide.nodes.scale_down.drain_rules import RULES, DrainContext, judge, pods_to_move, prepare, settle
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.settings import Settings
+from kubetide.objects.batch import Job
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, ReplicaSet
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds
 
@@ -44,7 +46,11 @@ CASES = [
     ("custom controller", {}, {"kind": "Widget"}, "block", "NotReplicated"),
     ("custom controller allowed", {"custom": False}, {"kind": "Widget"}, "drain", None),
     ("job", {}, {"kind": "Job"}, "drain", None),
+    ("job that is gone", {}, {"kind": "Job", "of": "gone"}, "block", "ControllerNotFound"),
+    ("job that is gone, any controller", {"custom": False}, {"kind": "Job", "of": "gone"}, "drain", None),
     ("stateful set", {}, {"kind": "StatefulSet"}, "drain", None),
+    ("stateful set that is gone", {}, {"kind": "StatefulSet", "of": "gone"}, "block", "ControllerNotFound"),
+    ("small stateful set", {"replicas": 3}, {"kind": "StatefulSet"}, "drain", None),
     ("DaemonSet", {}, {"kind": "DaemonSet"}, "drain", None),
     ("annotated as DaemonSet", {}, {"kind": None, **notes(**{"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})}, "drain", None),
     ("mirror", {}, {"kind": None, **notes(**{"kubernetes.io/config.mirror": "x"})}, "skip", None),
@@ -93,7 +99,12 @@ def context(pdb, *, custom=True, local=True, system=True, replicas=0, system_wai
         for namespace in ("default", "kube-system")
         for name in ("web", "tight", "loose", "dns")
     }
-    owners = {"ReplicaSet": sets, "DaemonSet": {("default", "web"): DaemonSet()}}
+    owners = {
+        "ReplicaSet": sets,
+        "DaemonSet": {("default", "web"): DaemonSet()},
+        "StatefulSet": {("default", "web"): StatefulSet()},
+        "Job": {("default", "web"): Job()},
+    }
     return DrainContext(now=now, settings=settings, allowances=Allowances.of(pdbs), owners=owners)
 
 

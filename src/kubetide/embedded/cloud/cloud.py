@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.cloud.catalogue import CATALOGUE, InstanceType
@@ -17,7 +17,9 @@ from kubetide.embedded.cloud.groups import (
     node_json,
     provider_id,
 )
-from kubetide.embedded.cloud.machines import Group, GroupCounts, Machine
+from kubetide.embedded.cloud.kept import json_of, put_back
+from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
+from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import InstanceError, NodeGroup
@@ -32,7 +34,7 @@ _NS_PER_HOUR = 3_600_000_000_000
 
 class _Step(NamedTuple):
     machine: Machine
-    do: Literal["register", "make ready", "end"]
+    do: Do
 
 
 class EmbeddedCloud:
@@ -50,10 +52,22 @@ class EmbeddedCloud:
         groups: Sequence[GroupSpec],
         catalogue: Mapping[str, InstanceType] = CATALOGUE,
         faults: CloudFaults = NO_FAULTS,
+        keep: Callable[[Json], None] | None = None,
+        kept: Json | None = None,
     ) -> None:
         """Nothing happens before ``start``.
 
-        Raises: ValueError for two groups of one name.
+        Args:
+            cluster: Where nodes are registered.
+            clock: The time.
+            seed: What everything random is drawn from.
+            groups: The node groups.
+            catalogue: The instance types.
+            faults: What goes wrong.
+            keep: Takes the machines, and what they do next, after each change.
+            kept: What ``keep`` took last: this cloud goes on from there.
+
+        Raises: ValueError for two groups of one name, or for kept machines that fit no group.
         """
         self._cluster = cluster
         self._clock = clock
@@ -65,12 +79,25 @@ class EmbeddedCloud:
                 raise ValueError(f"node group {spec.name} stands twice; give each group its own name")
             self._groups[spec.name] = Group(spec, catalogue.get(spec.instance_type))
         self._agenda: Agenda[_Step] = Agenda(clock)
+        self._keep = keep
+        self._goes_on = kept is not None
         self._view: tuple[NodeGroup, ...] | None = None
         self._spent = 0.0
         self._spent_until = clock.now()
+        if kept is not None:
+            self._spent = put_back(kept, self._groups)
+            for group in self._groups.values():
+                for machine in group.machines.values():
+                    if machine.todo is not None:
+                        self._agenda.put(machine.todo[1], _Step(machine, machine.todo[0]))
 
     async def start(self) -> None:
-        """Makes the machines that exist from the beginning; their nodes are Ready when this returns."""
+        """Makes the machines that exist from the beginning; their nodes are Ready when this returns.
+
+        A cloud that goes on has its machines.
+        """
+        if self._goes_on:
+            return
         now = self._clock.now()
         for group in self._groups.values():
             if group.spec.first_size and group.kind is None:
@@ -80,6 +107,7 @@ class EmbeddedCloud:
                 machine.state = "Running"
                 await self._create_node(group, machine, ready=True, now=now)
                 machine.node = True
+        self._note()
 
     async def run(self) -> None:
         """Lets machines boot, join and end, until cancelled."""
@@ -109,6 +137,7 @@ class EmbeddedCloud:
             )
         for _ in range(delta):
             self._order(group)
+        self._note()
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Gives up machines that have not booted yet. Raises CloudError."""
@@ -116,6 +145,7 @@ class EmbeddedCloud:
         self._check_call("decrease_target_size", group_id)
         for machine in group.to_withdraw(delta):
             self._remove(group, machine)
+        self._note()
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Deletes machines; one that never booted is gone at once. Raises CloudError."""
@@ -129,7 +159,8 @@ class EmbeddedCloud:
             machine.state = "Deleting"
             self._changed(group)
             time = group.spec.shutdown.draw(self._seed, "shutdown", machine.name)
-            self._agenda.put(after(now, time), _Step(machine, "end"))
+            self._plan(machine, "end", after(now, time))
+        self._note()
 
     # ── accounts ────────────────────────────────────────────────────────────────────────────────
 
@@ -171,6 +202,19 @@ class EmbeddedCloud:
                     error_code=failure.error_code,
                 )
 
+    def _plan(self, machine: Machine, do: Do, due: Instant) -> None:
+        machine.todo = do, due
+        self._agenda.put(due, _Step(machine, do))
+
+    def _note(self) -> None:
+        """Has the machines kept as they are now. Raises CloudError when that fails."""
+        if self._keep is None:
+            return
+        try:
+            self._keep(json_of(self._groups, self._spent))
+        except ApiError as error:
+            raise CloudError(f"the machines cannot be kept: {error}") from error
+
     def _settle(self) -> None:
         """Counts the money up to now; called before every change of what is billed."""
         now = self._clock.now()
@@ -211,7 +255,7 @@ class EmbeddedCloud:
         machine = self._add(group, in_stock[0])
         machine.joins = self._joins(group, machine, now)
         boot = group.spec.boot.draw(self._seed, "boot", machine.name)
-        self._agenda.put(after(now, boot), _Step(machine, "register"))
+        self._plan(machine, "register", after(now, boot))
 
     def _is_out(self, group: Group, zone: str, now: Instant) -> bool:
         return any(
@@ -240,15 +284,18 @@ class EmbeddedCloud:
         machine, group = step.machine, self._groups[step.machine.group]
         if group.machines.get(machine.provider_id) is not machine:
             return
+        todo = machine.todo
         try:
-            if step.do == "end":
-                await self._end(group, machine)
-            elif machine.state != "Deleting":
-                await (self._register if step.do == "register" else self._make_ready)(group, machine)
-        except NotFound:
-            # Somebody deleted the node: the machine stays, as in a cloud.
-            return
-        except ApiError:
+            # Somebody may have deleted the node: the machine stays, as in a cloud.
+            with suppress(NotFound):
+                if step.do == "end":
+                    await self._end(group, machine)
+                elif machine.state != "Deleting":
+                    await (self._register if step.do == "register" else self._make_ready)(group, machine)
+            if machine.todo is todo and (todo is None or todo[0] == step.do):
+                machine.todo = None
+            self._note()
+        except (ApiError, CloudError):
             self._agenda.put(after(self._clock.now(), _RETRY), step)
 
     async def _register(self, group: Group, machine: Machine) -> None:
@@ -261,7 +308,7 @@ class EmbeddedCloud:
         await self._create_node(group, machine, ready=False, now=now)
         machine.node = True
         time = group.spec.ready.draw(self._seed, "ready", machine.name)
-        self._agenda.put(after(now, time), _Step(machine, "make ready"))
+        self._plan(machine, "make ready", after(now, time))
 
     async def _create_node(self, group: Group, machine: Machine, *, ready: bool, now: Instant) -> None:
         assert group.kind is not None  # a group without a type has no machines

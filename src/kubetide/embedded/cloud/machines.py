@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kubetide.embedded.cloud.catalogue import InstanceType
 from kubetide.embedded.cloud.groups import GroupSpec, provider_id, template_of
 from kubetide.ports.cloud import Instance, InstanceError, InstanceState, NodeGroup
 from kubetide.ports.errors import CloudError
+from kubetide.units.time import Instant
+
+Do = Literal["register", "make ready", "end"]
 
 
 @dataclass(eq=False)
 class Machine:
-    """One machine; ``joins`` tells whether it will register a Node, ``node`` whether it has."""
+    """One machine; ``joins`` tells whether it will register a Node, ``node`` whether it has.
+
+    ``todo`` is what it does next, and when.
+    """
 
     name: str
     group: str
@@ -26,6 +33,7 @@ class Machine:
     error: InstanceError | None = None
     joins: bool = True
     node: bool = False
+    todo: tuple[Do, Instant] | None = None
 
     @property
     def provider_id(self) -> str:

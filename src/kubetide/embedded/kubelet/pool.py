@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kubetide.embedded.agenda import Agenda
+from kubetide.embedded.kubelet.endings import Ending, ending_of
+from kubetide.embedded.kubelet.life import Do, Life, Step
 from kubetide.embedded.kubelet.nodes import NodeKeeper
 from kubetide.embedded.kubelet.statuses import (
     Lives,
     ended_status,
+    finished_status,
     ready_status,
     running_status,
     unready_condition_status,
@@ -37,34 +39,6 @@ _RETRY = seconds(1)
 _FIRST_BACK_OFF = seconds(10)
 _LONGEST_BACK_OFF = minutes(5)
 HEARTBEAT = minutes(5)
-
-_Do = Literal["run", "settle", "ready", "end", "crash", "collect", "lose", "regain", "heartbeat", "renew"]
-
-
-class _Step(NamedTuple):
-    """What is due; ``epoch`` outdates the steps of a pod that were put before it was stopped or crashed."""
-
-    do: _Do
-    key: Key = ("", "")
-    uid: str = ""
-    epoch: int = 0
-
-
-@dataclass(eq=False)
-class _Life:
-    """One pod on an animated node."""
-
-    uid: str
-    node: str
-    accepted: Instant
-    started: Instant | None = None
-    orphaned: Instant | None = None
-    epoch: int = 0
-    stopping: bool = False
-    restarting: bool = False
-    crash: tuple[str, str, int] = ("", "", 0)
-    restarts: dict[str, int] = field(default_factory=dict)
-    parked: _Step | None = None
 
 
 class KubeletPool:
@@ -107,9 +81,9 @@ class KubeletPool:
         self._settled = settled
         self._heartbeat = heartbeat
         self._lease_renewal = lease_renewal
-        self._agenda: Agenda[_Step] = Agenda(clock)
+        self._agenda: Agenda[Step] = Agenda(clock)
         self._keeper = NodeKeeper(cluster, clock, nodes, animates)
-        self._lives: dict[Key, _Life] = {}
+        self._lives: dict[Key, Life] = {}
         self._on_node: dict[str, dict[Key, None]] = {}
         self._addresses = 0
         for node_key, node in nodes.objects.items():
@@ -123,9 +97,9 @@ class KubeletPool:
         """Lets pods live until cancelled."""
         now = self._clock.now()
         if self._heartbeat:
-            self._agenda.put(after(now, self._heartbeat), _Step("heartbeat"))
+            self._agenda.put(after(now, self._heartbeat), Step("heartbeat"))
         if self._lease_renewal:
-            self._agenda.put(now, _Step("renew"))
+            self._agenda.put(now, Step("renew"))
         await self._agenda.run(self._do)
 
     # ── faults ──────────────────────────────────────────────────────────────────────────────────
@@ -159,7 +133,7 @@ class KubeletPool:
         """
         await self._keeper.set_health(name, health)
         for key in list(self._on_node.get(name, ())):
-            self._agenda.put(self._clock.now(), _Step("lose", key, self._lives[key].uid))
+            self._agenda.put(self._clock.now(), Step("lose", key, self._lives[key].uid))
 
     async def recover_node(self, name: str) -> None:
         """Makes a node healthy again; its pods go on where they were. Raises NotFound."""
@@ -170,7 +144,7 @@ class KubeletPool:
             if life.parked is not None:
                 parked, life.parked = life.parked, None
                 self._agenda.put(now, parked)
-            self._agenda.put(now, _Step("regain", key, life.uid))
+            self._agenda.put(now, Step("regain", key, life.uid))
 
     # ── what the cluster says ───────────────────────────────────────────────────────────────────
 
@@ -208,7 +182,7 @@ class KubeletPool:
     def _accept(self, key: Key, pod: Pod) -> None:
         """Takes on a pod that is new to its node, or that was running before this pool was there."""
         name, now = pod.spec.node_name, self._clock.now()
-        life = _Life(uid=pod.metadata.uid, node=name, accepted=now)
+        life = Life(uid=pod.metadata.uid, node=name, accepted=now)
         node_is_here = self._keeper.has(name)
         if node_is_here and not self._keeper.animates(name):
             return
@@ -227,7 +201,7 @@ class KubeletPool:
             else:
                 self._next(life, key, "run", after(now, self._timing.until_running(pod, now)))
 
-    def _resume(self, key: Key, pod: Pod, life: _Life) -> None:
+    def _resume(self, key: Key, pod: Pod, life: Life) -> None:
         """Takes over a pod that runs already."""
         with suppress(ValueError):
             life.accepted = parse_rfc3339(pod.status.start_time or "")
@@ -235,8 +209,9 @@ class KubeletPool:
         life.restarts = {status.name: status.restart_count for status in pod.status.container_statuses or ()}
         if not _is(pod, "Ready"):
             self._next(life, key, "ready", after(self._clock.now(), self._timing.draw(pod, "ready")))
+        self._plan_end(key, life, pod)
 
-    def _stop(self, key: Key, pod: Pod, life: _Life) -> None:
+    def _stop(self, key: Key, pod: Pod, life: Life) -> None:
         life.stopping = True
         life.epoch += 1
         life.parked = None
@@ -257,17 +232,17 @@ class KubeletPool:
 
     # ── the agenda ─────────────────────────────────────────────────────────────────────────────
 
-    def _next(self, life: _Life, key: Key, do: _Do, due: Instant) -> None:
-        self._agenda.put(due, _Step(do, key, life.uid, life.epoch))
+    def _next(self, life: Life, key: Key, do: Do, due: Instant) -> None:
+        self._agenda.put(due, Step(do, key, life.uid, life.epoch))
 
-    def _collect_later(self, key: Key, life: _Life) -> None:
+    def _collect_later(self, key: Key, life: Life) -> None:
         if life.orphaned is None:
             life.orphaned = self._clock.now()
         self._next(life, key, "collect", after(life.orphaned, _GARBAGE_AFTER))
 
     # ── what becomes due ────────────────────────────────────────────────────────────────────────
 
-    async def _do(self, step: _Step) -> None:
+    async def _do(self, step: Step) -> None:
         if step.do == "heartbeat":
             await self._keeper.confirm_statuses()
             self._agenda.put(after(self._clock.now(), self._heartbeat), step)
@@ -293,7 +268,7 @@ class KubeletPool:
         except ApiError:
             self._agenda.put(after(self._clock.now(), _RETRY), step)
 
-    async def _write(self, step: _Step, life: _Life, pod: Pod) -> None:
+    async def _write(self, step: Step, life: Life, pod: Pod) -> None:
         now = self._clock.now()
         match step.do:
             case "run":
@@ -305,6 +280,7 @@ class KubeletPool:
                 life.started = now
                 if wait:
                     self._next(life, step.key, "ready", after(now, wait))
+                self._plan_end(step.key, life, pod)
             case "settle":
                 assert self._settled is not None  # only such a pool puts this step
                 since = self._settled.since
@@ -314,12 +290,17 @@ class KubeletPool:
                 await self._patch(pod, status)
                 life.accepted = life.started = since
                 self._timing.has_images(pod, since)
+                self._plan_end(step.key, life, pod)
             case "ready":
                 if life.restarting:
                     life.started = now
                 lives = Lives(life.started or now, life.restarts)
                 await self._patch(pod, ready_status(pod, lives, now=now))
-                life.restarting = False
+                if life.restarting:
+                    life.restarting = False
+                    self._plan_end(step.key, life, pod)
+            case "finish":
+                await self._finish(step.key, life, pod, now)
             case "crash":
                 await self._crash(step.key, life, pod, now)
             case "end":
@@ -335,7 +316,27 @@ class KubeletPool:
                     lives = Lives(life.started or now, life.restarts)
                     await self._patch(pod, ready_status(pod, lives, now=now))
 
-    async def _crash(self, key: Key, life: _Life, pod: Pod, now: Instant) -> None:
+    def _plan_end(self, key: Key, life: Life, pod: Pod) -> None:
+        """Notes when the pod ends by itself, if it does."""
+        ending = self._ending(life, pod)
+        if ending is not None:
+            self._next(life, key, "finish", after(life.started or self._clock.now(), ending.runs_for))
+
+    def _ending(self, life: Life, pod: Pod) -> Ending | None:
+        return ending_of(pod, self._timing.draw(pod, "work", sum(life.restarts.values())))
+
+    async def _finish(self, key: Key, life: Life, pod: Pod, now: Instant) -> None:
+        """Ends the containers of a pod that has done its work, or has failed at it."""
+        ending = self._ending(life, pod)
+        if ending is None:
+            return
+        if ending.exit_code and pod.spec.restart_policy == "OnFailure":
+            self.crash(key, exit_code=ending.exit_code)
+            return
+        lives = Lives(life.started or now, life.restarts)
+        await self._patch(pod, finished_status(pod, lives, exit_code=ending.exit_code, now=now))
+
+    async def _crash(self, key: Key, life: Life, pod: Pod, now: Instant) -> None:
         container, reason, exit_code = life.crash
         before = life.restarts.get(container, 0)
         restarts = {**life.restarts, container: before + 1}

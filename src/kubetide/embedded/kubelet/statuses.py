@@ -118,6 +118,34 @@ def ended_status(
     }
 
 
+def finished_status(pod: Pod, lives: Lives, *, exit_code: int, now: Instant) -> Json:
+    """The change of status when all containers have ended and none is to be started again.
+
+    The pod has Succeeded with exit code 0, else Failed; every container ends with that code.
+    """
+    started, at = format_rfc3339(lives.started), format_rfc3339(now)
+    ended = {
+        "terminated": {
+            "exitCode": exit_code,
+            "reason": "Error" if exit_code else "Completed",
+            "startedAt": started,
+            "finishedAt": at,
+        }
+    }
+    reason = "PodFailed" if exit_code else "PodCompleted"
+    return {
+        "phase": "Failed" if exit_code else "Succeeded",
+        "conditions": [
+            *_without(pod, _READINESS_CONDITIONS),
+            *({**_condition(kind, "False", at), "reason": reason} for kind in ("ContainersReady", "Ready")),
+        ],
+        "containerStatuses": [
+            _container(pod, c, ready=False, restarts=lives.restarts.get(c.name, 0), state=ended)
+            for c in pod.spec.containers or ()
+        ],
+    }
+
+
 def unready_condition_status(pod: Pod, now: Instant) -> Json:
     """The change of status when the control plane loses a pod's node: only the Ready condition falls.
 

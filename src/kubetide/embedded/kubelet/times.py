@@ -10,11 +10,12 @@ from kubetide.embedded.draws import NO_DELAY, Between, Delay
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, seconds
 
-Step = Literal["pull", "cached", "start", "ready", "stop"]
+Step = Literal["pull", "cached", "start", "ready", "work", "stop"]
 
 _PULL = Between(seconds(2), seconds(8))
 _START = Between(seconds(1), seconds(3))
 _READY = Between(seconds(3), seconds(8))
+_WORK = Between(seconds(30), seconds(90))
 _STOP = Between(seconds(1), seconds(5))
 
 
@@ -27,6 +28,7 @@ class PodTimes:
         cached: The same when the node has them all.
         start: From there to the containers running; each init container takes as long again.
         ready: From there to the pod being ready.
+        work: From the containers running to their end, in a pod of a Job.
         stop: From the deletion to the containers having ended; the grace period bounds it.
     """
 
@@ -34,6 +36,7 @@ class PodTimes:
     cached: Delay = NO_DELAY
     start: Delay = _START
     ready: Delay = _READY
+    work: Delay = _WORK
     stop: Delay = _STOP
 
 

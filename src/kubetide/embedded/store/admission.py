@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.store.copying import without_nulls
+from kubetide.embedded.store.custom import CustomKind
+from kubetide.embedded.store.definitions import definition_faults, with_defaults
 from kubetide.embedded.store.errors import forbidden, invalid
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.defaults import defaults
-from kubetide.objects.kinds import PRIORITY_CLASSES, Kind
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES, Kind
 from kubetide.objects.policy import PriorityClass
 from kubetide.objects.validation import validate
 from kubetide.ports.errors import BadRequest
@@ -34,6 +36,8 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
             json["status"] = dict(_FIRST_STATUS[kind.resource])
     if kind.resource == "pods":
         json = _with_priority(store, kind, json)
+    elif kind.resource == "jobs.batch":
+        json = _with_job_selector(json)
     elif kind.resource == "namespaces":
         json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
     return checked(kind, json)
@@ -58,11 +62,51 @@ def readable(kind: Kind[Any], json: Json) -> Json:
 
 def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
     """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
-    json = defaults(kind, json)
-    faults = validate(kind, json, old)
+    if isinstance(kind, CustomKind):
+        json = kind.admitted(json)
+        faults = [*validate(kind, json, old), *kind.faults(json)]
+    elif kind is CUSTOM_RESOURCE_DEFINITIONS:
+        json = with_defaults(json)
+        faults = validate(kind, json, old) or definition_faults(json, old)
+    else:
+        json = defaults(kind, json)
+        faults = validate(kind, json, old)
     if faults:
         raise invalid(kind, json["metadata"]["name"], faults)
     return json
+
+
+def _with_job_selector(job: Json) -> Json:
+    """Gives a Job that selects just its own pods, by its uid, unless its author selects by hand.
+
+    Source: apiserver v1.36, registry/batch/job, generateSelector.
+    """
+    spec = job.get("spec") or {}
+    if spec.get("manualSelector"):
+        return job
+    meta = job["metadata"]
+    template = spec.get("template") or {}
+    given = template.get("metadata") or {}
+    labels = {
+        **(given.get("labels") or {}),
+        "batch.kubernetes.io/controller-uid": meta["uid"],
+        "controller-uid": meta["uid"],
+        "batch.kubernetes.io/job-name": meta["name"],
+        "job-name": meta["name"],
+    }
+    selector = spec.get("selector") or {}
+    matched = {
+        **(selector.get("matchLabels") or {}),
+        "batch.kubernetes.io/controller-uid": meta["uid"],
+    }
+    return {
+        **job,
+        "spec": {
+            **spec,
+            "selector": {**selector, "matchLabels": matched},
+            "template": {**template, "metadata": {**given, "labels": labels}},
+        },
+    }
 
 
 def _with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:

@@ -69,6 +69,24 @@ def conflict(kind: Kind[Any], name: str, why: str = MODIFIED, *, resource: str =
     )
 
 
+def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> Conflict:
+    """What an apply is told that would change fields of others: pairs of a manager and a field."""
+    causes = tuple(
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
+        for manager, field in conflicts
+    )
+    if len(conflicts) == 1:
+        [(manager, field)] = conflicts
+        return Conflict(f"Apply failed with 1 conflict: conflict with {manager}: {field}", causes=causes)
+    by_manager: dict[str, list[str]] = {}
+    for manager, field in conflicts:
+        by_manager.setdefault(manager, []).append(f"- {field}")
+    texts = [
+        f"conflicts with {manager}:\n" + "\n".join(by_manager[manager]) for manager in sorted(by_manager)
+    ]
+    return Conflict(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(texts), causes=causes)
+
+
 def forbidden(kind: Kind[Any], name: str, why: str, *, causes: tuple[Json, ...] = ()) -> Forbidden:
     return Forbidden(
         f'{kind.resource} "{name}" is forbidden: {why}', details=_details(kind, name), causes=causes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.errors import conflict
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -24,6 +25,9 @@ _WITH_GENERATION = frozenset(
         "deployments.apps",
         "replicasets.apps",
         "daemonsets.apps",
+        "statefulsets.apps",
+        "jobs.batch",
+        "cronjobs.batch",
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
     }
@@ -97,6 +101,10 @@ def namespace_of(kind: Kind[Any], body: Json, namespace: str) -> str:
     return said or namespace
 
 
+def _has_generation(kind: Kind[Any]) -> bool:
+    return kind.resource in _WITH_GENERATION or isinstance(kind, CustomKind)
+
+
 def for_create(kind: Kind[Any], sent: Json, *, namespace: str, name: str, uid: str, now: str) -> Json:
     """Gives the metadata of a new object from what was sent."""
     meta = {key: value for key, value in sent.items() if value is not None}
@@ -106,7 +114,7 @@ def for_create(kind: Kind[Any], sent: Json, *, namespace: str, name: str, uid: s
     if namespace:
         meta["namespace"] = namespace
     meta["uid"] = uid
-    if kind.resource in _WITH_GENERATION:
+    if _has_generation(kind):
         meta["generation"] = 1
     meta["creationTimestamp"] = now
     return meta
@@ -123,9 +131,17 @@ def for_update(sent: Json, old: Json) -> Json:
     return meta
 
 
+def _of_generation(kind: Kind[Any], obj: Json) -> Any:
+    """Gives what counts as a change when it differs: the spec, of a custom kind all but metadata and status."""
+    if isinstance(kind, CustomKind):
+        apart = {"metadata", "status"} if kind.has_status else {"metadata"}
+        return {key: value for key, value in obj.items() if key not in apart}
+    return obj.get("spec")
+
+
 def with_generation(kind: Kind[Any], new: Json, old: Json) -> Json:
     """Gives the new object with its generation counted up when the spec differs from the old one."""
-    if kind.resource not in _WITH_GENERATION or new.get("spec") == old.get("spec"):
+    if not _has_generation(kind) or _of_generation(kind, new) == _of_generation(kind, old):
         return new
     return {**new, "metadata": {**new["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
 

@@ -23,16 +23,26 @@ class Options:
         resource_version: Where a watch begins (empty or ``0``: with what is there), or the version
             that a delete, a scale write or an eviction requires.
         uid: The uid that a delete, a binding or an eviction requires.
+        limit: How many objects a list gives at most, 0 for all; ``continue_token`` is what the part
+            before gave, and goes on at the version of that.
+        patch_type: ``apply`` needs a field manager, and creates what is not there.
+        field_manager: Who owns the fields that are written. Empty leaves the fields of an object
+            untracked, as long as nobody else has given a name.
+        force: An apply takes the fields that others own.
         grace_period_s: Of a delete or an eviction; None leaves it to the object.
     """
 
     labels: str = ""
     fields: str = ""
     resource_version: str = ""
+    limit: int = 0
+    continue_token: str = ""
     uid: str = ""
     grace_period_s: int | None = None
     propagation: Propagation = "Background"
-    patch_type: PatchType = "merge"
+    patch_type: PatchType | Literal["apply"] = "merge"
+    field_manager: str = ""
+    force: bool = False
     dry_run: bool = False
 
 
@@ -61,7 +71,9 @@ class Response(NamedTuple):
     """The answer to a request that was not refused; a refusal is a raised ApiError with its own Status.
 
     One of the three is there: the object (a Status where upstream answers with one), a listing, or
-    a watch. ``version`` is that of the cluster when the answer was made.
+    a watch. ``version`` is that of the cluster when the answer was made, for a part of a list when
+    its first part was. A list that is not at its end has a token to go on with, and says how many
+    objects remain where no selector makes that unknown.
     """
 
     code: int
@@ -69,3 +81,5 @@ class Response(NamedTuple):
     object: Revision | None = None
     listing: Sequence[Revision] | None = None
     watcher: Watcher | None = None
+    continue_token: str = ""
+    remaining: int | None = None

@@ -7,24 +7,30 @@ synchronous, so every request is atomic.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from kubetide.embedded.store import metadata, pods
 from kubetide.embedded.store.admission import SYSTEM_PRIORITY_CLASSES
-from kubetide.embedded.store.copying import copy_json
-from kubetide.embedded.store.errors import no_such_resource, not_found
+from kubetide.embedded.store.apply import Manage, Manager, applied, is_tracked, updated
+from kubetide.embedded.store.changes import applied_config, changed
+from kubetide.embedded.store.conversion import HPA_V1, Version, handle_version
+from kubetide.embedded.store.crds import CustomKinds
+from kubetide.embedded.store.custom import CustomKind, shape_in
+from kubetide.embedded.store.errors import conflict, no_such_resource, not_found
+from kubetide.embedded.store.paging import listed
 from kubetide.embedded.store.request import Options, Request, Response
 from kubetide.embedded.store.revision import Revision
-from kubetide.embedded.store.scale import replicas_in, scale_of
+from kubetide.embedded.store.scale import replicas_in, scale_of, with_replicas
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.embedded.store.writes import Writer
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import NAMESPACES, PRIORITY_CLASSES, Kind
+from kubetide.objects.kinds import HPAS_V1, NAMESPACES, PRIORITY_CLASSES, Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import BadRequest, MethodNotAllowed
-from kubetide.units.patch import PatchError, json_patch, merge_patch
+from kubetide.units.time import format_rfc3339
 
+_READS = frozenset({"get", "list", "watch"})
 _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -36,6 +42,9 @@ class Rest:
         self.store = store
         self._clock = clock
         self._writer = Writer(store, clock, seed)
+        self._custom = CustomKinds(store, self._writer)
+        self._custom.settle(self._now())
+        self._writer.take_up()
         for name in _FIRST_NAMESPACES:
             self._found(NAMESPACES, {"metadata": {"name": name}})
         for name, value in SYSTEM_PRIORITY_CLASSES.items():
@@ -44,8 +53,22 @@ class Rest:
     def handle(self, request: Request) -> Response:
         """Answers a request. Raises the ApiError that refuses it."""
         registered = self.store.registered(request.kind)
+        if registered.version != request.kind.version:
+            version = self._version_of(request.kind)
+            return handle_version(self.handle, request, version, registered)
         if registered is not request.kind:
             request = replace(request, kind=registered)
+        if isinstance(registered, CustomKind):
+            if not registered.served:
+                raise no_such_resource()
+            if request.verb == "create":
+                self._custom.check_create(registered)
+        response = self._handle(request)
+        if request.verb not in _READS and self._custom.concerns(registered):
+            self._custom.settle(self._now())
+        return response
+
+    def _handle(self, request: Request) -> Response:
         if request.subresource:
             return self._handle_subresource(request)
         kind, options = request.kind, request.options
@@ -53,27 +76,42 @@ class Rest:
         if verb == "get":
             return self._answer(self._get(request))
         if verb == "list":
-            selection = Selection(kind, request.namespace, options.labels, options.fields)
-            return Response(200, self.store.version, listing=self.store.select(kind, selection))
+            return listed(self.store, request)
         if verb == "watch":
             selection = Selection(kind, request.namespace, options.labels, options.fields)
             watcher = self.store.watch(kind, selection, _version_in(options.resource_version))
             return Response(200, self.store.version, watcher=watcher)
         if verb == "create":
-            created = self._writer.create(
-                kind, request.body, request.namespace, dry_run=options.dry_run, given=request.given
-            )
-            return self._answer(created, 201)
+            return self._answer(self._create(request, request.body), 201)
+        if verb == "patch" and options.patch_type == "apply":
+            return self._apply(request)
         if verb in {"replace", "patch"}:
             return self._answer(self._update(request))
         if verb == "delete":
             return self._answer(self._writer.delete(kind, self._get(request).key, options))
         return self._delete_collection(request)
 
+    @property
+    def kinds(self) -> tuple[Kind[Any], ...]:
+        """All that is served, the kinds that are stored and their other versions."""
+        stored = (kind for kind in self.store.kinds if not isinstance(kind, CustomKind) or kind.served)
+        return (*stored, HPAS_V1, *(version.kind for version in self._custom.versions))
+
+    def _version_of(self, kind: Kind[Any]) -> Version:
+        for version in (HPA_V1, *self._custom.versions):
+            if (version.kind.resource, version.kind.version) == (kind.resource, kind.version):
+                return version
+        raise no_such_resource()
+
+    def _now(self) -> str:
+        return format_rfc3339(self._clock.now())
+
     def _handle_subresource(self, request: Request) -> Response:
         kind, verb, subresource = request.kind, request.verb, request.subresource
         if subresource not in kind.subresources:
             raise no_such_resource()
+        if verb == "patch" and request.options.patch_type == "apply" and subresource in {"scale", "status"}:
+            return self._apply(request)
         if subresource == "scale":
             return self._scale(request)
         if subresource == "status" and verb in {"get", "replace", "patch"}:
@@ -104,26 +142,94 @@ class Rest:
             raise not_found(kind, request.name)
         return revision
 
-    def _update(self, request: Request) -> Revision:
-        old = self._get(request)
-        new = _changed(request, old.json)
-        return self._writer.update(
-            request.kind, old, new, subresource=request.subresource, dry_run=request.options.dry_run
+    def _create(self, request: Request, body: Json, manage: Manage | None = None) -> Revision:
+        options = request.options
+        if manage is None and options.field_manager:
+            manage = self._tracker(request, None)
+        return self._writer.create(
+            request.kind,
+            body,
+            request.namespace,
+            manage=manage,
+            dry_run=options.dry_run,
+            given=request.given,
         )
 
+    def _update(self, request: Request) -> Revision:
+        old = self._get(request)
+        return self._write(request, old, changed(request, old.json), request.subresource)
+
+    def _write(
+        self, request: Request, old: Revision, new: Json, subresource: str = "", manage: Manage | None = None
+    ) -> Revision:
+        if manage is None and (request.options.field_manager or is_tracked(old.json)):
+            manage = self._tracker(request, old.json)
+        return self._writer.update(
+            request.kind,
+            old,
+            new,
+            subresource=subresource,
+            manage=manage,
+            dry_run=request.options.dry_run,
+        )
+
+    def _tracker(self, request: Request, before: Json | None) -> Manage:
+        """Gives what notes whose the fields of an ordinary write are."""
+        kind = request.kind
+        name = request.options.field_manager or "unknown"  # upstream's name for who gives none
+        manager = Manager("Update", name, kind.api_version, request.subresource)
+        return updated(
+            before,
+            manager,
+            shape_in(kind),
+            self._now(),
+            has_status="status" in kind.subresources,
+        )
+
+    def _apply(self, request: Request) -> Response:
+        """Server-side apply, of an object, its status or its scale."""
+        kind, options, subresource = request.kind, request.options, request.subresource
+        config = applied_config(request)
+        key = (request.namespace if kind.namespaced else "", request.name)
+        old = self.store.get(kind, key)
+        if old is None and subresource:
+            raise not_found(kind, request.name)
+        sent = metadata.sent_in(kind, config)
+        if old is not None:
+            metadata.check_preconditions(kind, sent, old.metadata, whole=False)
+        elif sent.get("uid"):
+            raise conflict(
+                kind,
+                request.name,
+                f"uid mismatch: the provided object specified uid {sent['uid']}, and no existing object was found",
+            )
+        result = applied(
+            None if old is None else old.json,
+            config,
+            Manager("Apply", options.field_manager, kind.api_version, subresource),
+            shape_in(kind),
+            self._now(),
+            has_status="status" in kind.subresources,
+            force=options.force,
+        )
+        if old is None:
+            return self._answer(self._create(request, result.json, result.manage), 201)
+        part = "status" if subresource == "status" else ""
+        written = self._write(request, old, result.json, part, result.manage)
+        return self._answer(scale_of(kind, written) if subresource == "scale" else written)
+
     def _scale(self, request: Request) -> Response:
-        kind, options = request.kind, request.options
+        kind = request.kind
         old = self._get(request)
         current = scale_of(kind, old)
         if request.verb == "get":
             return self._answer(current)
         if request.verb not in {"replace", "patch"}:
             raise MethodNotAllowed(f"the server does not allow this method on {kind.resource}/scale")
-        new = _changed(request, current.json)
+        new = changed(request, current.json)
         replicas = replicas_in(new, request.name)
-        json = {**old.json, "spec": {**old.json["spec"], "replicas": replicas}}
-        written = self._writer.update(kind, old, json, dry_run=options.dry_run)
-        return self._answer(scale_of(kind, written))
+        json = with_replicas(kind, old.json, replicas)
+        return self._answer(scale_of(kind, self._write(request, old, json)))
 
     def _delete_collection(self, request: Request) -> Response:
         kind, options = request.kind, request.options
@@ -140,33 +246,6 @@ class Rest:
     def _found(self, kind: Kind[Any], body: Json) -> None:
         if self.store.get(kind, ("", body["metadata"]["name"])) is None:
             self._writer.create(kind, body)
-
-
-def _changed(request: Request, old: Json) -> Json:
-    """Gives the whole object that a PUT or a patch asks for, its preconditions checked."""
-    kind, body = request.kind, request.body
-    is_scale = request.subresource == "scale"
-    if request.verb == "replace":
-        if not is_scale:
-            metadata.check_type(kind, body)
-        metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=True)
-        return cast("Json", copy_json(body))
-    if request.options.patch_type == "json":
-        try:
-            new = json_patch(old, copy_json(body))
-        except PatchError as error:
-            raise BadRequest(f"the JSON patch of {kind.resource} {request.name}: {error}") from error
-        if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-            raise BadRequest(
-                f"the JSON patch of {kind.resource} {request.name} leaves no object with metadata"
-            )
-        metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)
-        return cast("Json", new)
-    metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
-    new = merge_patch(old, body if request.given else copy_json(body))
-    if not is_scale:
-        metadata.check_type(kind, new)
-    return cast("Json", new)
 
 
 def _version_in(text: str) -> int | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubetide.embedded.store.custom import CustomKind, value_at, with_value_at
 from kubetide.embedded.store.revision import Revision
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import Deployment, ReplicaSet, Scale
-from kubetide.ports.errors import BadRequest, Invalid
+from kubetide.ports.errors import BadRequest, InternalError, Invalid
 from kubetide.units.selectors import Selector
 
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", Scale)
@@ -16,18 +18,51 @@ SCALE = Kind("autoscaling", "v1", "Scale", "scales", Scale)
 
 
 def scale_of(kind: Kind[Any], revision: Revision) -> Revision:
-    """Gives the Scale of a Deployment or a ReplicaSet, at the version of that object."""
-    workload: Deployment | ReplicaSet = revision.read_as(kind.model)
+    """Gives the Scale of a Deployment, a ReplicaSet or a StatefulSet, at the version of that object."""
+    if isinstance(kind, CustomKind):
+        return _scale_of_custom(kind, revision)
+    workload: Deployment | ReplicaSet | StatefulSet = revision.read_as(kind.model)
+    return _scale(
+        revision,
+        workload.spec.replicas or 0,
+        workload.status.replicas,
+        str(Selector.from_object(workload.spec.selector)),
+    )
+
+
+def _scale_of_custom(kind: CustomKind, revision: Revision) -> Revision:
+    paths = kind.scale
+    assert paths is not None, "without paths there is no such subresource"
+    replicas = value_at(revision.json, paths.spec_replicas_path)
+    if not isinstance(replicas, int):
+        raise InternalError(f'the spec replicas field "{paths.spec_replicas_path}" does not exist')
+    status = value_at(revision.json, paths.status_replicas_path)
+    selector = value_at(revision.json, paths.label_selector_path) if paths.label_selector_path else None
+    return _scale(
+        revision,
+        replicas,
+        status if isinstance(status, int) else 0,
+        selector if isinstance(selector, str) else "",
+    )
+
+
+def with_replicas(kind: Kind[Any], json: Json, replicas: int) -> Json:
+    """Gives the object with that many replicas asked for."""
+    path = kind.scale.spec_replicas_path if isinstance(kind, CustomKind) and kind.scale else ".spec.replicas"
+    return with_value_at(json, path, replicas)
+
+
+def _scale(revision: Revision, replicas: int, running: int, selector: str) -> Revision:
     meta = revision.metadata
     fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     json: Json = {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
         "metadata": {field: meta[field] for field in fields if field in meta},
-        "spec": {"replicas": workload.spec.replicas or 0},
+        "spec": {"replicas": replicas},
         "status": {
-            "replicas": workload.status.replicas,
-            "selector": str(Selector.from_object(workload.spec.selector)),
+            "replicas": running,
+            "selector": selector,
         },
     }
     return Revision(revision.version, revision.key, json)

@@ -10,17 +10,23 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from kubetide.embedded.store.errors import expired, no_such_resource
 from kubetide.embedded.store.revision import Change, Key, Revision
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.watcher import Watcher
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import STORED_KINDS, Kind
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, STORED_KINDS, Kind
 
 Place = tuple[Kind[Any], Key]
 """Where an object is: its kind as registered, its namespace and name."""
+
+
+class BeforeWrite(Protocol):
+    """Hears of a write of a resource before it is done: the new revision, or the last one of a removal."""
+
+    def __call__(self, resource: str, new: Revision, /, *, removed: bool) -> None: ...
 
 
 class _Table:
@@ -49,13 +55,20 @@ class Store:
     """
 
     def __init__(
-        self, kinds: Iterable[Kind[Any]] = STORED_KINDS, *, history: int = 5_000, backlog: int = 10_000
+        self,
+        kinds: Iterable[Kind[Any]] = (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS),
+        *,
+        history: int = 5_000,
+        backlog: int = 10_000,
     ) -> None:
         self.version = 1
         self._backlog = backlog
+        self._history = history
         self._tables = {kind.resource: _Table(kind, history) for kind in kinds}
         self._places: dict[str, Place] = {}
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self.before_write: BeforeWrite | None = None
+        """Told of every write before it is done; what it raises refuses the write."""
 
     @property
     def kinds(self) -> tuple[Kind[Any], ...]:
@@ -65,6 +78,27 @@ class Store:
     def registered(self, kind: Kind[Any]) -> Kind[Any]:
         """Gives the kind as it was registered, with the model that checks its objects. Raises NotFound."""
         return self._table(kind).kind
+
+    def serve(self, kind: Kind[Any]) -> None:
+        """Stores a kind from now on, or from now on in this version and with this model."""
+        table = self._tables.get(kind.resource)
+        if table is None:
+            table = self._tables[kind.resource] = _Table(kind, self._history)
+            table.horizon = self.version
+            return
+        before, table.kind = table.kind, kind
+        if before.version != kind.version:
+            for key, old in table.objects.items():
+                table.objects[key] = Revision(old.version, key, {**old.json, "apiVersion": kind.api_version})
+        for uid, (stored, key) in self._places.items():
+            if stored.resource == kind.resource:
+                self._places[uid] = (kind, key)
+
+    def withdraw(self, kind: Kind[Any]) -> None:
+        """Stores a kind no longer, of which there are no objects any more; its watches end."""
+        table = self._tables.pop(kind.resource)
+        for watcher in tuple(table.watchers):
+            watcher.close()
 
     def get(self, kind: Kind[Any], key: Key) -> Revision | None:
         """Gives the newest revision, or None. Raises NotFound for a kind that is not stored."""
@@ -87,6 +121,32 @@ class Store:
         if selection.everything:
             return list(found)
         return [revision for revision in found if selection.matches(revision)]
+
+    def select_at(self, kind: Kind[Any], selection: Selection, version: int) -> list[Revision]:
+        """Gives the selected objects as they were at ``version``, in the order of ``select``.
+
+        Raises: Expired when the history does not reach back so far, or the version was never given.
+        """
+        table = self._table(kind)
+        if not table.horizon <= version <= self.version:
+            raise expired(version, table.horizon)
+        then: dict[Key, Revision | None] = {}
+        for change in reversed(table.history):
+            if change.last.version <= version:
+                break
+            then[change.last.key] = change.old  # the oldest change since says what was there
+        found = self.select(kind, selection)
+        if not then:
+            return found
+        found = [revision for revision in found if revision.key not in then]
+        found += [
+            old
+            for old in then.values()
+            if old is not None
+            and (not selection.namespace or old.key[0] == selection.namespace)
+            and selection.matches(old)
+        ]
+        return sorted(found, key=_key_of)
 
     def dependents(self, uid: str) -> list[Place]:
         """Gives where the objects are that name this uid as an owner, in the order they came."""
@@ -113,6 +173,8 @@ class Store:
         version = self.version + 1
         new = Revision(version, key, _stamped(json, version))
         new.read_as(table.kind.model)
+        if self.before_write is not None:
+            self.before_write(kind.resource, new, removed=False)
         self.version = version
         old = table.objects.get(key)
         table.objects[key] = new
@@ -127,14 +189,42 @@ class Store:
     def remove(self, kind: Kind[Any], key: Key) -> Revision:
         """Removes an object that is there and gives its last state, with the version of the removal."""
         table = self._table(kind)
+        old = table.objects[key]
+        last = Revision(self.version + 1, key, _stamped(old.json, self.version + 1))
+        if self.before_write is not None:
+            self.before_write(kind.resource, last, removed=True)
         self.version += 1
-        old = table.objects.pop(key)
-        last = Revision(self.version, key, _stamped(old.json, self.version))
+        del table.objects[key]
         _drop(table.by_namespace, key[0], key)
         self._places.pop(old.uid, None)
         self._index(table, old, None)
         self._tell(table, Change(old, None, last))
         return last
+
+    def restore(self, version: int, objects: Iterable[tuple[str, Key, Json]]) -> None:
+        """Puts back what an earlier store held: (resource, key, JSON). Watches can begin at ``version``.
+
+        Raises: NotFound for a kind that is not stored, msgspec.ValidationError for an object that
+        its kind's model cannot read.
+        """
+        self.version = max(self.version, version)
+        objects = list(objects)
+        defined = {key[1] for resource, key, _ in objects if resource == CUSTOM_RESOURCE_DEFINITIONS.resource}
+        for resource, key, json in objects:
+            if resource in defined and resource not in self._tables:
+                self.serve(_provisional(resource, key, json))
+            table = self._tables.get(resource)
+            if table is None:
+                raise no_such_resource()
+            revision = Revision(int(json["metadata"]["resourceVersion"]), key, json)
+            revision.read_as(table.kind.model)
+            table.objects[key] = revision
+            table.in_order = False
+            table.by_namespace.setdefault(key[0], {})[key] = None
+            self._places[revision.uid] = (table.kind, key)
+            self._index(table, None, revision)
+        for table in self._tables.values():
+            table.horizon = self.version
 
     def watch(self, kind: Kind[Any], selection: Selection, version: int | None) -> Watcher:
         """Opens a watch for the changes after ``version``; None begins with what is there.
@@ -208,6 +298,13 @@ class Store:
             watcher.offer(change)
 
 
+def _provisional(resource: str, key: Key, json: Json) -> Kind[Any]:
+    """Gives what an object says of its custom kind, until the kind's definition is read."""
+    plural, _, group = resource.partition(".")
+    version = json["apiVersion"].rpartition("/")[2]
+    return Kind(group, version, json["kind"], plural, dict, namespaced=bool(key[0]))
+
+
 def _stamped(json: Json, version: int) -> Json:
     return {**json, "metadata": {**json["metadata"], "resourceVersion": str(version)}}
 
@@ -232,6 +329,10 @@ def _drop(index: dict[str, dict[Any, None]], value: str, key: object) -> None:
 
 def _key_of_item(item: tuple[Key, Revision]) -> Key:
     return item[0]
+
+
+def _key_of(revision: Revision) -> Key:
+    return revision.key
 
 
 def _version_of(change: Change) -> int:

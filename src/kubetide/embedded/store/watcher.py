@@ -24,7 +24,17 @@ class Entry(NamedTuple):
 class Watcher:
     """Changes of one kind that match a selection, in order, from the moment it was opened."""
 
-    __slots__ = ("_backlog", "_limit", "_on_close", "_spare", "_waiting", "closed", "error", "selection")
+    __slots__ = (
+        "_backlog",
+        "_limit",
+        "_on_close",
+        "_show",
+        "_spare",
+        "_waiting",
+        "closed",
+        "error",
+        "selection",
+    )
 
     def __init__(self, selection: Selection, limit: int, on_close: Callable[[Watcher], None]) -> None:
         self.selection = selection
@@ -35,6 +45,7 @@ class Watcher:
         self._spare = limit
         self._limit = sys.maxsize
         self._on_close = on_close
+        self._show: Callable[[Revision], Revision] | None = None
         self._waiting: asyncio.Future[None] | None = None
 
     def offer(self, change: Change) -> None:
@@ -68,7 +79,17 @@ class Watcher:
         """Gives what has come since the last call."""
         backlog, self._backlog = self._backlog, []
         self._limit = self._spare
-        return backlog
+        show = self._show
+        if show is None:
+            return backlog
+        return [
+            entry if entry.revision is None else entry._replace(revision=show(entry.revision))
+            for entry in backlog
+        ]
+
+    def show_as(self, show: Callable[[Revision], Revision]) -> None:
+        """Hands every object over as ``show`` gives it, as another version of its kind does."""
+        self._show = show
 
     async def wait(self) -> None:
         """Returns when there is something to take or the watch is closed."""

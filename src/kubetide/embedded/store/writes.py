@@ -14,7 +14,9 @@ import msgspec
 
 from kubetide.embedded.store import metadata
 from kubetide.embedded.store.admission import admitted, checked, readable
+from kubetide.embedded.store.apply import Manage
 from kubetide.embedded.store.copying import copy_json
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.deletion import (
     FOREGROUND,
     deleted,
@@ -26,6 +28,7 @@ from kubetide.embedded.store.errors import already_exists, conflict, forbidden, 
 from kubetide.embedded.store.garbage import Garbage
 from kubetide.embedded.store.request import NO_OPTIONS, Options
 from kubetide.embedded.store.revision import Key, Revision
+from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import EVENTS, NAMESPACES, Kind
@@ -48,16 +51,40 @@ class Writer:
         self._garbage = Garbage(store, self)
         self._event_ends: deque[tuple[Instant, Key, int]] = deque()
 
+    def take_up(self) -> None:
+        """Goes on where the writer of a store that was brought back had been interrupted.
+
+        What follows from a write, and may not have been done when it ended, is looked at again.
+        """
+        now = self._clock.now()
+        for kind in self._store.kinds:
+            for revision in self._store.select(kind, Selection(kind)):
+                if kind is EVENTS:
+                    self._event_ends.append((after(now, _EVENT_LIFE), revision.key, revision.version))
+                if revision.metadata.get("ownerReferences"):
+                    self._garbage.review(kind, revision.key)
+                if not is_deleting(revision.json):
+                    continue
+                if kind is NAMESPACES:
+                    self._garbage.empty(revision.key[1])
+                elif FOREGROUND in (revision.metadata.get("finalizers") or ()):
+                    self._garbage.hold(kind, revision.key)
+        self._garbage.settle()
+
     def create(
         self,
         kind: Kind[Any],
         body: Json,
         namespace: str = "",
         *,
+        manage: Manage | None = None,
         dry_run: bool = False,
         given: bool = False,
     ) -> Revision:
-        """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest."""
+        """Creates an object; ``manage`` notes whose its fields are.
+
+        Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest.
+        """
         metadata.check_type(kind, body)
         json = readable(kind, {**body} if given else copy_json(body))
         sent = metadata.sent_in(kind, json)
@@ -81,6 +108,8 @@ class Writer:
             kind, sent, namespace=namespace, name=key[1], uid=uid, now=format_rfc3339(now)
         )
         json = admitted(self._store, kind, json)
+        if manage is not None:
+            json = manage(json)
         revision = self.put(kind, key, json, dry_run=dry_run)
         if dry_run:
             return revision
@@ -92,18 +121,30 @@ class Writer:
         return revision
 
     def update(
-        self, kind: Kind[Any], old: Revision, new: Json, *, subresource: str = "", dry_run: bool = False
+        self,
+        kind: Kind[Any],
+        old: Revision,
+        new: Json,
+        *,
+        subresource: str = "",
+        manage: Manage | None = None,
+        dry_run: bool = False,
     ) -> Revision:
         """Makes ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
 
-        ``new`` may share structure with the old JSON and is kept. Raises Invalid, Forbidden.
+        ``new`` may share structure with the old JSON and is kept; ``manage`` notes whose the fields
+        are. Raises Invalid, Forbidden.
         """
         before = old.json
         if subresource == "status":
-            status = new.get("status")
-            if status == before.get("status"):
-                return old
-            return self.put(kind, old.key, {**before, "status": status}, dry_run=dry_run)
+            changed = {**before, "status": new.get("status")}
+            if changed["status"] is None:
+                del changed["status"]
+            if isinstance(kind, CustomKind):
+                changed = checked(kind, changed, before)
+            if manage is not None:
+                changed = manage(changed)
+            return old if changed == before else self.put(kind, old.key, changed, dry_run=dry_run)
         new = {**new, "apiVersion": kind.api_version, "kind": kind.kind}
         new["metadata"] = metadata.for_update(metadata.sent_in(kind, new), before["metadata"])
         if "status" in kind.subresources:
@@ -111,9 +152,11 @@ class Writer:
                 new["status"] = before["status"]
             else:
                 new.pop("status", None)
-        if new == before:
+        if new == before and manage is None:
             return old
         new = checked(kind, readable(kind, new), before)
+        if manage is not None:
+            new = manage(new)
         if new == before:
             return old
         new = metadata.with_generation(kind, new, before)

@@ -8,13 +8,25 @@ from typing import Any, NamedTuple, TypeVar
 from kubetide.nodes.slimming import (
     slim_daemon_set,
     slim_deployment,
+    slim_job,
     slim_node,
     slim_pdb,
     slim_pod,
     slim_replica_set,
+    slim_stateful_set,
 )
 from kubetide.nodes.state import Delta, Gone, State, Step
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, REPLICA_SETS, Kind
+from kubetide.objects.kinds import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PDBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Kind,
+)
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
@@ -43,7 +55,7 @@ class Gatherer:
         self._board = board
         self._known = known
         self._sources: dict[str, _Source] = {}
-        for kind in (PODS, NODES, REPLICA_SETS, DEPLOYMENTS, DAEMON_SETS, PDBS):
+        for kind in (PODS, NODES, REPLICA_SETS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, PDBS):
             self._add(kind)
 
     @property
@@ -76,6 +88,8 @@ class Gatherer:
         replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
         deployments, gone_deployments = self._take("deployments", known.deployments, slim_deployment)
         daemon_sets, gone_daemon_sets = self._take("daemonsets", known.daemon_sets, slim_daemon_set)
+        stateful_sets, gone_stateful_sets = self._take("statefulsets", known.stateful_sets, slim_stateful_set)
+        jobs, gone_jobs = self._take("jobs", known.jobs, slim_job)
         pdbs, gone_pdbs = self._take("poddisruptionbudgets", known.pdbs, slim_pdb)
         by_key = {("", name): node for name, node in known.nodes.items()}
         nodes, gone_nodes = self._take("nodes", by_key, slim_node)
@@ -87,6 +101,8 @@ class Gatherer:
             replica_sets=replica_sets,
             deployments=deployments,
             daemon_sets=daemon_sets,
+            stateful_sets=stateful_sets,
+            jobs=jobs,
             pdbs=pdbs,
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
@@ -94,6 +110,8 @@ class Gatherer:
                 replica_sets=gone_replica_sets,
                 deployments=gone_deployments,
                 daemon_sets=gone_daemon_sets,
+                stateful_sets=gone_stateful_sets,
+                jobs=gone_jobs,
                 pdbs=gone_pdbs,
             ),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,

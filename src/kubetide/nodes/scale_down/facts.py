@@ -22,6 +22,7 @@ from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
 from kubetide.nodes.scale_down.pods import Key, in_order, key_of, long_terminating_from
 from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, requests_of, utilization_of
 from kubetide.nodes.settings import Settings
+from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
@@ -53,12 +54,14 @@ class NodeFacts:
 class _PodFacts:
     """What is known of a pod while it stays the same; the rules are asked when it matters."""
 
-    __slots__ = ("_verdict", "ends", "pod", "requests")
+    __slots__ = ("_verdict", "ends", "owner", "pod", "requests")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.ends = long_terminating_from(pod)
         self.requests = requests_of(pod)
+        owner = controller_of(pod.metadata)
+        self.owner = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
         self._verdict: PreparedPod | None = None
 
     def verdict(self, context: DrainContext) -> PreparedPod:
@@ -109,7 +112,9 @@ class Cache:
             changed = changed | differing
             self._replicas = replicas
         if changed:
-            self._forget()
+            # Jobs come and go all day: what is known of other pods stays.
+            self._facts.clear()
+            self._pods = {key: known for key, known in self._pods.items() if known.owner not in changed}
         if len(self._facts) > len(state.nodes):
             self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
         if len(self._pods) > 2 * len(state.pods):
@@ -193,7 +198,12 @@ class Cache:
 
 def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
     """Gives the controllers that the loop watches, by kind."""
-    return {"ReplicaSet": state.replica_sets, "DaemonSet": state.daemon_sets}
+    return {
+        "ReplicaSet": state.replica_sets,
+        "DaemonSet": state.daemon_sets,
+        "StatefulSet": state.stateful_sets,
+        "Job": state.jobs,
+    }
 
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:

@@ -15,7 +15,9 @@ import msgspec
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import Key
 from kubetide.nodes.settings import Settings
+from kubetide.objects.batch import Job
 from kubetide.objects.pod import Pod
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, ReplicaSet
 from kubetide.units.time import Instant
 
@@ -53,7 +55,7 @@ def block(reason: BlockReason, detail: str) -> Answer:
     return Answer("block", reason, detail)
 
 
-Owner = ReplicaSet | DaemonSet
+Owner = ReplicaSet | DaemonSet | StatefulSet | Job
 
 
 @dataclass(frozen=True, slots=True)

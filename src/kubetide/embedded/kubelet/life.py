@@ -1,0 +1,39 @@
+"""What a kubelet pool knows about one pod, and the steps of its life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from kubetide.units.time import Instant
+from kubetide.watching import Key
+
+Do = Literal[
+    "run", "settle", "ready", "finish", "end", "crash", "collect", "lose", "regain", "heartbeat", "renew"
+]
+
+
+class Step(NamedTuple):
+    """What is due; ``epoch`` outdates the steps of a pod that were put before it was stopped or crashed."""
+
+    do: Do
+    key: Key = ("", "")
+    uid: str = ""
+    epoch: int = 0
+
+
+@dataclass(eq=False)
+class Life:
+    """One pod on an animated node."""
+
+    uid: str
+    node: str
+    accepted: Instant
+    started: Instant | None = None
+    orphaned: Instant | None = None
+    epoch: int = 0
+    stopping: bool = False
+    restarting: bool = False
+    crash: tuple[str, str, int] = ("", "", 0)
+    restarts: dict[str, int] = field(default_factory=dict)
+    parked: Step | None = None

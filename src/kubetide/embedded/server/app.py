@@ -1,0 +1,195 @@
+"""The API server: one listener over the REST semantics of an embedded cluster."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+import kubetide
+from kubetide.embedded.server.access import Identities
+from kubetide.embedded.server.discovery import Discovery, entries_of
+from kubetide.embedded.server.encoding import encode
+from kubetide.embedded.server.negotiation import DISCOVERY_SHAPES, accepted_form
+from kubetide.embedded.server.reading import BODY_LIMIT, decoded
+from kubetide.embedded.server.refusals import too_large
+from kubetide.embedded.server.resources import Resources
+from kubetide.embedded.server.reviews import ACCESS_REVIEW, SUBJECT_REVIEW, answer_review
+from kubetide.embedded.server.routes import Routes
+from kubetide.embedded.server.types import openapi
+from kubetide.embedded.server.types.openapi_v2 import ASKED_TYPE, MEDIA_TYPE, document_v2, protobuf_v2
+from kubetide.embedded.server.usage import USAGE_KINDS, Metrics
+from kubetide.embedded.store.rest import Rest
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import Kind
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError, InternalError, MethodNotAllowed
+
+VERSION: Json = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": f"v1.36.0+kubetide.{kubetide.__version__}",
+    "platform": "python",
+}
+"""The API that is spoken: clients choose their requests by it."""
+
+_OPEN_PATHS = frozenset({"/livez", "/readyz", "/healthz", "/version"})
+
+# A scaled clock makes idle connections old soon; a client that finds its own closed fails a write.
+_KEEP_ALIVE_S = 7 * 24 * 3600.0
+
+_LOG = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ApiServer:
+    """Serves a cluster over HTTP or, with ``tls``, HTTPS.
+
+    Args:
+        rest: The semantics, those that clients in the same process use.
+        clock: The cluster's time.
+        identities: Who may ask.
+        metrics: What metrics.k8s.io answers from; None leaves that API out.
+        tls: The server's certificate and, for client certificates, their authority.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        clock: Clock,
+        *,
+        identities: Identities,
+        metrics: Metrics | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._rest = rest
+        self._clock = clock
+        self._identities = identities
+        self._tls = tls
+        self._usage_kinds: tuple[Kind[Any], ...] = () if metrics is None else USAGE_KINDS
+        self._resources = Resources(rest, clock, metrics)
+        self._routes = Routes(())
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+        """Where it listens, once it has started."""
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listens; port 0 takes a free one. Raises OSError when the address cannot be had."""
+        app = web.Application(middlewares=[self._refusals], client_max_size=BODY_LIMIT)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,
+            keepalive_timeout=_KEEP_ALIVE_S,
+            shutdown_timeout=1.0,
+        )
+        await runner.setup()
+        self._runner = runner
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
+        except BaseException:
+            await self.stop()
+            raise
+        shown, bound = runner.addresses[0][:2]
+        authority = f"[{shown}]:{bound}" if ":" in shown else f"{shown}:{bound}"
+        self.url = f"{'https' if self._tls else 'http'}://{authority}"
+
+    async def stop(self) -> None:
+        """Ends open watches and closes the listener."""
+        self._resources.close_watches()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    @web.middleware
+    async def _refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answers a refusal with its Status, and whatever goes wrong here with an InternalError."""
+        try:
+            return await handler(request)
+        except ApiError as error:
+            return _refusal(error)
+        except web.HTTPRequestEntityTooLarge:
+            return _refusal(too_large(BODY_LIMIT))
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception:  # noqa: BLE001 the rim of the server: a fault of one request must not end the cluster
+            _LOG.exception("%s %s failed", request.method, request.path)
+            return _refusal(InternalError("Internal error occurred: see the server's log"))
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        path = request.path
+        if path in _OPEN_PATHS:
+            return _json(VERSION) if path == "/version" else web.Response(text="ok")
+        user = self._identities.user_of(request.headers.get("Authorization", ""), _certificate(request))
+        if path in {ACCESS_REVIEW, SUBJECT_REVIEW}:
+            if request.method != "POST":
+                raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            media_type = request.headers.get("Content-Type", "").partition(";")[0]
+            body = decoded(await request.read(), media_type, "SelfSubjectAccessReview")
+            return _json(answer_review(path, user, body), 201)
+        routes = self._current_routes()
+        target = routes.target(path)
+        if target is not None:
+            return await self._resources.answer(request, target, user)
+        if path.startswith("/openapi/"):
+            return self._schemas(request, path)
+        return self._discover(request, path)
+
+    def _schemas(self, request: web.Request, path: str) -> web.Response:
+        """Answers below ``/openapi``."""
+        kinds = (*self._rest.kinds, *self._usage_kinds)
+        if path == "/openapi/v2":
+            second = document_v2(kinds)
+            accept = request.headers.get("Accept", "")
+            if ASKED_TYPE not in accept and MEDIA_TYPE not in accept:
+                return _json(second)
+            return web.Response(body=protobuf_v2(second), headers={"Content-Type": MEDIA_TYPE})
+        if path == "/openapi/v3":
+            return _json(openapi.index(kinds))
+        found = openapi.document(path.removeprefix("/openapi/v3/"), kinds)
+        return _missing() if found is None else _json(found)
+
+    def _discover(self, request: web.Request, path: str) -> web.Response:
+        discovery = Discovery(entries_of(self._rest.kinds, self._usage_kinds), self.url)
+        document = discovery.document(path)
+        if document is None:
+            return _missing()
+        if request.method not in {"GET", "HEAD"}:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        if path.strip("/") in {"api", "apis"}:
+            form = accepted_form(request.headers.get("Accept", ""), DISCOVERY_SHAPES)
+            if form.shape:
+                body = encode(discovery.aggregated(path))
+                return web.Response(body=body, headers={"Content-Type": form.media_type})
+        return _json(document)
+
+    def _current_routes(self) -> Routes:
+        kinds = (*self._rest.kinds, *self._usage_kinds)
+        if kinds != self._routes.kinds:
+            self._routes = Routes(kinds)
+        return self._routes
+
+
+def _certificate(request: web.Request) -> Any:
+    return request.transport.get_extra_info("peercert") if request.transport else None
+
+
+def _missing() -> web.Response:
+    return web.Response(status=404, text="404 page not found\n")
+
+
+def _json(document: Json, code: int = 200) -> web.Response:
+    return web.Response(status=code, body=encode(document) + b"\n", content_type="application/json")
+
+
+def _refusal(error: ApiError) -> web.Response:
+    answer = _json(error.status(), error.code)
+    if error.retry_after_s is not None:
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer

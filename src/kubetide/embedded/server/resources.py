@@ -1,0 +1,295 @@
+"""Requests for resources: from HTTP to the REST semantics and back.
+
+Source: API concepts v1.36; apiserver v1.36, endpoints/handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from kubetide.embedded.server import reading
+from kubetide.embedded.server.access import User, Wish
+from kubetide.embedded.server.encoding import (
+    EventEncoder,
+    Page,
+    View,
+    encode,
+    error_line,
+    list_bytes,
+    object_bytes,
+)
+from kubetide.embedded.server.negotiation import OBJECT_SHAPES, accepted_form
+from kubetide.embedded.server.routes import Target
+from kubetide.embedded.server.streams import send_parts, send_watch
+from kubetide.embedded.server.usage import Metrics, read_usage
+from kubetide.embedded.store.request import Options, Request, Verb
+from kubetide.embedded.store.rest import Rest
+from kubetide.embedded.store.revision import Revision
+from kubetide.embedded.store.watcher import Watcher
+from kubetide.objects.base import Json
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import BadRequest, Expired, MethodNotAllowed
+
+_NOT_ALLOWED = "the server does not allow this method on the requested resource"
+
+# The method on an object, on a collection.
+_OBJECT_VERBS: dict[str, Verb] = {
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "replace",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+_COLLECTION_VERBS: dict[str, Verb] = {
+    "GET": "list",
+    "HEAD": "list",
+    "POST": "create",
+    "DELETE": "deletecollection",
+}
+
+# Of these a delete answers with the object also when it is gone at once.
+_DELETED_SHOWN = frozenset({"pods", "namespaces"})
+
+
+class Resources:
+    """Serves the stored kinds and, where there is a source, metrics.k8s.io.
+
+    Args:
+        rest: The semantics.
+        clock: The cluster's time, for ages in tables.
+        metrics: What pods and nodes use.
+    """
+
+    def __init__(self, rest: Rest, clock: Clock, metrics: Metrics | None) -> None:
+        self._rest = rest
+        self._clock = clock
+        self._metrics = metrics
+        self._encoder = EventEncoder()
+        self._watchers: dict[Watcher, None] = {}
+
+    def close_watches(self) -> None:
+        """Ends every watch that is being sent."""
+        for watcher in tuple(self._watchers):
+            watcher.close()
+
+    async def answer(self, request: web.Request, target: Target, user: User) -> web.StreamResponse:
+        """Answers a request for a resource. Raises the ApiError that refuses it."""
+        verb = _verb_of(request, target)
+        user.require(_wish(verb, target))
+        view = View(
+            target.kind,
+            accepted_form(request.headers.get("Accept", ""), OBJECT_SHAPES),
+            request.query.get("includeObject", "Metadata"),
+            self._clock.now(),
+        )
+        if target.kind.group == "metrics.k8s.io":
+            return await self._usage(request, target, verb, view)
+        if verb == "watch":
+            return await self._watch(request, target, view)
+        if verb == "list":
+            return await self._list(request, target, view)
+        if verb == "delete":
+            return await self._delete(request, target, view)
+        if verb == "deletecollection":
+            options = reading.delete_options(request.query, await _body(request, "DeleteOptions"))
+            response = self._rest.handle(_request(verb, target, options))
+            return await self._send_list(request, view, response.listing or (), Page(response.version))
+        if verb == "get":
+            response = self._rest.handle(_request(verb, target))
+            assert response.object is not None
+            return _sent(view, response.object, response.code)
+        return await self._write(request, target, verb, view)
+
+    async def _write(
+        self, request: web.Request, target: Target, verb: Verb, view: View
+    ) -> web.StreamResponse:
+        query, media_type = request.query, _media_type(request)
+        raw = await request.read()
+        is_object = not target.subresource or target.subresource == "status"
+        if verb == "patch":
+            options = reading.write_options(query, reading.patch_type_of(media_type))
+            is_object = is_object and options.patch_type != "json"
+        else:
+            options = reading.write_options(query)
+        if target.subresource in {"binding", "eviction"}:
+            options, body = _on_pod(target, options, reading.decoded(raw, media_type, target.subresource))
+        else:
+            body = reading.checked_body(target.kind, raw, media_type, query, is_object=is_object)
+        response = self._rest.handle(_request(verb, target, options, body.value))
+        assert response.object is not None
+        answer = _sent(view, response.object, response.code)
+        for warning in body.warnings:
+            text = warning.replace("\\", "\\\\").replace('"', '\\"')
+            answer.headers.add("Warning", f'299 - "{text}"')
+        return answer
+
+    async def _list(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
+        options = reading.list_options(request.query)
+        _check_list_version(request.query, self._rest.store.version)
+        response = self._rest.handle(_request("list", target, options))
+        page = Page(response.version, response.continue_token, response.remaining)
+        return await self._send_list(request, view, response.listing or (), page)
+
+    async def _send_list(
+        self, request: web.Request, view: View, items: Iterable[Revision], page: Page
+    ) -> web.StreamResponse:
+        parts = list_bytes(view, list(items), page)
+        return await send_parts(request, parts, self._clock, media_type=view.form.media_type)
+
+    async def _watch(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
+        query = request.query
+        options = reading.list_options(query, name=target.name)
+        bookmarks = reading.flag(query, "allowWatchBookmarks")
+        initial = reading.flag(query, "sendInitialEvents")
+        _check_watch(query, initial=initial, bookmarks=bookmarks)
+        if initial:
+            # The objects come as they are now, which is not older than any version that was given.
+            options = replace(options, resource_version="")
+        try:
+            response = self._rest.handle(_request("watch", replace_name(target), options))
+        except Expired as error:
+            return web.Response(body=error_line(error.status()), content_type="application/json")
+        watcher = response.watcher
+        assert watcher is not None
+        self._watchers[watcher] = None
+        try:
+            return await send_watch(
+                request,
+                watcher,
+                view,
+                self._encoder,
+                store=self._rest.store,
+                bookmarks=bookmarks,
+                initial_end=response.version if initial else None,
+                timeout_s=reading.whole_number(query, "timeoutSeconds"),
+            )
+        finally:
+            del self._watchers[watcher]
+
+    async def _delete(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
+        options = reading.delete_options(request.query, await _body(request, "DeleteOptions"))
+        response = self._rest.handle(_request("delete", target, options))
+        last, kind = response.object, target.kind
+        assert last is not None
+        gone = self._rest.store.get(kind, last.key) is None
+        if not gone or kind.resource in _DELETED_SHOWN:
+            return _sent(view, last, 200)
+        details: Json = {"name": target.name, "kind": kind.plural, "uid": last.uid}
+        if kind.group:
+            details["group"] = kind.group
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": details,
+        }
+        return web.Response(body=encode(status) + b"\n", content_type="application/json")
+
+    async def _usage(self, request: web.Request, target: Target, verb: str, view: View) -> web.StreamResponse:
+        assert self._metrics is not None, "without a source the kinds are not among the routes"
+        version = self._rest.store.version
+        found = read_usage(
+            self._metrics,
+            target,
+            verb,
+            labels=request.query.get("labelSelector", ""),
+            fields=request.query.get("fieldSelector", ""),
+            version=version,
+        )
+        if verb == "get":
+            return _sent(view, found[0], 200)
+        return await self._send_list(request, view, found, Page(version))
+
+
+def replace_name(target: Target) -> Target:
+    """Gives the collection that an object is in."""
+    return replace(target, name="") if target.name else target
+
+
+def _verb_of(request: web.Request, target: Target) -> Verb:
+    watched = reading.flag(request.query, "watch")
+    if request.method == "GET" and watched and not target.subresource:
+        return "watch"
+    if target.name and request.method == "POST" and target.subresource:
+        return "create"
+    verbs = _OBJECT_VERBS if target.name else _COLLECTION_VERBS
+    verb = verbs.get(request.method)
+    if verb is None or (target.subresource and verb == "delete"):
+        raise MethodNotAllowed(_NOT_ALLOWED)
+    if verb == "create" and target.kind.namespaced and not target.namespace:
+        raise MethodNotAllowed(_NOT_ALLOWED)
+    return verb
+
+
+def _wish(verb: str, target: Target) -> Wish:
+    kind = target.kind
+    resource = f"{kind.plural}/{target.subresource}" if target.subresource else kind.plural
+    return Wish("update" if verb == "replace" else verb, kind.group, resource, target.namespace, target.name)
+
+
+def _request(verb: Verb, target: Target, options: Options | None = None, body: Any = None) -> Request:
+    return Request(
+        verb, target.kind, target.namespace, target.name, target.subresource, options or Options(), body
+    )
+
+
+def _media_type(request: web.Request) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+async def _body(request: web.Request, what: str) -> Any:
+    return reading.decoded(await request.read(), _media_type(request), what)
+
+
+def _sent(view: View, revision: Revision, code: int) -> web.Response:
+    is_status = revision.json.get("kind") == "Status"
+    data = encode(revision.json) if is_status else object_bytes(view, revision)
+    return web.Response(status=code, body=data + b"\n", content_type=view.form.media_type)
+
+
+def _on_pod(target: Target, options: Options, value: Any) -> tuple[Options, reading.Body]:
+    """Gives a Binding or an Eviction as the semantics take it; both must be of the pod on the path."""
+    body: Json = value if isinstance(value, dict) else {}
+    metadata = body.get("metadata") or {}
+    name = metadata.get("name") or target.name
+    if name != target.name:
+        raise BadRequest(f"name in URL does not match name in {target.subresource.title()} object")
+    return replace(options, uid=metadata.get("uid") or ""), reading.Body(body)
+
+
+def _check_list_version(query: reading.Query, version: int) -> None:
+    """Raises for a version that a list cannot be answered at: only the newest state is kept."""
+    text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    if match and not text:
+        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match not in {"", "Exact", "NotOlderThan"}:
+        raise BadRequest(f'resourceVersionMatch: Unsupported value: "{match}"')
+    if not text or text == "0":
+        return
+    if not text.isdecimal():
+        raise BadRequest(f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: invalid syntax')
+    if int(text) > version:
+        raise BadRequest(f"Too large resource version: {text}, current: {version}")
+    if match == "Exact" and int(text) != version:
+        raise Expired(f"The resourceVersion for the provided list is too old: {text} ({version})")
+
+
+def _check_watch(query: reading.Query, *, initial: bool, bookmarks: bool) -> None:
+    match = query.get("resourceVersionMatch", "")
+    if initial and match != "NotOlderThan":
+        raise BadRequest(
+            'resourceVersionMatch: Forbidden: resourceVersionMatch must be "NotOlderThan" if '
+            "sendInitialEvents is provided"
+        )
+    if initial and not bookmarks:
+        raise BadRequest("sendInitialEvents is supported only together with allowWatchBookmarks=true")
+    if match and "sendInitialEvents" not in query:
+        raise BadRequest(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
+            "sendInitialEvents is provided"
+        )

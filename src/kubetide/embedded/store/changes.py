@@ -1,0 +1,90 @@
+"""What a PUT or a patch asks for: the whole object that is to be written."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from kubetide.embedded.store import metadata
+from kubetide.embedded.store.copying import copy_json, without_nulls
+from kubetide.embedded.store.custom import CustomKind, shape_in
+from kubetide.embedded.store.request import Request
+from kubetide.embedded.store.scale import SCALE, replicas_in, with_replicas
+from kubetide.objects.base import Json
+from kubetide.ports.errors import BadRequest, Invalid, UnsupportedMediaType
+from kubetide.units.patch import PatchError, json_patch, merge_patch
+from kubetide.units.shapes import PLAIN
+from kubetide.units.strategic import StrategicPatchError, strategic_merge
+
+_NOT_STRATEGIC = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, "
+    "application/apply-patch+cbor"
+)
+
+
+def changed(request: Request, old: Json) -> Json:
+    """Gives the whole object that a PUT or a patch asks for, its preconditions checked."""
+    kind, body = request.kind, request.body
+    is_scale = request.subresource == "scale"
+    if request.verb == "replace":
+        if not is_scale:
+            metadata.check_type(kind, body)
+        metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=True)
+        return cast("Json", copy_json(body))
+    if request.options.patch_type == "json":
+        try:
+            new = json_patch(old, copy_json(body))
+        except PatchError as error:
+            raise BadRequest(f"the JSON patch of {kind.resource} {request.name}: {error}") from error
+        if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+            raise BadRequest(
+                f"the JSON patch of {kind.resource} {request.name} leaves no object with metadata"
+            )
+        metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)
+        return cast("Json", new)
+    metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
+    if request.options.patch_type == "strategic":
+        if isinstance(kind, CustomKind):
+            raise UnsupportedMediaType(_NOT_STRATEGIC)
+        try:
+            new = strategic_merge(old, copy_json(body), PLAIN if is_scale else shape_in(kind))
+        except StrategicPatchError as error:
+            raise BadRequest(str(error)) from error
+    else:
+        new = merge_patch(old, body if request.given else copy_json(body))
+    if not is_scale:
+        metadata.check_type(kind, new)
+    return cast("Json", new)
+
+
+def applied_config(request: Request) -> Json:
+    """Gives the configuration of an apply, a Scale as the fields of the object that it scales.
+
+    Raises: BadRequest, Invalid (no field manager).
+    """
+    kind, config = request.kind, request.body
+    if not request.options.field_manager:
+        text = "Required value: is required for apply patch"
+        raise Invalid(
+            f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {text}',
+            details={"group": "meta.k8s.io", "kind": "PatchOptions"},
+            causes=({"reason": "FieldValueRequired", "message": text, "field": "fieldManager"},),
+        )
+    sent = metadata.sent_in(kind, config)
+    if sent.get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    if request.subresource == "scale":
+        metadata.check_type(SCALE, config)
+        replicas = replicas_in(config, request.name)
+        return with_replicas(kind, {"metadata": {"name": request.name}}, replicas)
+    for field in ("apiVersion", "kind"):
+        if not config.get(field):
+            raise BadRequest(
+                f"the configuration that is applied to {kind.resource} {request.name} names no {field}"
+            )
+    metadata.check_type(kind, config)
+    if sent.get("name", request.name) != request.name:
+        raise BadRequest(
+            f"the name of the object ({sent['name']}) does not match the name on the URL ({request.name})"
+        )
+    return cast("Json", without_nulls(copy_json({**config, "metadata": {**sent, "name": request.name}})))

@@ -1,0 +1,95 @@
+"""Lists in parts that fit together: all parts show the version of the first.
+
+Nothing is kept between the parts: the token says version and place, and the store's history says
+what was there then. Source: apiserver v1.36, storage (``continue.go``, ``errors.go``).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from bisect import bisect_right
+from typing import NamedTuple
+
+from kubetide.embedded.store.request import Request, Response
+from kubetide.embedded.store.revision import Key, Revision
+from kubetide.embedded.store.selection import Selection
+from kubetide.embedded.store.store import Store
+from kubetide.ports.errors import BadRequest, Expired
+
+_FORM = "meta.k8s.io/v1"
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class _Place(NamedTuple):
+    """Where a list goes on: after ``key``, at ``version``; None for whatever the version is now."""
+
+    version: int | None
+    key: Key
+
+
+def listed(store: Store, request: Request) -> Response:
+    """Answers a list, whole or in parts.
+
+    Raises: BadRequest for a token that cannot be read, Expired with another token for one whose
+    version the history no longer has.
+    """
+    kind, options = request.kind, request.options
+    selection = Selection(kind, request.namespace, options.labels, options.fields)
+    version = store.version
+    if not options.continue_token:
+        found, start = store.select(kind, selection), 0
+    else:
+        if options.resource_version not in {"", "0"}:
+            raise BadRequest("specifying resource version is not allowed when using continue")
+        place = _read(options.continue_token)
+        if place.version is not None:
+            version = place.version
+        try:
+            found = store.select_at(kind, selection, version)
+        except Expired as error:
+            raise Expired(_TOO_OLD, continue_token=_written(_Place(None, place.key))) from error
+        start = bisect_right(found, place.key, key=_key_of)
+    if not options.limit:
+        return Response(200, version, listing=found[start:] if start else found)
+    end = start + options.limit
+    part = found[start:end]
+    if end >= len(found):
+        return Response(200, version, listing=part)
+    return Response(
+        200,
+        version,
+        listing=part,
+        continue_token=_written(_Place(version, part[-1].key)),
+        remaining=len(found) - end if selection.everything else None,
+    )
+
+
+def _key_of(revision: Revision) -> Key:
+    return revision.key
+
+
+def _written(place: _Place) -> str:
+    version = -1 if place.version is None else place.version
+    text = json.dumps({"v": _FORM, "rv": version, "start": "/".join(place.key) + "\0"}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def _read(token: str) -> _Place:
+    try:
+        said = json.loads(base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True))
+        form, version, start = said["v"], said["rv"], said["start"]
+        namespace, name = start.removesuffix("\0").split("/")
+    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
+    if form != _FORM or not isinstance(version, int) or isinstance(version, bool):
+        raise BadRequest(
+            "invalid continue token: continue key is not valid: server does not recognize this encoded version"
+        )
+    return _Place(None if version < 0 else version, (namespace, name))

@@ -1,0 +1,94 @@
+"""The kept state of a live run: the cluster's store and its cloud's machines, in one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kubetide.embedded.store import Store
+from kubetide.embedded.store.journal import Journal
+from kubetide.objects.base import Json
+from kubetide.ports.clock import Clock
+from kubetide.simulate.spec import ScenarioError
+from kubetide.units.time import Instant, format_rfc3339
+
+_MACHINES = "machines"
+_RUN = "run"
+
+
+class KeptRun:
+    """One folder of kept state, for one scenario; a context manager that closes it.
+
+    Args:
+        folder: Where the state is kept; made if it is not there.
+        scenario: The name of the scenario; a folder belongs to one.
+        end: When the run is to end.
+
+    Raises: JournalError when the folder cannot be used, ScenarioError when it holds another
+        scenario or the run has ended.
+    """
+
+    def __init__(self, folder: Path, scenario: str, end: Instant) -> None:
+        self._journal = Journal.open(folder)
+        self._scenario = scenario
+        self.cut = self._journal.restored.cut
+        """What was cut off the end of the log, empty when nothing was."""
+        if _RUN not in self._journal.restored.parts:
+            # A first start that was interrupted before the cluster stood has nothing worth keeping.
+            self._journal.forget()
+            return
+        restored = self._journal.restored
+        kept = restored.parts[_RUN].get("scenario")
+        if kept != scenario:
+            self._journal.close()
+            raise ScenarioError(f"{folder}: holds scenario {kept}, not {scenario}; use another folder")
+        if restored.now is not None and restored.now >= end:
+            self._journal.close()
+            raise ScenarioError(
+                f"{folder}: the kept run is at {format_rfc3339(restored.now)}, and its end is "
+                f"{format_rfc3339(end)}; give a later --until, or another folder"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._journal.close()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the run begins, rather than goes on."""
+        return self._journal.restored.is_new
+
+    @property
+    def resumes_at(self) -> Instant | None:
+        """When the kept state was last written, None for a run that begins."""
+        return self._journal.restored.now
+
+    @property
+    def machines(self) -> Json | None:
+        """The machines of the cloud, None for a run that begins."""
+        return self._journal.restored.parts.get(_MACHINES)
+
+    def seed_of(self, seed: int) -> int:
+        """Gives the seed of this start: names and uids that an earlier start has drawn do not come again."""
+        return seed + (self._journal.restored.starts << 32)
+
+    def attach(self, store: Store, clock: Clock) -> None:
+        """Puts back what was kept, and keeps what is written from now on. Raises JournalError."""
+        self._journal.attach(store, clock.now)
+
+    def keep_machines(self, machines: Json) -> None:
+        """Keeps the machines as they are now."""
+        self._journal.keep(_MACHINES, machines)
+
+    def note_begun(self) -> None:
+        """Notes that the cluster stands: from now on a start goes on from what is kept."""
+        self._journal.keep(_RUN, {"scenario": self._scenario})
+
+    def mark_time(self) -> None:
+        """Notes how late it is."""
+        self._journal.mark_time()

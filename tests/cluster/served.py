@@ -1,0 +1,44 @@
+"""An embedded cluster behind HTTPS on a free port, and a client of it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from kubetide.cluster import Connection, HttpCluster
+from kubetide.embedded.server import ApiServer, Identities, User
+from kubetide.embedded.server.tls import Authority
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.runtime.clock import run_real
+
+TOKEN = "admin-token"
+ADMIN = User("admin", ("system:masters",))
+
+_AUTHORITY = Authority()
+
+
+@asynccontextmanager
+async def served(clock, *, store=None, identities=None, metrics=None):
+    """Gives the embedded cluster, its server, and the connection of an administrator."""
+    cluster = EmbeddedCluster(store or Store(), clock, seed=1)
+    server = ApiServer(
+        cluster.rest,
+        clock,
+        identities=identities or Identities({TOKEN: ADMIN}),
+        metrics=metrics,
+        tls=_AUTHORITY.server_context(["127.0.0.1"]),
+    )
+    await server.start()
+    try:
+        yield cluster, server, Connection(server.url, TOKEN, _AUTHORITY.certificate.decode())
+    finally:
+        await server.stop()
+
+
+def with_client(main):
+    """Runs ``main(client, embedded, clock)`` in real time against a served cluster."""
+
+    async def run(clock):
+        async with served(clock) as (cluster, _, connection), HttpCluster(connection) as client:
+            await main(client, cluster, clock)
+
+    run_real(run)

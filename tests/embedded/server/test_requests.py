@@ -1,0 +1,234 @@
+"""What the server answers to single requests, spoken without a Kubernetes client."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import aiohttp
+import pytest
+from tests.cluster.served import TOKEN, served
+
+from kubetide.embedded.server import Identities, Rule, User
+from kubetide.objects.kinds import CONFIG_MAPS
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+
+CONFIG = "/api/v1/namespaces/default/configmaps"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+NOT_FOUND = "404 page not found\n"
+
+
+class Answer:
+    def __init__(self, response, body):
+        self.code, self.headers, self.body = response.status, response.headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def ask(*requests, token=TOKEN, before=None, identities=None):
+    """Sends requests ``(method, path, body, headers)`` one after the other and gives the last answer."""
+
+    async def main(clock):
+        async with served(clock, identities=identities) as (cluster, server, connection):
+            if before is not None:
+                await before(cluster)
+            session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=connection.tls()), auto_decompress=False
+            )
+            async with session:
+                for method, path, *more in requests:
+                    body, headers = (*more, None, None)[:2]
+                    data = json.dumps(body) if isinstance(body, dict | list) else body
+                    data = io.BytesIO(data.encode()) if data else None
+                    sent = {
+                        "Content-Type": "application/json",
+                        "Accept-Encoding": "identity",
+                        **(headers or {}),
+                    }
+                    if token:
+                        sent["Authorization"] = f"Bearer {token}"
+                    async with session.request(method, server.url + path, data=data, headers=sent) as got:
+                        answer = Answer(got, await got.read())
+            return answer
+
+    return run_real(main)
+
+
+def config(name, **more):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **more}
+
+
+async def many(cluster):
+    for number in range(1200):
+        body = builders.config_map(f"c{number:04}", data={"k": "v" * 100})
+        await cluster.create(CONFIG_MAPS, body, namespace="default")
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "reason", "text"),
+    [
+        (("GET", f"{CONFIG}/none"), 404, "NotFound", 'configmaps "none" not found'),
+        (("POST", CONFIG, "{"), 400, "BadRequest", "json parse error"),
+        (
+            ("POST", CONFIG, "x", {"Content-Type": "text/plain"}),
+            415,
+            "UnsupportedMediaType",
+            "application/json",
+        ),
+        (
+            ("PATCH", f"{CONFIG}/a", {}, {"Content-Type": "text/x"}),
+            415,
+            "UnsupportedMediaType",
+            "merge-patch",
+        ),
+        (
+            ("GET", CONFIG, None, {"Accept": "image/png"}),
+            406,
+            "NotAcceptable",
+            "only the following media types",
+        ),
+        (("POST", CONFIG, "x" * 3_200_000), 413, "RequestEntityTooLarge", "limit is 3145728"),
+        (("PUT", CONFIG, {}), 405, "MethodNotAllowed", "does not allow this method"),
+        (("GET", f"{CONFIG}?labelSelector=%3D"), 400, "BadRequest", ""),
+        (("GET", f"{CONFIG}?resourceVersion=99999999"), 400, "BadRequest", "Too large resource version"),
+        (("POST", f"{CONFIG}?dryRun=Some", config("a")), 400, "BadRequest", "dryRun"),
+        (("GET", f"{CONFIG}?watch=1&sendInitialEvents=true"), 400, "BadRequest", "NotOlderThan"),
+    ],
+)
+def test_refusals(request_, code, reason, text):
+    """A request that cannot be served is refused with a Status that says why."""
+    answer = ask(request_)
+    assert (answer.code, answer.json["kind"], answer.json["reason"]) == (code, "Status", reason)
+    assert text in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/apis/none", "/api/v1/gadgets", "/apis/apps/v1/pods", f"{CONFIG}/a/b/c"]
+)
+def test_paths_that_name_nothing(path):
+    """A path that nothing is served at is answered as kube-apiserver's router does, with plain text."""
+    answer = ask(("GET", path))
+    assert (answer.code, answer.body.decode()) == (404, NOT_FOUND)
+
+
+def test_who_asks_must_be_known():
+    """No token and a wrong token are 401; health and version are for everybody."""
+    assert ask(("GET", CONFIG), token="").json["reason"] == "Unauthorized"
+    assert ask(("GET", CONFIG), token="wrong").code == 401
+    for path in ("/livez", "/readyz", "/version"):
+        assert ask(("GET", path), token="").code == 200
+
+
+def test_an_allow_list_holds():
+    """Who may only read one namespace's ConfigMaps is refused all else in the words of RBAC."""
+    rule = Rule(verbs=("get", "list"), groups=("",), resources=("configmaps",), namespaces=("default",))
+    who = Identities({"t": User("viewer", (), (rule,))})
+    assert ask(("GET", CONFIG), token="t", identities=who).code == 200
+    refused = ask(("GET", "/api/v1/pods"), token="t", identities=who)
+    assert refused.code == 403
+    assert refused.json["message"] == (
+        'pods is forbidden: User "viewer" cannot list resource "pods" in API group "" at the cluster scope'
+    )
+    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    for verb, allowed in (("get", True), ("delete", False)):
+        asked = {"namespace": "default", "verb": verb, "resource": "configmaps"}
+        answer = ask(("POST", review, {"spec": {"resourceAttributes": asked}}), token="t", identities=who)
+        assert (answer.code, answer.json["status"]) == (201, {"allowed": allowed})
+
+
+def test_field_validation():
+    """An unknown and a repeated field are refused, warned of or let pass, as fieldValidation says."""
+    body = '{"metadata":{"name":"a","labelz":{}},"data":{"k":"1","k":"2"}}'
+    strict = ask(("POST", f"{CONFIG}?fieldValidation=Strict", body))
+    assert strict.code == 400
+    assert strict.json["message"] == (
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
+        'unknown field "metadata.labelz", duplicate field "data.k"'
+    )
+    warned = ask(("POST", CONFIG, body))
+    assert warned.code == 201
+    assert warned.headers.getall("Warning") == [
+        '299 - "unknown field \\"metadata.labelz\\""',
+        '299 - "duplicate field \\"data.k\\""',
+    ]
+    assert "Warning" not in ask(("POST", f"{CONFIG}?fieldValidation=Ignore", body)).headers
+
+
+def test_every_field_of_the_api_is_known():
+    """Strict validation lets fields pass that nothing here reads, also those of inlined and nested types."""
+    probe = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 5}
+    container = {"name": "c", "image": "i", "livenessProbe": probe, "securityContext": {"runAsUser": 1}}
+    volume = {"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "volumes": [volume]}}
+    path = "/api/v1/namespaces/default/pods?fieldValidation=Strict"
+    assert ask(("POST", path, pod)).code == 201
+    probe["httpGet"]["pfad"] = "/"
+    assert (
+        'unknown field "spec.containers[0].livenessProbe.httpGet.pfad"'
+        in ask(("POST", path, pod)).json["message"]
+    )
+
+
+def test_dry_run_stores_nothing():
+    """dryRun=All answers with the object and keeps nothing."""
+    answer = ask(("POST", f"{CONFIG}?dryRun=All", config("a")))
+    assert (answer.code, answer.json["metadata"]["name"]) == (201, "a")
+    assert ask(("POST", f"{CONFIG}?dryRun=All", config("a")), ("GET", f"{CONFIG}/a")).code == 404
+
+
+def test_a_deletion_at_once_is_a_status():
+    """What is gone with the request is answered with a Status that names it."""
+    answer = ask(("POST", CONFIG, config("a")), ("DELETE", f"{CONFIG}/a"))
+    assert answer.json["status"] == "Success"
+    assert answer.json["details"]["name"] == "a"
+    assert answer.json["details"]["kind"] == "configmaps"
+
+
+def test_long_lists_are_streamed_whole():
+    """A list of many pages is one JSON object, with and without gzip, and its items do not repeat their type."""
+    plain = ask(("GET", CONFIG), before=many)
+    items = plain.json["items"]
+    assert [item["metadata"]["name"] for item in items] == [f"c{number:04}" for number in range(1200)]
+    assert "kind" not in items[0]
+    assert (plain.json["kind"], "Content-Encoding" in plain.headers) == ("ConfigMapList", False)
+    packed = ask(("GET", CONFIG, None, {"Accept-Encoding": "gzip"}), before=many)
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert len(packed.body) < len(plain.body) / 4
+    assert len(json.loads(gzip.decompress(packed.body))["items"]) == 1200
+
+
+def test_a_table_has_a_cell_for_each_column():
+    """A list asked for as a Table has the printers' columns and the metadata of each object."""
+    deployment = builders.deployment("web", replicas=3)
+    table = ask(("POST", DEPLOYMENTS, deployment), ("GET", DEPLOYMENTS, None, {"Accept": TABLE})).json
+    names = [column["name"] for column in table["columnDefinitions"]]
+    assert names[:5] == ["Name", "Ready", "Up-to-date", "Available", "Age"]
+    (row,) = table["rows"]
+    assert len(row["cells"]) == len(names)
+    assert row["cells"][:2] == ["web", "0/3"]
+    assert row["object"]["kind"] == "PartialObjectMetadata"
+
+
+@pytest.mark.parametrize("form", ["legacy", "aggregated"])
+def test_discovery_tells_every_kind(form):
+    """Both forms of discovery name the same resources, with their subresources."""
+    if form == "legacy":
+        resources = ask(("GET", "/apis/apps/v1")).json["resources"]
+        found = {item["name"]: item["kind"] for item in resources}
+    else:
+        accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+        answer = ask(("GET", "/apis", None, {"Accept": accept}))
+        assert answer.headers["Content-Type"] == accept.partition(",")[0]
+        (apps,) = [group for group in answer.json["items"] if group["metadata"]["name"] == "apps"]
+        found = {}
+        for item in apps["versions"][0]["resources"]:
+            found[item["resource"]] = item["responseKind"]["kind"]
+            for sub in item.get("subresources", ()):
+                found[f"{item['resource']}/{sub['subresource']}"] = sub["responseKind"]["kind"]
+    assert found["deployments"] == found["deployments/status"] == "Deployment"
+    assert found["deployments/scale"] == "Scale"
