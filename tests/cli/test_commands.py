@@ -13,9 +13,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner
+from tests.simulate.made import timeline
 
 from kubetide.cli.main import cli
+from kubetide.cli.output import finish
 from kubetide.runtime.folder import is_running
+from kubetide.simulate.run import RunResult
 from kubetide.simulate.scenario import Scenario, load_scenario
 from kubetide.simulate.spec import FAULT_KINDS
 from kubetide.simulate.timeline import Summary, Timeline, summarize
@@ -53,8 +56,8 @@ def test_a_run_leaves_its_files(tmp_path):
         "records",
     }
     summary = msgspec.json.decode((tmp_path / "summary.json").read_bytes(), type=Summary)
-    timeline = msgspec.json.decode((tmp_path / "timeline.json").read_bytes(), type=Timeline)
-    assert summarize(summary.name, timeline) == summary
+    figures = msgspec.json.decode((tmp_path / "timeline.json").read_bytes(), type=Timeline)
+    assert summarize(summary.name, figures) == summary
     data = (
         (tmp_path / "report.html").read_text().partition('id="kubetide-data">')[2].partition("</script>")[0]
     )
@@ -148,6 +151,14 @@ def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path):
     assert out.startswith("web-shop   2026-03-02 00:00 UTC")
     assert (tmp_path / "report.html").exists()
     assert call("replay", tmp_path).returncode == 0
+
+
+def test_records_that_are_not_there_are_not_pointed_to(tmp_path, capsys):
+    """A run that ended before its first decision says that there are no records, and leaves its results whole."""
+    line = timeline(steps=0)
+    finish("shop", RunResult(line, summarize("shop", line), (), (), interrupted=True), tmp_path)
+    assert "records  none: the run ended before the first decision" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "summary.json", "timeline.json"}
 
 
 @pytest.mark.slow

@@ -314,5 +314,5 @@ def test_an_explanation_has_every_number():
     assert metric.pods == {"ready": ("web-0", "web-1"), "missing": (), "unready": (), "ignored": ()}
     assert (found.current, found.proposal, found.stabilized, found.desired) == (2, 4, 4, 4)
     text = "\n".join(found.lines())
-    assert "100% of 50%, ratio 2, outside tolerance 0.9 to 1.1: 4 replicas" in text
+    assert "cpu utilization: 100% of 50%: ratio 2 x 2 pods = 4, so 4 replicas" in text
     assert "default/web: to be scaled from 2 to 4" in text

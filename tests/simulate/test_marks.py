@@ -29,7 +29,13 @@ def counted(*, ready: int) -> Reason:
 
 def proposal(metric: str, proposed: int) -> Reason:
     return HORIZONTAL.reason(
-        "MetricProposal", "default/web", metric=metric, value="91%", ratio=1.5, proposed=proposed
+        "MetricProposal",
+        "default/web",
+        metric=metric,
+        value="91%",
+        target="60%",
+        working="ratio 1.517 x 3 pods = 4.55",
+        proposed=proposed,
     )
 
 
@@ -40,7 +46,7 @@ def test_a_mark_says_what_was_done_by_how_much_and_why():
     """Title, change and reasons of a rescale are those of its record."""
     mark = rescaled(proposal("cpu", 5))
     assert (mark.title, mark.change) == ("default/web: scaled from 2 to 5", 3)
-    assert mark.why == ("cpu: 91% is 1.5 of the target, which asks for 5 replicas",)
+    assert mark.why == ("cpu: 91% of 60%: ratio 1.517 x 3 pods = 4.55, so 5 replicas",)
 
 
 def test_what_tells_nothing_is_left_out():

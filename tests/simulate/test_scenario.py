@@ -336,6 +336,8 @@ TRACE_MISTAKES = [
     (["0,1", "60,nan"], "t.csv:2: nan is not a finite number"),
     (["0,1", "60,x"], "t.csv:2: 'x' is not a number"),
     (["0,1", "60,1"], "t.csv: covers .* shorten the run"),
+    (["time;v", "0;1", "60;1"], "t.csv:3: columns parted by semicolons; write `time,value`"),
+    (["0\t1", "60\t1"], "t.csv:2: columns parted by tabs; write `time,value`"),
     ([], "t.csv: empty"),
 ]
 

@@ -6,7 +6,7 @@ the purpose. To explain a tick of a record, apply its state and ask before ``abs
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,14 +15,35 @@ from kubetide.horizontal.decide import judge
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.limits import down_limit, up_limit
-from kubetide.horizontal.memory import ScaleEvents
+from kubetide.horizontal.memory import Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.types import Metric, MetricFailure, Proposal, Tally
-from kubetide.horizontal.reasons import VOCABULARY, WANTED, reasons_of
+from kubetide.horizontal.reasons import (
+    CLASS_WORDS,
+    VOCABULARY,
+    WANTED,
+    proposal_reason,
+    reasons_of,
+    short_name,
+    target_text,
+    value_text,
+)
 from kubetide.horizontal.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.state import State
 from kubetide.horizontal.views import Key
-from kubetide.units.quantity import milli_to_text
-from kubetide.units.time import Instant, format_duration, format_rfc3339
+from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339
+
+_SHOWN_BEFORE = frozenset(
+    (
+        "PodsCounted",
+        "MetricProposal",
+        "MetricFailed",
+        "Winner",
+        "Stabilized",
+        "StabilizedAtStart",
+        "Limited",
+    )
+)
+"""Reasons that the lines above them have said already, with more numbers."""
 
 
 class MetricExplanation(msgspec.Struct, frozen=True):
@@ -31,21 +52,54 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     Attributes:
         target: As in the spec, ``80%`` or ``250m``.
         value: The same for what was measured; empty when the metric failed.
+        working: One sentence from the value to the replicas; empty when the metric failed.
         tolerance: The ratios within which the number stays, inclusive.
         ratio: Value over target; ``filled_ratio`` with missing and unready pods filled in, if any were.
         pods: Names by class: ready, unready, missing, ignored.
+        unplaced: Those of the unready that are Pending without a start time, which no node has taken.
         proposed: Replicas; None when the metric failed, then ``problem`` says why.
     """
 
     name: str
     target: str
     value: str
+    working: str
     tolerance: tuple[float, float]
     ratio: float | None
     filled_ratio: float | None
     pods: dict[str, tuple[str, ...]]
+    unplaced: tuple[str, ...]
     proposed: int | None
     problem: str
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """Equal recommendations of consecutive ticks: how many replicas, and from when to when."""
+
+    replicas: int
+    first: Instant
+    last: Instant
+    found: bool = False
+    """Whether these are the replicas found at the start, which count as a recommendation."""
+
+    def __str__(self) -> str:
+        """Gives the newest time first."""
+        times = format_rfc3339(self.last)
+        if self.first != self.last:
+            times += f" back to {format_rfc3339(self.first)}"
+        return f"{self.replicas} ({times}{', found at the start' if self.found else ''})"
+
+
+class Window(msgspec.Struct, frozen=True):
+    """One stabilization window in force.
+
+    Attributes:
+        text: Its direction, length and which recommendation of it holds.
+        remembered: The recommendations inside of it before this tick's own, newest first.
+    """
+
+    text: str
+    remembered: tuple[Remembered, ...]
 
 
 class HpaExplanation(msgspec.Struct, frozen=True):
@@ -55,8 +109,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         current: ``spec.replicas`` of the target; ``desired`` what the HPA wants.
         metrics: In the order of the spec; empty when metrics were not asked.
         proposal: The largest proposal.
-        windows: The stabilization windows, in words.
-        recommendations: The remembered ones, newest first: time and replicas.
+        windows: The stabilization windows, each with what it remembers.
         stabilized: The proposal after stabilization.
         policies: What each policy allows now, in words.
         limit: The reason of ``ScalingLimited``.
@@ -73,8 +126,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     desired: int
     metrics: tuple[MetricExplanation, ...]
     proposal: int | None
-    windows: tuple[str, ...]
-    recommendations: tuple[tuple[str, int], ...]
+    windows: tuple[Window, ...]
     stabilized: int | None
     policies: tuple[str, ...]
     limit: str
@@ -89,12 +141,14 @@ class HpaExplanation(msgspec.Struct, frozen=True):
             lines += _metric_lines(metric)
         if self.proposal is not None:
             lines.append(f"largest proposal: {self.proposal}")
-            lines += [f"  {window}" for window in self.windows]
-            lines.append(f"  recommendations, newest first: {_in_runs(self.recommendations) or 'none'}")
+            for window in self.windows:
+                before = ", ".join(map(str, window.remembered)) or "none before this tick's"
+                lines += [f"  {window.text}", f"    recommendations, newest first: {before}"]
             lines.append(f"after stabilization: {self.stabilized}")
             lines += [f"  {policy}" for policy in self.policies]
-            lines.append(f"after limits: {self.desired} ({self.limit})")
-        lines += [VOCABULARY.text(reason) for reason in self.reasons]
+            bounds = f"bounds {self.minimum} to {self.maximum}"
+            lines.append(f"after limits, {bounds}: {self.desired} ({self.limit})")
+        lines += [VOCABULARY.text(reason) for reason in self.reasons if reason.code not in _SHOWN_BEFORE]
         return lines
 
 
@@ -117,7 +171,6 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         action=WANTED if verdict.rescale else "none",
         error=verdict.error,
     )
-    newest_first = sorted(state.recommendations.of(key), key=lambda old: (-old.at, old.replicas))
     return HpaExplanation(
         namespace=key[0],
         name=key[1],
@@ -129,12 +182,11 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         desired=verdict.desired,
         metrics=_metrics(state, spec, verdict, now),
         proposal=verdict.raw,
-        windows=_windows(state, spec),
-        recommendations=tuple((format_rfc3339(Instant(old.at)), old.replicas) for old in newest_first),
+        windows=() if verdict.raw is None else _windows(state, spec, verdict, now),
         stabilized=verdict.stabilized,
         policies=_policies(spec, events, verdict, now),
         limit=verdict.limit,
-        reasons=reasons_of(settled, minimum=spec.minimum, maximum=spec.maximum),
+        reasons=reasons_of(settled, spec),
     )
 
 
@@ -154,18 +206,34 @@ def _metric(
     now: Instant,
 ) -> MetricExplanation:
     tolerance = 1.0 - spec.tolerance.down, 1.0 + spec.tolerance.up
-    if metric.utilization is not None:
-        target = f"{metric.utilization}%"
-    else:
-        target = "" if metric.average_milli is None else milli_to_text(metric.average_milli)
+    name, target = short_name(metric), target_text(metric)
     pods = {} if isinstance(tally, str) else _pods_by_class(state, spec.key, metric, now)
+    unplaced = tuple(pod for pod in pods.get("unready", ()) if _is_unplaced(state, (spec.key[0], pod)))
     if isinstance(found, MetricFailure):
-        return MetricExplanation(metric.type, target, "", tolerance, None, None, pods, None, found.text)
+        return MetricExplanation(
+            name, target, "", "", tolerance, None, None, pods, unplaced, None, found.text
+        )
+    assert isinstance(tally, Tally), "a proposal was made without pods"
     numbers = found.arithmetic
-    value = milli_to_text(numbers.average) if numbers.utilization is None else f"{numbers.utilization}%"
     return MetricExplanation(
-        found.name, target, value, tolerance, numbers.ratio, numbers.filled_ratio, pods, found.replicas, ""
+        name=name,
+        target=target,
+        value=value_text(numbers),
+        working=VOCABULARY.text(proposal_reason(metric, found, tally, spec.tolerance, "/".join(spec.key))),
+        tolerance=tolerance,
+        ratio=numbers.ratio,
+        filled_ratio=numbers.filled_ratio,
+        pods=pods,
+        unplaced=unplaced,
+        proposed=found.replicas,
+        problem="",
     )
+
+
+def _is_unplaced(state: State, key: Key) -> bool:
+    """A kubelet gives a pod its start time as soon as it sees the pod on its node (Pod API, status.startTime)."""
+    pod = state.table.view(state.table.rows[key])
+    return pod.phase == "Pending" and pod.started is None
 
 
 def _pods_by_class(state: State, key: Key, metric: Metric, now: Instant) -> dict[str, tuple[str, ...]]:
@@ -178,14 +246,31 @@ def _pods_by_class(state: State, key: Key, metric: Metric, now: Instant) -> dict
     return {name: tuple(pods) for name, pods in found.items()}
 
 
-def _windows(state: State, spec: Autoscaler) -> tuple[str, ...]:
+def _windows(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[Window, ...]:
+    """Gives the windows with what ``stabilization`` sees of each."""
+    known = state.recommendations.of(spec.key)
+    found = 0 if verdict.first else _found_at_the_start(known)
+    if verdict.first:
+        known = [Recommendation(now, verdict.current)]
+    period = state.settings.sync_period
+
+    def window(text: str, length: Duration, *, edge: bool = False) -> Window:
+        oldest = now - length
+        inside = [
+            Remembered(old.replicas, Instant(old.at), Instant(old.at), found=slot == found)
+            for slot, old in enumerate(known)
+            if old.at > oldest or (edge and old.at == oldest)
+        ]
+        return Window(text, _in_runs(inside, period))
+
     if spec.up is None or spec.down is None:
-        window = format_duration(state.settings.downscale_stabilization)
-        return (f"scale-down window {window} (the flag's): the highest recommendation holds",)
-    up, down = format_duration(spec.up.window), format_duration(spec.down.window)
+        flag = state.settings.downscale_stabilization
+        text = f"scale-down window {format_duration(flag)} (the flag's): the highest recommendation holds"
+        return (window(text, flag, edge=True),)
+    up, down = spec.up.window, spec.down.window
     return (
-        f"scale-up window {up}: the lowest recommendation holds",
-        f"scale-down window {down}: the highest recommendation holds",
+        window(f"scale-up window {format_duration(up)}: the lowest recommendation holds", up),
+        window(f"scale-down window {format_duration(down)}: the highest recommendation holds", down),
     )
 
 
@@ -212,27 +297,60 @@ def _in_words(policy: Policy) -> str:
     return f"{policy.value}{unit} in {format_duration(policy.period)}"
 
 
-def _in_runs(recommendations: tuple[tuple[str, int], ...]) -> str:
-    """Puts equal recommendations that follow each other together."""
-    runs = []
-    for replicas, run in groupby(recommendations, key=lambda one: one[1]):
-        times = [at for at, _ in run]
-        since = f"{times[0]} back to {times[-1]}" if len(times) > 1 else times[0]
-        runs.append(f"{replicas} ({since})")
-    return ", ".join(runs)
+def _found_at_the_start(known: Sequence[Recommendation]) -> int | None:
+    """Gives the slot of the replicas found at the start, while it can be told.
+
+    Only the first tick stores two recommendations of one time: what it found, then its proposal.
+    """
+    slots: dict[int, int] = {}
+    for slot, old in enumerate(known):
+        if old.at in slots:
+            return slots[old.at]
+        slots[old.at] = slot
+    return None
+
+
+def _in_runs(inside: Sequence[Remembered], period: Duration) -> tuple[Remembered, ...]:
+    """Puts equal recommendations of consecutive ticks together, newest first; a tick left out parts them.
+
+    Args:
+        inside: One each, in slot order.
+        period: Time between two ticks.
+    """
+    runs: list[Remembered] = []
+    # Of one time, what the first tick found comes before its proposal in the slots.
+    slots = sorted(range(len(inside)), key=lambda slot: (inside[slot].last, slot), reverse=True)
+    for one in (inside[slot] for slot in slots):
+        newer = runs[-1] if runs else None
+        # Half a period more than one lets a late tick pass, and a tick left out not.
+        near = newer is not None and newer.first - one.last < period + period // 2
+        if newer and near and newer.replicas == one.replicas and not one.found:
+            runs[-1] = msgspec.structs.replace(newer, first=one.first)
+        else:
+            runs.append(one)
+    return tuple(runs)
 
 
 def _metric_lines(metric: MetricExplanation) -> list[str]:
-    counts = ", ".join(f"{len(names)} {name}" for name, names in metric.pods.items())
-    if metric.proposed is None:
-        return [f"{metric.name}: {metric.problem}", *([f"  pods: {counts}"] if counts else [])]
-    filled = "" if metric.filled_ratio is None else f", {metric.filled_ratio:.4g} with pods filled in"
-    low, high = metric.tolerance
-    ratio = metric.ratio if metric.filled_ratio is None else metric.filled_ratio
-    stays = "within tolerance" if ratio is not None and low <= ratio <= high else "outside tolerance"
-    lines = [
-        f"{metric.name}: {metric.value} of {metric.target}, ratio {metric.ratio:.4g}{filled}, {stays} {low:.4g} to {high:.4g}: {metric.proposed} replicas",
-        f"  pods: {counts}",
-    ]
-    odd = [name for name in ("unready", "missing", "ignored") if metric.pods.get(name)]
-    return [*lines, *(f"  {name}: {', '.join(metric.pods[name])}" for name in odd)]
+    opening = f"{metric.name}: {metric.problem}" if metric.proposed is None else metric.working
+    return [opening, *(_pod_lines(metric) if metric.pods else ())]
+
+
+def _pod_lines(metric: MetricExplanation) -> list[str]:
+    """Counts the pods by class, and names those that do not count in full."""
+    everyone = sum(len(names) for names in metric.pods.values())
+    counts = [f"{len(metric.pods['ready'])} of {everyone} count"]
+    lines = []
+    for name, words in CLASS_WORDS.items():
+        pods = metric.pods[name]
+        if not pods:
+            continue
+        unplaced = metric.unplaced if name == "unready" else ()
+        of_these = f" (of these {len(unplaced)} without a node)" if unplaced else ""
+        counts.append(f"{len(pods)} {words}{of_these}")
+        placed = [pod for pod in pods if pod not in unplaced]
+        if placed:
+            lines.append(f"  {words}: {', '.join(placed)}")
+        if unplaced:
+            lines.append(f"  {words}, without a node: {', '.join(unplaced)}")
+    return [f"  pods: {', '.join(counts)}", *lines]

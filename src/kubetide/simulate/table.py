@@ -39,7 +39,7 @@ def summary_table(summary: Summary) -> str:
         f"{cells.name}   {cells.period}",
         *(_aligned(table) for table in (cells.services, cells.groups) if table.rows),
         facts,
-        *cells.notices,
+        *(["\n".join(cells.notices)] if cells.notices else []),
     ]
     return "\n\n".join(blocks)
 

@@ -96,6 +96,12 @@ class _Reader:
         filled = [(number, line) for number, line in rows if line]
         if not filled:
             raise TraceError(f"{self.path}: empty; a trace has one value a line")
+        number, line = filled[-1]
+        for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+            if separator in line and "," not in line:
+                raise TraceError(
+                    f"{self.path}:{number}: columns parted by {name}; write `time,value`, with commas"
+                )
         first = filled[0][1].split(",")
         header = first if _is_header(first) else None
         data = filled[1:] if header is not None else filled

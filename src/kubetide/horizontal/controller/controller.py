@@ -208,7 +208,6 @@ class HorizontalController:
             if not full and self._said.get(key) == said[key]:
                 repeated += 1
                 continue
-            spec = self._state.specs[key]
-            reasons += reasons_of(settlement, minimum=spec.minimum, maximum=spec.maximum)
+            reasons += reasons_of(settlement, self._state.specs[key])
         self._said = said
         return tuple(reasons), repeated

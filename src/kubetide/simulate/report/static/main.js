@@ -21,8 +21,9 @@ function fillSummary() {
 }
 
 function fillNotes() {
-  const { bucketSteps, stepSeconds, steps, marksLeftOut } = DATA;
+  const { bucketSteps, cells, stepSeconds, steps, marksLeftOut } = DATA;
   const notes = [
+    ...cells.notices,
     bucketSteps === 1
       ? `Every point is one sampling step of ${stepSeconds} s.`
       : `${numberText(steps)} sampling steps of ${stepSeconds} s are drawn as points of ${bucketSteps} steps each: the largest value of load, used CPU and pending pods, the last value of all else. The summary is made from every step.`,

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import pytest
+from tests.embedded.controllers.live import Failing, play
+
+from kubetide.embedded.controllers.scheduler import NO_NODES, refusal_message
+from kubetide.objects.kinds import EVENTS, NODES, PODS, PRIORITY_CLASSES
+from kubetide.objects.pod import pod_condition
+from kubetide.ports.errors import Conflict, NotFound, Unavailable
+from kubetide.testing import builders
+
+
+async def add(live, name, *, cpu="1", memory="1Gi", **spec):
+    await live.add(PODS, builders.pod(name, cpu=cpu, memory=memory, extra={"spec": spec}))
+
+
+async def remove(live, name):
+    await live.cluster.delete(PODS, name, namespace="shop", grace_period_s=0)
+
+
+async def where(live):
+    """Pod to node, empty while it waits."""
+    return {pod.metadata.name: pod.spec.node_name for pod in await live.pods_now()}
+
+
+async def said_of(live, name):
+    return pod_condition(await live.get(PODS, name), "PodScheduled")
+
+
+def bindings(live):
+    """A list that takes the pods in the order of their binding."""
+    bound = []
+
+    def note(key, old, new):
+        if new is not None and new.spec.node_name and (old is None or not old.spec.node_name):
+            bound.append(key[1])
+
+    live.pods.on_change(note)
+    return bound
+
+
+def test_pods_are_bound_by_priority_and_then_arrival():
+    """Of pods that wait together the highest priority is first, and of equals the one that came first."""
+
+    async def body(live):
+        bound = bindings(live)
+        for name, value in (("high", 1000), ("low", -5)):
+            await live.cluster.create(PRIORITY_CLASSES, builders.priority_class(name, value))
+        await add(live, "d", priorityClassName="low")
+        await add(live, "c")
+        await add(live, "b")
+        await add(live, "a", priorityClassName="high")
+        await live.sleep(1)
+        await live.add_nodes("n1")
+        await live.sleep(30)
+        assert bound == ["a", "c", "b", "d"]
+
+    play(body, "scheduler")
+
+
+def test_what_is_said_of_a_pod_that_fits_nowhere():
+    """Condition and event say how many nodes there are and why each does not take the pod."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2", cpu="1")
+        await live.add_nodes("n3", extra={"spec": {"unschedulable": True}})
+        await add(live, "big", cpu="2")
+        await live.sleep(1)
+        message = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
+        condition = await said_of(live, "big")
+        assert (condition.status, condition.reason) == ("False", "Unschedulable")
+        assert condition.message == message
+        (event,) = await live.list(EVENTS)
+        assert (event.type, event.reason, event.message) == ("Warning", "FailedScheduling", message)
+        assert event.involved_object.name == "big"
+
+    play(body, "scheduler")
+
+
+def test_what_is_said_without_nodes():
+    """A cluster without nodes has a message of its own."""
+
+    async def body(live):
+        await add(live, "first")
+        await live.sleep(1)
+        assert (await said_of(live, "first")).message == NO_NODES
+
+    play(body, "scheduler")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reasons", "message"),
+    [
+        (2, {"Insufficient cpu": 2}, "0/2 nodes are available: 2 Insufficient cpu."),
+        (
+            12,
+            {"b": 2, "a": 10},
+            "0/12 nodes are available: 10 a, 2 b.",
+        ),
+        (
+            3,
+            {"Insufficient memory": 2, "Insufficient cpu": 2, "node(s) had untolerated taint(s)": 1},
+            "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu, 2 Insufficient memory.",
+        ),
+        (0, {}, NO_NODES),
+    ],
+)
+def test_the_text_of_a_refusal(nodes, reasons, message):
+    """Counts with their reasons are sorted as text."""
+    assert refusal_message(nodes, reasons) == message
+
+
+@pytest.mark.parametrize("help_", ["a node comes", "a pod goes", "a taint goes", "a node grows"])
+def test_a_waiting_pod_is_tried_again_when_something_helps(help_):
+    """A pod that fits nowhere is bound soon after a node comes or changes or a pod goes."""
+
+    async def body(live):
+        await live.add_nodes("n1", cpu="1")
+        await live.add_nodes("n2", extra={"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}})
+        await add(live, "first")
+        await live.sleep(1)
+        await add(live, "second")
+        await live.sleep(60)
+        assert (await where(live))["second"] == ""
+        if help_ == "a node comes":
+            await live.add_nodes("n3")
+        elif help_ == "a pod goes":
+            await remove(live, "first")
+        elif help_ == "a taint goes":
+            await live.cluster.patch(NODES, "n2", {"spec": {"taints": None}})
+        else:
+            await live.cluster.patch(
+                NODES, "n1", {"status": {"allocatable": {"cpu": "2"}}}, subresource="status"
+            )
+        await live.sleep(0.1)
+        assert (await where(live))["second"] != ""
+
+    play(body, "scheduler")
+
+
+def test_a_pod_that_was_just_refused_waits_for_its_back_off():
+    """A pod is not tried again within a second of its first failure, whatever happens."""
+
+    async def body(live):
+        await live.add_nodes("n1", cpu="500m")
+        await add(live, "first")
+        await live.sleep(0.5)
+        await live.add_nodes("n2")
+        await live.sleep(0.4)
+        assert await where(live) == {"first": ""}
+        await live.sleep(0.2)
+        assert await where(live) == {"first": "n2"}
+
+    play(body, "scheduler")
+
+
+def test_pods_of_others_are_left_alone():
+    """Pods with gates or of another scheduler wait, until the gates are gone."""
+
+    async def body(live):
+        await live.add_nodes("n1")
+        await add(live, "gated", schedulingGates=[{"name": "wait"}])
+        await add(live, "other", schedulerName="mine")
+        await live.sleep(30)
+        assert await where(live) == {"gated": "", "other": ""}
+        assert await said_of(live, "other") is None
+        await live.patch(PODS, "gated", {"spec": {"schedulingGates": None}})
+        await live.sleep(1)
+        assert await where(live) == {"gated": "n1", "other": ""}
+
+    play(body, "scheduler")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen"),
+    [
+        ({"n1": "4", "n2": "8", "n3": "4"}, "n2"),
+        ({"n3": "4", "n1": "4", "n2": "4"}, "n1"),
+        ({"n1": "500m", "n2": "4"}, "n2"),
+    ],
+)
+def test_the_least_allocated_node_is_chosen_and_of_equals_the_first_by_name(sizes, chosen):
+    """A pod goes where the largest share is left free; of equal nodes to the first by name."""
+
+    async def body(live):
+        for name, cpu in sizes.items():
+            await live.add_nodes(name, cpu=cpu, memory=f"{8 if cpu == '8' else 4}Gi")
+        await add(live, "first")
+        await live.sleep(1)
+        assert await where(live) == {"first": chosen}
+
+    play(body, "scheduler")
+
+
+def test_a_binding_counts_before_the_cluster_confirms_it():
+    """Pods of one moment are spread over equal nodes and never overfill one."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2", "n3", cpu="2", memory="4Gi")
+        for number in range(8):
+            await add(live, f"p{number}")
+        await live.sleep(1)
+        on = sorted((await where(live)).values())
+        assert on == ["", "", "n1", "n1", "n2", "n2", "n3", "n3"]
+
+    play(body, "scheduler")
+
+
+@pytest.mark.parametrize("error", [Conflict("changed"), Unavailable("not now")])
+def test_a_binding_that_fails_is_tried_again(error):
+    """The room of a failed binding is free again, and the pod is bound after its back-off."""
+    failing = Failing(lambda request: request.subresource == "binding" and failing.hits < 2, error)
+
+    async def body(live):
+        await live.add_nodes("n1", cpu="1")
+        await add(live, "first")
+        await live.sleep(30)
+        assert await where(live) == {"first": "n1"}
+        assert failing.hits == 2
+
+    play(body, "scheduler", faults=failing)
+
+
+def test_a_pod_that_is_gone_frees_the_room_it_was_meant_for():
+    """A binding that is answered with 404 leaves the node to others."""
+    failing = Failing(lambda request: request.subresource == "binding" and failing.hits < 1, NotFound("gone"))
+
+    async def body(live):
+        await live.add_nodes("n1", cpu="1")
+        await add(live, "first")
+        await live.sleep(1)
+        await remove(live, "first")
+        await add(live, "second")
+        await live.sleep(1)
+        assert await where(live) == {"second": "n1"}
+
+    play(body, "scheduler", faults=failing)
+
+
+def test_expiring_watches_lose_no_pod_and_no_room():
+    """Pods that come while caches list anew are all bound, and no node is overfilled."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2", cpu="4")
+        for number in range(8):
+            await add(live, f"p{number}")
+            live.cluster.expire_watches()
+            await live.sleep(0.2)
+        await live.sleep(30)
+        assert sorted((await where(live)).values()) == ["n1"] * 4 + ["n2"] * 4
+
+    play(body, "scheduler")
