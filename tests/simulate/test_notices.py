@@ -127,8 +127,7 @@ def test_kinds_that_scale_nothing_are_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("version", "kind", "words"),
     [
-        ("apps/v1", "StatefulSet", "StatefulSet is not supported yet"),
-        ("batch/v1", "CronJob", "CronJob is not supported yet"),
+        ("v1", "ReplicationController", "ReplicationController is not supported yet"),
         ("serving.knative.dev/v1", "Service", '"Service" is not known'),
     ],
 )

@@ -94,10 +94,10 @@ def test_a_folder_without_records_is_named(tmp_path):
 def test_a_time_of_a_log_in_whole_seconds_includes_what_was_decided_in_that_second(run, tmp_path):
     """Live ticks carry fractions that no log shows: the second and the minute that are named hold the decision."""
     late = rewritten(run, tmp_path, lambda record: replace(record, now=after(record.now, milliseconds(300))))
-    for at in ("00:21:40", "2026-03-02T00:21:40Z", "21m40s"):
+    for at in ("00:21:30", "2026-03-02T00:21:30Z", "21m30s"):
         text = why(late, "nodegroup", "wide", at)
-        assert "Decided at this moment:\n  2026-03-02T00:21:40Z group wide was increased from 0 to 1" in text
-    assert "increased" not in why(late, "nodegroup", "wide", "2026-03-02T00:21:40.2Z")
+        assert "Decided at this moment:\n  2026-03-02T00:21:30Z group wide was increased from 0 to 1" in text
+    assert "increased" not in why(late, "nodegroup", "wide", "2026-03-02T00:21:30.2Z")
     assert "at 2026-03-02T00:21:00Z\n" in why(late, "nodegroup", "wide", "00:21")
 
 

@@ -29,8 +29,8 @@ __all__ = ["ManifestError", "Problem", "load_manifests"]
 
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _MAX_TYPO = 2
-_WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "Pod")
-_NOT_YET = frozenset({"StatefulSet", "Job", "CronJob", "ReplicationController", "VerticalPodAutoscaler"})
+_WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
+_NOT_YET = frozenset({"ReplicationController", "VerticalPodAutoscaler"})
 WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
     "": frozenset(
         {"Endpoints", "PersistentVolume", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"}
