@@ -42,6 +42,10 @@ class ScaleEvents(msgspec.Struct, omit_defaults=True):
     ups: list[ScaleEvent] = []
     downs: list[ScaleEvent] = []
 
+    def copy(self) -> ScaleEvents:
+        """Gives events that can be remembered apart from these."""
+        return ScaleEvents(list(self.ups), list(self.downs))
+
 
 class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The memory of one HPA in a full record.

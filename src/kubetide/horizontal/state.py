@@ -192,7 +192,7 @@ class State:
                 MemoryEntry(
                     *key,
                     self.recommendations.of(key),
-                    self.events.get(key, ScaleEvents()),
+                    self.events.get(key, ScaleEvents()).copy(),
                     selectors.get(key, ""),
                 )
                 for key in sorted({*self.recommendations.keys(), *self.events, *selectors})

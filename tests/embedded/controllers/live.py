@@ -47,15 +47,37 @@ class Failing:
             raise self.error
 
 
-class Live:
-    """The cluster of one test; ``cluster`` is the test's own client, which never fails."""
+class Lagging:
+    """Reads a cluster late: what a list or a watch gives arrives ``lag`` seconds after it was so."""
 
-    def __init__(self, clock, faults):
+    def __init__(self, cluster, clock, lag):
+        self._cluster = cluster
+        self._pause = lambda: clock.sleep(milliseconds(int(lag * 1000)))
+
+    async def list(self, kind, **options):
+        listing = await self._cluster.list(kind, **options)
+        await self._pause()
+        return listing
+
+    async def watch(self, kind, **options):
+        async for events in self._cluster.watch(kind, **options):
+            await self._pause()
+            yield events
+
+
+class Live:
+    """The cluster of one test; ``cluster`` is the test's own client, which never fails.
+
+    With a ``lag`` (seconds) the cache of pods is behind by about so much.
+    """
+
+    def __init__(self, clock, faults, lag):
         self.clock = clock
         self.cluster = EmbeddedCluster(Store(), clock, seed=5)
         self.theirs = self.cluster.client(faults=faults)
         kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, PDBS)
-        made = [Informer(self.cluster, kind, clock) for kind in kinds]
+        late = Lagging(self.cluster, clock, lag) if lag else self.cluster
+        made = [Informer(late if kind is PODS else self.cluster, kind, clock) for kind in kinds]
         self.informers = made
         self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets, self.pdbs = made
 
@@ -127,11 +149,11 @@ class Live:
         await self.clock.sleep(milliseconds(int(seconds_ * 1000)))
 
 
-def play(body, *parts, faults=None):
+def play(body, *parts, faults=None, lag=0.0):
     """Runs ``body(live)`` in a cluster where the parts of those names run; gives what it returns."""
 
     async def main(clock):
-        live = Live(clock, faults)
+        live = Live(clock, faults, lag)
         await live.cluster.create(NAMESPACES, builders.namespace("shop"))
         tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
         for informer in live.informers:

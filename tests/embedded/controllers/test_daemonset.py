@@ -156,18 +156,25 @@ def test_a_failing_api_server_delays_a_pod_only_while_it_fails():
     play(body, *PARTS, faults=failing)
 
 
-def test_nothing_is_made_twice_when_watches_expire():
-    """Relisting at every moment of the start leaves one pod a node."""
+@pytest.mark.parametrize("lag", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("expires", [False, True])
+def test_nothing_is_made_twice_when_caches_are_behind(lag, expires):
+    """While pods are seen late, and caches list anew all along, each node gets one pod."""
 
     async def body(live):
-        await live.add_nodes(*(f"n{number}" for number in range(8)))
+        made = []
+        live.pods.on_change(lambda key, old, _new: made.append(key) if old is None else None)
         await live.add(DAEMON_SETS, daemon_set())
-        for _ in range(40):
-            live.cluster.expire_watches()
-            await live.sleep(0.3)
+        for number in range(8):
+            await live.add_nodes(f"n{number}")
+            if expires:
+                live.cluster.expire_watches()
+            await live.sleep(0.7)
+        await live.sleep(60)
         assert await nodes_with_pods(live) == [f"n{number}" for number in range(8)]
+        assert len(made) == 8
 
-    play(body, *PARTS)
+    play(body, *PARTS, lag=lag)
 
 
 def test_a_node_that_goes_takes_its_pod_with_it():

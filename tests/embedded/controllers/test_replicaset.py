@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import count
-
 import pytest
 from tests.embedded.controllers.live import Failing, names, play
 
@@ -103,22 +101,27 @@ def test_nothing_is_made_twice_when_watches_expire(pause):
     play(body, *PARTS)
 
 
-def test_nothing_is_made_twice_before_the_cache_shows_it():
-    """A ReplicaSet that changes while its pods are not yet in the cache makes none again."""
+@pytest.mark.parametrize("lag", [0.0, 0.3, 4.0])
+@pytest.mark.parametrize("expires", [False, True])
+def test_nothing_is_made_twice_before_the_cache_shows_it(lag, expires):
+    """A ReplicaSet that changes while the cache is behind makes and deletes no pod too many."""
 
     async def body(live):
         made = creations(live)
         await begin(live, 0)
-        await scale(live, 4)
-        for number in count():
-            await live.patch(REPLICA_SETS, "web", {"metadata": {"annotations": {"seen": str(number)}}})
-            if len(made) == 4:
-                break
-            assert number < 100
-        await live.sleep(20)
-        assert len(made) == len(await live.pods_now()) == 4
+        for replicas in (4, 1):
+            await scale(live, replicas)
+            for step in range(30):
+                seen = {"metadata": {"annotations": {"seen": f"{replicas}-{step}"}}}
+                await live.patch(REPLICA_SETS, "web", seen)
+                if expires and step % 5 == 4:
+                    live.cluster.expire_watches()
+                await live.sleep(0.2)
+            await live.sleep(60)
+            assert len(await live.pods_now()) == replicas
+        assert len(made) == 4
 
-    play(body, *PARTS)
+    play(body, *PARTS, lag=lag)
 
 
 def test_orphans_are_adopted():
