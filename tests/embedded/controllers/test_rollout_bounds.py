@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import ceil, floor
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.embedded.controllers.live import play
 from tests.embedded.controllers.test_deployment import PARTS, begin, change, images, strategy, version
@@ -31,6 +31,7 @@ def posts(surge, unavailable, replicas):
     pauses=st.lists(st.sampled_from([0.0, 0.5, 3.0, 60.0]), min_size=1, max_size=3),
     expires=st.booleans(),
 )
+@example(replicas=6, surge=1, unavailable=1, pauses=[0.0, 0.0, 0.0], expires=False)
 def test_a_rollout_keeps_between_its_bounds(replicas, surge, unavailable, pauses, expires):
     """At every change of a pod, enough are ready and not too many are there, also when rollouts overlap."""
     assume(number(surge, 100, ceil) or number(unavailable, 100, ceil))  # both 0 is refused

@@ -31,6 +31,13 @@ _EXPECTATION_LIFE = minutes(5)
 # Source: upstream's back-off for failed daemon pods; it is forgotten after twice the longest pause.
 _FIRST_PAUSE = seconds(1)
 _LONGEST_PAUSE = minutes(15)
+# Counts that the API requires, also when they are 0.
+_ALWAYS_WRITTEN = (
+    "current_number_scheduled",
+    "number_misscheduled",
+    "desired_number_scheduled",
+    "number_ready",
+)
 
 
 class DaemonSetController:
@@ -222,7 +229,7 @@ class DaemonSetController:
             number_misscheduled=sum(verdicts.get(name) in {"keep", "none"} for name in by_node),
             updated_number_scheduled=len(placed),
         )
-        patch = status_patch(daemon_set.status, status)
+        patch = status_patch(daemon_set.status, status, always=_ALWAYS_WRITTEN)
         if patch is not None:
             await self._cluster.patch(DAEMON_SETS, key[1], patch, namespace=key[0], subresource="status")
 

@@ -30,6 +30,8 @@ from .work_queue import WorkQueue
 
 # An eviction that has not become a deletion after so long is taken to have failed.
 _UNCONFIRMED = minutes(2)
+# Counts that the API requires, also when they are 0.
+_ALWAYS_WRITTEN = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
 _ALLOWED = "DisruptionAllowed"
 
 
@@ -128,7 +130,9 @@ class DisruptionController:
         if pdb is None:
             return
         status = self._status(key, pdb)
-        patch = status_patch(pdb.status, status, resource_version=pdb.metadata.resource_version)
+        patch = status_patch(
+            pdb.status, status, resource_version=pdb.metadata.resource_version, always=_ALWAYS_WRITTEN
+        )
         if patch is not None:
             await self._cluster.patch(PDBS, key[1], patch, namespace=key[0], subresource="status")
 

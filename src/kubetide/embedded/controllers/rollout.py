@@ -109,7 +109,10 @@ def _old_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
         unhealthy = min(may_go - removed, size - min(rs.status.available_replicas, size))
         sizes[rs.metadata.uid] -= unhealthy
         removed += unhealthy
-    spare = max(sum(rs.status.available_replicas for rs in [*old, new]) - least, 0)
+    # A status may still count pods that the last resize removes: upstream counts them too, and can
+    # fall below its bound when one rollout overtakes another. At most the size is available here.
+    available = sum(min(rs.status.available_replicas, wanted_replicas(rs)) for rs in [*old, new])
+    spare = max(available - least, 0)
     for rs in oldest_first:
         healthy = min(sizes[rs.metadata.uid], spare)
         sizes[rs.metadata.uid] -= healthy
