@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from kubetide.runtime.folder import RESULTS, claimed, is_running, write_whole
@@ -51,3 +54,20 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
         write_whole(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_who_asks_does_not_keep_a_run_from_beginning(tmp_path):
+    """A folder can be claimed while others ask all the time whether a run is going on."""
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "lock").touch()
+    code = (
+        "import sys; from pathlib import Path; from kubetide.runtime.folder import is_running\n"
+        "print('ready', flush=True)\n"
+        "while True: is_running(Path(sys.argv[1]))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE) as asker:
+        assert asker.stdout.readline() == b"ready\n"
+        for _ in range(200):
+            with claimed(tmp_path):
+                pass
+        asker.kill()

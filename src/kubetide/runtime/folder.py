@@ -18,6 +18,8 @@ REPORT, SUMMARY, TIMELINE = "report.html", "summary.json", "timeline.json"
 RESULTS = (REPORT, SUMMARY, TIMELINE)
 """What a run leaves beside its records."""
 
+_TRIES = 2_000
+
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
@@ -43,12 +45,17 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def _hold(file: int, folder: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise RecordError(
-            f"another run is writing to {folder}; wait for its end, or choose another folder with --out"
-        ) from error
+    # Who only asks whether a run is going on has the lock for a moment too; a run keeps it.
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.sched_yield()
+        else:
+            return
+    raise RecordError(
+        f"another run is writing to {folder}; wait for its end, or choose another folder with --out"
+    )
 
 
 def is_running(folder: Path) -> bool:
