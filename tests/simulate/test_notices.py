@@ -8,7 +8,7 @@ import yaml
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of
+from kubetide.simulate.notices import notices_of, targets_missing
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenario import ScenarioError, load_scenario
 from kubetide.simulate.table import summary_table
@@ -137,3 +137,52 @@ def test_workloads_that_are_not_supported_are_errors(tmp_path, version, kind, wo
     scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, text))
     with pytest.raises(ScenarioError, match=words):
         manifests_of(scenario, tmp_path)
+
+
+SPREAD = """
+        topologySpreadConstraints:
+          - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: db}}}
+        containers: [{name: main, image: db}]
+"""
+STATEFUL = f"""
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db}}
+spec:
+  serviceName: db
+  selector: {{matchLabels: {{app: db}}}}
+  template:
+      metadata: {{labels: {{app: db}}}}
+      spec: {SPREAD}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: db}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: StatefulSet, name: db}}
+  maxReplicas: 3
+  metrics: [{{type: Resource, resource: {{name: cpu, target: {{type: Utilization, averageUtilization: 60}}}}}}]
+"""
+CRON = f"""
+apiVersion: batch/v1
+kind: CronJob
+metadata: {{name: nightly}}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never {SPREAD.replace("        ", "          ")}
+"""
+
+
+def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
+    """An HPA may scale a StatefulSet, and what its pods and those of a CronJob ask for is told as well."""
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, STATEFUL, CRON))
+    found = manifests_of(scenario, tmp_path)
+    assert list(targets_missing(found)) == []
+    assert [notice.split(":")[0] for notice in notices_of(found)] == [
+        "StatefulSet default/db",
+        "CronJob default/nightly",
+    ]

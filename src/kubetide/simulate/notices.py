@@ -15,7 +15,16 @@ import msgspec
 from kubetide.horizontal.metrics.registry import SOURCES
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HorizontalPodAutoscaler
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
+from kubetide.objects.kinds import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    HPAS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify
 from kubetide.simulate.build import Manifests
@@ -24,7 +33,8 @@ _WORDS = {
     "VolumeBinding": "a volume with a persistentVolumeClaim",
     "PodTopologySpread": "topologySpreadConstraints (DoNotSchedule)",
 }
-_WITH_TEMPLATE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, DAEMON_SETS.kind)
+_SCALABLE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, STATEFUL_SETS.kind)
+_WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 
 
 def notices_of(manifests: Manifests, skipped: Sequence[str] = ()) -> tuple[str, ...]:
@@ -47,6 +57,9 @@ def _of_pods(manifests: Manifests) -> Iterator[str]:
     for kind, json in manifests:
         if kind.kind in _WITH_TEMPLATE:
             template = (json.get("spec") or {}).get("template") or {}
+        elif kind.kind == CRON_JOBS.kind:
+            job = (json.get("spec") or {}).get("jobTemplate") or {}
+            template = (job.get("spec") or {}).get("template") or {}
         elif kind.kind == PODS.kind:
             template = json
         else:
@@ -101,11 +114,10 @@ def twice_in(manifests: Manifests) -> Iterator[str]:
 
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
     """Gives each HPA whose target is not among the objects, and what to tell of it."""
-    scalable = (DEPLOYMENTS.kind, REPLICA_SETS.kind)
     there = {
         (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests
-        if kind.kind in scalable
+        if kind.kind in _SCALABLE
     }
     for kind, json in manifests:
         if kind.kind != HPAS.kind:
