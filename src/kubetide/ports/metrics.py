@@ -1,15 +1,16 @@
-"""The MetricSource port: what pods use, as columns.
+"""The metric ports: what pods use as columns, what is measured of pods and objects, what is measured outside.
 
-A source that speaks an API decodes it to these columns; a source in the same process fills them
+A source that speaks an API decodes it to these forms; a source in the same process fills them
 directly. The numbers must be the same: values in milli-units, rounded up as upstream's
-``MilliValue`` rounds them.
+``MilliValue`` rounds them. Each of the three is a port of its own, as each of metrics.k8s.io,
+custom.metrics.k8s.io and external.metrics.k8s.io is an API that a cluster may or may not have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,4 +61,69 @@ class MetricSource(Protocol):
 
         Raises MetricsError with the text that conditions and events quote.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class PodValues:
+    """One custom metric of several pods, a row a pod.
+
+    Attributes:
+        names: (P,) pods of the namespace that was asked for; only those that have a value.
+        milli: (P,) int64 values.
+        timestamp_ns: (P,) int64 wall time of each value.
+    """
+
+    names: Sequence[str]
+    milli: Int64Vector
+    timestamp_ns: Int64Vector
+
+
+class ObjectValue(NamedTuple):
+    """One custom metric of one object: its value in milli-units, and when it was measured (wall time, ns)."""
+
+    milli: int
+    timestamp_ns: int
+
+
+class ExternalValues(NamedTuple):
+    """The series of an external metric that a selector matches, at least one; and when the first was measured."""
+
+    milli: Sequence[int]
+    timestamp_ns: int
+
+
+class CustomMetricSource(Protocol):
+    """Where metrics of Kubernetes objects come from (custom.metrics.k8s.io)."""
+
+    async def pod_values(
+        self, metric: str, *, namespace: str, pods: str = "", selector: str = ""
+    ) -> PodValues:
+        """Gives a metric of the pods that match.
+
+        Args:
+            metric: Its name.
+            namespace: Of the pods.
+            pods: Label selector of the pods.
+            selector: Label selector of the metric's own labels.
+
+        Raises: MetricsError with the text that conditions and events quote, also when no pod has a value.
+        """
+        ...
+
+    async def object_value(
+        self, metric: str, *, namespace: str, api_version: str, kind: str, name: str, selector: str = ""
+    ) -> ObjectValue:
+        """Gives a metric of one object; of kind Namespace, ``name`` is the namespace that is measured.
+
+        Raises: MetricsError.
+        """
+        ...
+
+
+class ExternalMetricSource(Protocol):
+    """Where metrics of things outside the cluster come from (external.metrics.k8s.io)."""
+
+    async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
+        """Gives the series of a metric that the selector of its labels matches. Raises MetricsError."""
         ...
