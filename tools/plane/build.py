@@ -1,0 +1,113 @@
+"""What can be built, and where it lies: one folder in the cache per content of the module and version of Go."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.plane.toolchain import BuildError, Go, cache, find_go
+
+__all__ = ["KUBERNETES", "TARGETS", "BuildError", "build", "find"]
+
+KUBERNETES = "1.36.2"
+
+MODULE = Path(__file__).with_name("go")
+
+_KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+_PACKAGES = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    **{name: f"k8s.io/kubernetes/cmd/{name}" for name in _KUBERNETES_PROGRAMS},
+}
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    "kubectl": ("kubectl",),
+    "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+}
+"""Programs of each target, by the name of their file."""
+
+_MAJOR, _MINOR, _ = KUBERNETES.split(".")
+_STAMP = "k8s.io/component-base/version"
+_LINK = (
+    f"-s -w -X {_STAMP}.gitVersion=v{KUBERNETES} -X {_STAMP}.gitMajor={_MAJOR} -X {_STAMP}.gitMinor={_MINOR}"
+)
+
+
+def build(target: str) -> list[Path]:
+    """Builds the programs of a target that are not in the cache, and gives the paths of all.
+
+    Safe to call from several processes at once. Raises BuildError.
+    """
+    go = find_go()
+    paths = {name: _home(name, go.version) / name for name in TARGETS[target]}
+    with _one_at_a_time():
+        missing = {name: path for name, path in paths.items() if not path.exists()}
+        if missing:
+            print(f"building {', '.join(missing)} with Go {go.version}", file=sys.stderr)
+            _compile(go, missing)
+    return list(paths.values())
+
+
+def find(name: str) -> Path | None:
+    """Gives a program that is there already, None if it is not; builds nothing and needs no Go.
+
+    The folder that ``KUBEBUILDER_ASSETS`` names comes first, then the cache.
+    """
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    if named and (Path(named) / name).exists():
+        return Path(named) / name
+    built = cache().glob(f"{_content(name)}-go*/{name}")
+    return max(built, key=lambda path: _numbers(path.parent.name.partition("-go")[2]), default=None)
+
+
+def _compile(go: Go, wanted: dict[str, Path]) -> None:
+    """Compiles with one command, so that what the programs share is compiled once."""
+    with tempfile.TemporaryDirectory(dir=cache()) as folder:
+        # A folder as output names each program after its package; etcd's is called "server".
+        command = [go.command, "build", "-buildvcs=false", f"-ldflags={_LINK}", "-o", f"{folder}/"]
+        run = subprocess.run(
+            [*command, *(_PACKAGES[name] for name in wanted)],
+            cwd=MODULE,
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+            check=False,
+        )
+        if run.returncode:
+            raise BuildError(f"{go.command} build failed: what it said stands above")
+        for name, path in wanted.items():
+            made = Path(folder) / ("server" if name == "etcd" else name)
+            path.parent.mkdir(exist_ok=True)
+            made.rename(path)
+
+
+def _home(name: str, go_version: str) -> Path:
+    return cache() / f"{_content(name)}-go{go_version}"
+
+
+def _content(name: str) -> str:
+    """Gives a short digest of everything that the program is made of."""
+    files = [MODULE / "go.mod", MODULE / "go.sum"]
+    if _PACKAGES[name].startswith("./"):
+        files += sorted((MODULE / _PACKAGES[name]).rglob("*.go"))
+    digest = hashlib.sha256(_LINK.encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
