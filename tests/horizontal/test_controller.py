@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
@@ -18,6 +19,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, PODS
 from kubetide.plan.board import Board, Workload
 from kubetide.ports.errors import Conflict, MetricsError
 from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.guard import Advice, guarded_cluster
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339, seconds
 
@@ -56,12 +58,17 @@ class Kept:
 
 
 class World:
-    def __init__(self, clock, **settings):
+    def __init__(self, clock, guard=None, **settings):
         self.clock, self.board, self.recorder = clock, Board(), Kept()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
         self.controller = HorizontalController(
-            self.cluster, self.usage, clock, self.recorder, self.board, Settings(**settings)
+            guarded_cluster(self.cluster, guard) if guard else self.cluster,
+            self.usage,
+            clock,
+            self.recorder,
+            self.board,
+            Settings(**settings),
         )
 
     async def add(self, name="web", replicas=2, **hpa):
@@ -316,3 +323,24 @@ def test_an_explanation_has_every_number():
     text = "\n".join(found.lines())
     assert "cpu utilization: 100% of 50%: ratio 2 x 2 pods = 4, so 4 replicas" in text
     assert "default/web: to be scaled from 2 to 4" in text
+
+
+def test_a_run_that_advises_says_what_it_would_do_and_writes_nothing():
+    """The same advice holds for as long as nothing changes; nothing is written, nothing counts as failed."""
+
+    async def story(world):
+        world.usage.milli = 200
+        await world.add()
+        before = await world.hpa()
+        async with world.running():
+            await world.clock.sleep(minutes(3))
+        assert await world.replicas() == 2
+        assert await world.hpa() == before
+        assert await world.events() == []
+        found = [json.loads(line) for line in world.recorder.lines]
+        advised = [r for one in found for r in one.get("reasons", ()) if r["code"] == "RescaleAdvised"]
+        assert {(r["fields"]["current"], r["fields"]["desired"]) for r in advised} == {(2, 4)}
+        assert [intent.replicas for intent in world.board.intents()] == [4]
+        assert world.controller.endings == {} or not any(e.error for e in world.controller.endings.values())
+
+    play(story, guard=Advice())

@@ -22,12 +22,23 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.plan.board import Board
 from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.guard import guarded_cloud, guarded_cluster
 from kubetide.testing import builders
 from kubetide.units.time import Duration, minutes, parse_rfc3339
 from kubetide.watching import Informer
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
+
+
+class Free:
+    """A guard that lets everything be written."""
+
+    def refusal(self):
+        return ""
+
+
+FREE = Free()
 
 
 class Kept:
@@ -56,7 +67,15 @@ class World:
     """Everything wired; the parts run inside ``running``."""
 
     def __init__(
-        self, clock, groups=(SMALL,), *, faults=NO_FAULTS, catalogue=None, full_every=50, **settings
+        self,
+        clock,
+        groups=(SMALL,),
+        *,
+        faults=NO_FAULTS,
+        catalogue=None,
+        full_every=50,
+        guard=FREE,
+        **settings,
     ):
         self.clock, self.board, self.recorder = clock, Board(), Kept(full_every)
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
@@ -67,7 +86,13 @@ class World:
         extra = {} if catalogue is None else {"catalogue": catalogue}
         self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
         self.controller = NodesController(
-            self.cluster, self.cloud, clock, self.recorder, self.board, Settings(**settings), seed=1
+            guarded_cluster(self.cluster, guard),
+            guarded_cloud(self.cloud, guard),
+            clock,
+            self.recorder,
+            self.board,
+            Settings(**settings),
+            seed=1,
         )
 
     @asynccontextmanager

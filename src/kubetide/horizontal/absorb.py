@@ -39,7 +39,8 @@ def _settle(
     said: tuple[events.EventNote, ...] = verdict.events
     decided = verdict.stage == "decided"
     action, error, label, rescaled_at = "none", verdict.error, verdict.error_label, None
-    if verdict.rescale:
+    withheld = outcome is not None and outcome.withheld
+    if verdict.rescale and not withheld:
         refused = outcome.error if outcome else "the write was not carried out"
         written = format_rfc3339(outcome.at) if outcome else stamp
         if refused:
@@ -67,6 +68,7 @@ def _settle(
         error_label=label,
         wanted=verdict.desired if decided else None,
         normal_end=decided,
+        withheld=withheld,
     )
 
 

@@ -34,12 +34,16 @@ class ScaleWrite(msgspec.Struct, frozen=True):
 
 
 class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write, and when; ``error`` is empty when it was taken. Conflicts take time."""
+    """What came of a write, and when; ``error`` is empty when it was taken. Conflicts take time.
+
+    ``withheld``: it was not sent, on purpose; nothing is remembered of it and nothing has failed.
+    """
 
     namespace: str
     name: str
     at: Instant
     error: str = ""
+    withheld: bool = False
 
 
 class Computation(msgspec.Struct, frozen=True, array_like=True):
@@ -114,6 +118,7 @@ class Settlement:
     Attributes:
         status: The new status; ``changes`` the fields of it that differ, empty when none does.
         action, error_label: Labels of the reconciliation.
+        withheld: Whether a change of the target was decided and, on purpose, not written.
         wanted: Replicas that are wanted of the target from now on, also for the desired-replicas gauge;
             None when the tick did not come to its end.
         normal_end: Whether a failing status write becomes the error of the tick.
@@ -129,6 +134,7 @@ class Settlement:
     error_label: str = "none"
     wanted: int | None = None
     normal_end: bool = True
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,11 +37,12 @@ VOCABULARY = Vocabulary(
         "StabilizedAtStart": "the replicas found at the start count as a recommendation and hold {proposed} at {held}",
         "Limited": "{held} is held at {desired} ({limit})",
         "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
+        "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
         "NothingToDo": "{current} replicas are right",
     },
-    actions=("Rescaled", "RescaleRefused"),
+    actions=("Rescaled", "RescaleAdvised", "RescaleRefused"),
 )
 """What is done names its HPA; the reasons for it are read beside it."""
 
@@ -59,6 +60,7 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
         verdict.stabilized == verdict.raw,
         verdict.limit,
         settlement.action,
+        settlement.withheld,
         settlement.error,
     )
 
@@ -105,6 +107,8 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
     if not verdict.rescale:
         return VOCABULARY.reason("NothingToDo", subject, current=verdict.current)
     numbers: dict[str, int] = {"current": verdict.current, "desired": verdict.desired}
+    if settlement.withheld:
+        return VOCABULARY.reason("RescaleAdvised", subject, **numbers)
     if settlement.action == "none":
         return VOCABULARY.reason("RescaleRefused", subject, error=settlement.error, **numbers)
     code = "RescaleWanted" if settlement.action == WANTED else "Rescaled"

@@ -124,12 +124,21 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of one action. ``skipped``: not tried, because an earlier one failed or a cap was reached."""
+    """What came of one action.
 
-    status: Literal["ok", "failed", "skipped"] = "ok"
+    ``skipped``: not tried, because an earlier one failed or a cap was reached. ``withheld``: not
+    sent, on purpose, as the program only advises or may not act any more; neither done nor failed.
+    """
+
+    status: Literal["ok", "failed", "skipped", "withheld"] = "ok"
     error: str = ""
     error_class: str = "Other"
     error_code: str = ""
+
+    @property
+    def tried(self) -> bool:
+        """Whether the call was made."""
+        return self.status in {"ok", "failed"}
 
 
 class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):

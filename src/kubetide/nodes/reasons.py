@@ -37,6 +37,7 @@ SCALE_UP = {
     "Capped": "group {subject}: {wanted:node} cut to {nodes} by {limit}",
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
     "Increased": "group {subject} was increased from {size} to {to}",
+    "IncreaseAdvised": "group {subject} would be increased from {size} to {to}",
     "BackoffStarted": "group {subject} is left out for {duration} after {error}",
     "UpcomingNodes": "group {subject}: {nodes:node} on the way",
     "TemplateLearned": "group {subject}: the template is that of live node {node}",
@@ -58,6 +59,7 @@ SCALE_DOWN = {
     "NodeBlockedByPod": "node {subject} stays: pod {pod} keeps it, {why}: {detail}",
     "EmptyNodeChosen": "node {subject} of group {group} goes: empty and unneeded for {unneeded}",
     "NodeChosen": "node {subject} of group {group} goes: unneeded for {unneeded}, utilization {utilization}, {pods:pod} to be moved",
+    "RemovalAdvised": "node {subject} of group {group} would be removed",
     "NodeDeleted": "node {subject} of group {group} was deleted",
     "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }
@@ -65,11 +67,13 @@ SCALE_DOWN = {
 ACTIONS = (
     "IncreaseRefused",
     "Increased",
+    "IncreaseAdvised",
     "UnregisteredRemoved",
     "FailedInstance",
     "SizeFixed",
     "EmptyNodeChosen",
     "NodeChosen",
+    "RemovalAdvised",
     "NodeDeleted",
     "DeletionFailed",
 )

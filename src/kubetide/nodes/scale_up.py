@@ -105,8 +105,9 @@ def absorb_scale_up(
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     failed = done = False
+    withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
     for action, outcome in zip(actions, results, strict=True):
-        if outcome.status != "skipped":
+        if outcome.tried:
             events += scaling_up(state, action)
         if outcome.status == "ok":
             done = True
@@ -118,13 +119,19 @@ def absorb_scale_up(
             reasons.append(_failed(state, action, outcome, now))
             events += failed_to_scale_up(state, action, outcome)
             tick.error = tick.error or outcome.error
+        elif outcome.status == "withheld":
+            reasons.append(
+                reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
+            )
     if done and not failed:
         # As upstream: an increase of which a part failed starts no delay and is not looked at again.
         state.memory.last_scale_up = now
         recalculate(state, tick.view)
     if state.step == "min_size":
         return events, reasons
-    if tick.chosen is not None and tick.increases:
+    if withheld:
+        tick.result = "ScaleUpNotTried"
+    elif tick.chosen is not None and tick.increases:
         tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
     if tick.result == "ScaleUpSuccessful" and tick.chosen is not None:
         events += triggered(tick)

@@ -85,7 +85,7 @@ def absorb_update(
         elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
-            elif action.why == "timeout":
+            elif action.why == "timeout" and outcome.tried:
                 events += failed_to_revert(state, action, outcome.error)
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":

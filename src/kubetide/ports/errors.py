@@ -158,6 +158,16 @@ class Unavailable(ApiError):
     reason = "ServiceUnavailable"
 
 
+class Withheld(ApiError):
+    """The write was not sent, on purpose: the program only advises, or may not write any more.
+
+    The text says which. Whoever decided it must neither count it as done nor as failed.
+    """
+
+    code = 409
+    reason = "Withheld"
+
+
 class MetricsError(KubetideError):
     """A metrics API did not answer with samples; ``str()`` is the text that conditions quote."""
 
@@ -176,3 +186,7 @@ class CloudError(KubetideError):
         super().__init__(message)
         self.error_class = error_class
         self.error_code = error_code
+
+
+class CloudWithheld(CloudError):
+    """The call was not made, on purpose; as ``Withheld`` for the API server."""

@@ -88,7 +88,9 @@ def _alternatives(action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
 
 _CHANGES = {
     "Rescaled": ("current", "desired"),
+    "RescaleAdvised": ("current", "desired"),
     "Increased": ("size", "to"),
+    "IncreaseAdvised": ("size", "to"),
 }
 """The fields that hold a count before and after, by code."""
 

@@ -20,7 +20,7 @@ from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, Conflict
+from kubetide.ports.errors import ApiError, Conflict, Withheld
 from kubetide.units.time import milliseconds
 
 # Source: client-go retry.DefaultRetry; its jitter is left out, a tick is to be the same in a replay.
@@ -62,13 +62,16 @@ class Actor:
         return await in_parallel(writes, self._scale_one, limit=self._limit)
 
     async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
-        error = await self._write_scale(write)
+        try:
+            error = await self._write_scale(write)
+        except Withheld:
+            return ScaleOutcome(write.namespace, write.name, self._clock.now(), withheld=True)
         return ScaleOutcome(write.namespace, write.name, self._clock.now(), error)
 
     async def _write_scale(self, write: ScaleWrite) -> str:
         """Writes one scale; after a conflict again, with the version that is then there; gives the error.
 
-        The number stays the same: it was decided from the scale that was read first.
+        Raises: Withheld. The number stays the same: it was decided from the scale that was read first.
         """
         try:
             kind = self._targets.kind_of(write.api_version, write.kind)
@@ -88,6 +91,8 @@ class Actor:
                 await self._cluster.replace_scale(
                     kind, write.target, write.replicas, namespace=write.namespace, resource_version=version
                 )
+            except Withheld:
+                raise
             except ApiError as error:
                 problem = str(error)
                 try:
@@ -114,6 +119,8 @@ class Actor:
                 await self._cluster.patch(
                     HPAS, name, {"status": settlement.changes}, namespace=namespace, subresource="status"
                 )
+            except Withheld:
+                pass  # nothing has failed
             except ApiError as error:
                 problem = str(error)
         for note in events_in_order(settlement, problem):

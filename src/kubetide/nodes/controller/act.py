@@ -27,7 +27,7 @@ from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import is_finished
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, CloudError, Conflict, NotFound
+from kubetide.ports.errors import ApiError, CloudError, CloudWithheld, Conflict, NotFound, Withheld
 
 _PARALLEL = 10
 _ATTEMPTS = 5
@@ -82,6 +82,8 @@ class Actor:
                     await self._remove_taint(action)
                 case EvictPod():
                     await self._evict(action)
+        except (CloudWithheld, Withheld) as error:
+            return Outcome("withheld", str(error))
         except CloudError as error:
             return Outcome("failed", str(error), error.error_class, error.error_code)
         except ApiError as error:

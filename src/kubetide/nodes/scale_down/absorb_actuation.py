@@ -82,7 +82,7 @@ def _settle_delete(
     because: list[Reason],
 ) -> None:
     memory = state.memory.scale_down
-    if outcome.status == "skipped":
+    if not outcome.tried:
         retry = after(now, RETRY)
         memory.deletions[deletion.node] = replace(deletion, phase="ready", until=retry, due=retry)
         return

@@ -94,6 +94,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     told: list[EventRecord] = []
     failed_kinds: dict[bool, str] = {}
     tainted: list[Deletion] = []
+    advised: list[Reason] = []
     for action, outcome in zip(commands.actions, outcomes.results, strict=True):
         if not isinstance(action, AddTaint) or action.key != TO_BE_DELETED:
             continue
@@ -102,6 +103,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             tainted.append(deletion)
             continue
         del memory.deletions[action.node]
+        if outcome.status == "withheld":
+            advised.append(reason("RemovalAdvised", action.node, group=deletion.group))
         if outcome.status == "failed":
             failed_kinds.setdefault(deletion.drain, outcome.error)
             told.append(events.marking_failed(action.node, outcome.error))
@@ -120,7 +123,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     if failed_kinds:
         memory.last_failure = now
         memory.status = _with_result(memory.status, "ScaleDownError")
-    return Result(events=tuple(told), wake_at=next_wake(memory.deletions))
+    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(advised))
 
 
 def forget_unneeded(state: State) -> None:

@@ -89,7 +89,7 @@ def settle_evictions(
         if outcome is None:
             pods.append(one)
             continue
-        if outcome.status == "skipped":
+        if not outcome.tried:
             pods.append(replace(one, next_try=after(now, retry)))
             continue
         if one.tries == 0:

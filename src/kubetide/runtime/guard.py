@@ -1,0 +1,68 @@
+"""What stands between the loops and the world: every write and every call to a cloud asks first.
+
+A guard that says no raises ``Withheld`` (or ``CloudWithheld``), which the loops take as neither done
+nor failed. So a program that only advises cannot write whatever its loops do, and one that has lost
+its lease cannot either. What is not known to be a read counts as a write, so a method that a port
+gains later is guarded from its first day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
+
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import CloudWithheld, Withheld
+
+_CLUSTER_READS = frozenset({"get", "list", "watch", "get_scale", "kinds"})
+_CLOUD_READS = frozenset({"name", "gpu_label", "refresh"})
+
+
+class Guard(Protocol):
+    """Says whether something may be changed now."""
+
+    def refusal(self) -> str:
+        """Why nothing may be changed, a sentence; empty when it may."""
+        ...
+
+
+class Advice:
+    """The guard of a program that only advises."""
+
+    def refusal(self) -> str:
+        """Always refuses."""
+        return "this run only advises: nothing is written without --act"
+
+
+def guarded_cluster(cluster: Cluster, guard: Guard) -> Cluster:
+    """Gives the same cluster, whose writes ask the guard. They raise ``Withheld`` besides the port's errors."""
+    return cast("Cluster", _Guarded(cluster, guard, _CLUSTER_READS, Withheld))
+
+
+def guarded_cloud(cloud: Cloud, guard: Guard) -> Cloud:
+    """Gives the same cloud, whose commands ask the guard. They raise ``CloudWithheld`` besides the port's errors."""
+    return cast("Cloud", _Guarded(cloud, guard, _CLOUD_READS, CloudWithheld))
+
+
+class _Guarded:
+    def __init__(
+        self, inner: object, guard: Guard, reads: frozenset[str], error: Callable[[str], Exception]
+    ) -> None:
+        self._inner = inner
+        self._guard = guard
+        self._reads = reads
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name in self._reads:
+            return found
+        write: Callable[..., Awaitable[Any]] = found
+
+        async def asked(*args: Any, **kwargs: Any) -> Any:
+            if why := self._guard.refusal():
+                raise self._error(why)
+            return await write(*args, **kwargs)
+
+        return asked
