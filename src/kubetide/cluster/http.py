@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from kubetide.cluster.config import Connection
+from kubetide.cluster.discovery import DISCOVERY_TYPES, served_kinds
 from kubetide.cluster.refusals import error_of_body, error_of_status
 from kubetide.objects.base import Json, json_name
 from kubetide.objects.kinds import Kind
@@ -73,7 +74,7 @@ class HttpCluster:
 
     def __init__(self, connection: Connection) -> None:
         self._url = connection.url
-        headers = {"Accept": "application/json", "User-Agent": "kubetide"}
+        headers = {"User-Agent": "kubetide"}
         if connection.token:
             headers["Authorization"] = f"Bearer {connection.token}"
         tls = connection.tls()
@@ -96,6 +97,9 @@ class HttpCluster:
     async def close(self) -> None:
         """Closes every connection."""
         await self._session.close()
+
+    async def kinds(self) -> Sequence[Kind[Any]]:
+        return await served_kinds(lambda path: self._bytes("GET", path, accept=DISCOVERY_TYPES))
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         return await self._send("GET", _path(kind, namespace, name), kind.model)
@@ -237,8 +241,11 @@ class HttpCluster:
         query: Mapping[str, str] | None = None,
         body: Json | Sequence[Json] | None = None,
         media_type: str = "application/json",
+        accept: str = "application/json",
     ) -> bytes:
-        async with self._answer(method, path, query=query, body=body, media_type=media_type) as answer:
+        async with self._answer(
+            method, path, query=query, body=body, media_type=media_type, accept=accept
+        ) as answer:
             try:
                 return await answer.read()
             except (aiohttp.ClientError, TimeoutError) as error:
@@ -253,14 +260,19 @@ class HttpCluster:
         query: Mapping[str, str] | None = None,
         body: Json | Sequence[Json] | None = None,
         media_type: str = "application/json",
+        accept: str = "application/json",
         endless: bool = False,
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """Gives an answer of success. Raises the ApiError of any other, Unavailable for none."""
         more: dict[str, Any] = {"timeout": _ENDLESS} if endless else {}
+        headers = {"Accept": accept}
         if body is not None:
-            more |= {"data": encode(body), "headers": {"Content-Type": media_type}}
+            more["data"] = encode(body)
+            headers["Content-Type"] = media_type
         try:
-            answer = await self._session.request(method, self._url + path, params=query, **more)
+            answer = await self._session.request(
+                method, self._url + path, params=query, headers=headers, **more
+            )
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unavailable(f"{method} {self._url}{path}: {str(error) or 'no answer in time'}") from error
         async with answer:

@@ -185,3 +185,28 @@ KINDS: dict[tuple[str, str], Kind[Any]] = {
     (kind.api_version, kind.kind): kind for kind in (*STORED_KINDS, POD_METRICS, NODE_METRICS)
 }
 """By (apiVersion, kind), as they stand in a manifest."""
+
+_BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
+    (kind.group, kind.version, kind.kind, kind.plural): kind
+    for kind in (*STORED_KINDS, HPAS_V1, CUSTOM_RESOURCE_DEFINITIONS, POD_METRICS, NODE_METRICS)
+}
+
+
+def as_registered(kind: Kind[Any]) -> Kind[Any]:
+    """Gives the registered kind that is served at the same place, with its type; else the kind as it is."""
+    return _BY_PLACE.get((kind.group, kind.version, kind.kind, kind.plural), kind)
+
+
+def version_priority(version: str) -> tuple[int, int, int, str]:
+    """Gives what versions of a group are sorted by, the preferred first: v2, v1, v1beta2, v1beta1, v1alpha1.
+
+    Source: apimachinery v1.36, CompareKubeAwareVersionStrings; other names follow in order of text.
+    """
+    stem, stage, minor = version.removeprefix("v"), 0, ""
+    for rank, word in ((1, "beta"), (2, "alpha")):
+        if word in stem:
+            stem, _, minor = stem.partition(word)
+            stage = rank
+    if not stem.isdecimal():
+        return (3, 0, 0, version)
+    return (stage, -int(stem), -int(minor or "0"), "")

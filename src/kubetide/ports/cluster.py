@@ -45,6 +45,14 @@ class WatchEvent(NamedTuple, Generic[T]):
 class Cluster(Protocol):
     """A Kubernetes cluster. Every method may raise the errors of ``ports.errors``."""
 
+    async def kinds(self) -> Sequence[Kind[Any]]:
+        """Gives every kind that can be listed now, of each group the preferred version first.
+
+        A kind of ``objects.kinds`` comes as it stands there, with its type; any other, such as one that
+        a CustomResourceDefinition brings, is untyped. Groups that do not answer are left out.
+        """
+        ...
+
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         """Gives one object. Raises NotFound."""
         ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kubetide.testing.cluster_cases import (
     deleting,
+    discovery,
     namespaces,
     objects,
     owners,
@@ -23,7 +24,7 @@ from kubetide.testing.cluster_cases.ground import Case
 
 CASES: list[Case] = [
     case
-    for module in (objects, writing, selecting, watches, deleting, owners, namespaces, pods, scale)
+    for module in (objects, writing, selecting, watches, deleting, owners, namespaces, pods, scale, discovery)
     for case in module.CASES
 ]
 """All cases; their ``__name__`` is unique."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import Kind
+from kubetide.objects.kinds import Kind, version_priority
 
 _ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _READ_VERBS = ("get", "list")
@@ -127,7 +127,7 @@ class Discovery:
         }
 
     def _order(self, group: str) -> list[str]:
-        return sorted(self._versions[group], key=_priority)
+        return sorted(self._versions[group], key=version_priority)
 
     def _group(self, name: str) -> Json:
         versions = [
@@ -193,15 +193,3 @@ def _aggregated(entries: Sequence[Entry]) -> list[Json]:
             item["categories"] = ["all"]
         found[plural] = item
     return list(found.values())
-
-
-def _priority(version: str) -> tuple[int, int, int, str]:
-    """Orders versions as upstream prefers them: v2, v1, v1beta2, v1beta1, v1alpha1."""
-    stem, stage, minor = version.removeprefix("v"), 0, ""
-    for rank, word in ((1, "beta"), (2, "alpha")):
-        if word in stem:
-            stem, _, minor = stem.partition(word)
-            stage = rank
-    if not stem.isdecimal():
-        return (3, 0, 0, version)
-    return (stage, -int(stem), -int(minor or "0"), "")

@@ -14,7 +14,7 @@ from kubetide.embedded.store.scale import SCALE
 from kubetide.embedded.store.store import Store
 from kubetide.embedded.store.watcher import Entry, Watcher
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import PODS, Kind
+from kubetide.objects.kinds import PODS, Kind, as_registered, version_priority
 from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Listing, PatchType, Propagation, WatchEvent
@@ -75,6 +75,12 @@ class EmbeddedCluster:
         other.faults = faults
         other._gives_bodies = gives_bodies  # noqa: SLF001  its own copy
         return other
+
+    async def kinds(self) -> Sequence[Kind[Any]]:
+        served = self.rest.kinds
+        groups = list(dict.fromkeys(kind.group for kind in served))
+        in_order = sorted(served, key=lambda kind: (groups.index(kind.group), version_priority(kind.version)))
+        return [as_registered(kind.untyped) for kind in in_order]
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         response = await self._send("get", kind, namespace, name)
