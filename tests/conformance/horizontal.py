@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -124,6 +124,9 @@ class _World:
     def start(self, step: Case) -> None:
         self.step, self.puts = step, 0
         self.writes, self.status_patches, self.events = [], [], []
+
+    async def kinds(self) -> Sequence[Kind[Any]]:
+        return _KINDS
 
     async def get_scale(self, kind: Kind[Any], name: str, *, namespace: str) -> Scale:
         script = self.step["scale"]
@@ -241,7 +244,7 @@ class _Player:
         self.hpas: Feed[HorizontalPodAutoscaler] = Feed()
         self.pods: Feed[Pod] = Feed()
         self.known_pods: dict[tuple[str, str], Pod] = {}
-        self.targets = Targets(self.world, _KINDS, {})  # type: ignore[arg-type]  # the part of the port in use
+        self.targets = Targets(self.world, _KINDS, {}, self.clock)  # type: ignore[arg-type]  # the part of the port in use
         self.gatherer = Gatherer(self.hpas, self.pods, self.targets, self.world)
 
     async def play(self, step: Case, status: dict[str, Any]) -> str | None:

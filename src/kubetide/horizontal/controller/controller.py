@@ -55,7 +55,7 @@ class HorizontalController:
         """Prepares the controller; nothing is asked before ``run``.
 
         Args:
-            kinds: What a ``scaleTargetRef`` may mean.
+            kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
         """
         self._clock = clock
         self._recorder = recorder
@@ -68,7 +68,7 @@ class HorizontalController:
         )
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         caches = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
-        targets = Targets(cluster, kinds, caches)
+        targets = Targets(cluster, kinds, caches, clock)
         self._gatherer = Gatherer(hpas.feed(), pods.feed(), targets, metrics)
         self._actor = Actor(
             cluster,

@@ -130,6 +130,7 @@ class Gatherer:
                 continue
             scales[key] = view_of_workload(spec, workload)
             self._workloads[key] = (spec, workload)
+        await self._targets.learn(to_ask)
         limit = state.settings.concurrent_syncs
         for scale in await in_parallel(to_ask, self._targets.read, limit=limit):
             scales[scale.namespace, scale.name] = scale

@@ -1,7 +1,8 @@
 """From ``scaleTargetRef`` to a scale: which kind is meant, and what its scale says.
 
 Source: horizontal controller v1.36: the version of the reference plays no part, and an all-lower-case
-kind is found too. The scale client reads the selector text and prints it again.
+kind is found too. The mapping of kinds is discovered, and anew after 30 s. The scale client reads the
+selector text and prints it again.
 """
 
 from __future__ import annotations
@@ -13,9 +14,15 @@ from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.views import Key, ScaleView
 from kubetide.objects.kinds import Kind
 from kubetide.objects.workload import Deployment, ReplicaSet, Scale
+from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
 from kubetide.units.selectors import Selector, SelectorError
+from kubetide.units.time import Instant, between, seconds
+
+_DISCOVERED_EVERY = seconds(30)
+
+_ByName = dict[tuple[str, str], Kind[Any]]
 
 Workloads = Mapping[tuple[str, str], Mapping[Key, Any]]
 """Objects that a cache holds, by (group, kind) and key: their scale need not be asked for."""
@@ -30,29 +37,58 @@ class TargetError(Exception):
 
 
 class Targets:
-    """Finds the kind behind a reference, and reads scales."""
+    """Finds the kind behind a reference, and reads scales.
 
-    def __init__(self, cluster: Cluster, kinds: Iterable[Kind[Any]], workloads: Workloads) -> None:
+    Args:
+        cluster: Where the scales are, and the kinds that are not known beforehand.
+        kinds: What a reference may mean without asking the cluster.
+        workloads: What caches hold.
+        clock: Tells when the cluster was asked for its kinds.
+    """
+
+    def __init__(
+        self, cluster: Cluster, kinds: Iterable[Kind[Any]], workloads: Workloads, clock: Clock
+    ) -> None:
         self._cluster = cluster
         self._workloads = workloads
-        self._kinds: dict[tuple[str, str], Kind[Any]] = {}
-        for kind in kinds:
-            self._kinds.setdefault((kind.group, kind.kind), kind)
-            self._kinds.setdefault((kind.group, kind.kind.lower()), kind)
+        self._clock = clock
+        self._kinds = _by_name(kinds)
+        self._discovered: _ByName = {}
+        self._asked: Instant | None = None
+        self._problem = ""
+
+    async def learn(self, specs: Iterable[Autoscaler]) -> None:
+        """Asks the cluster what it serves if a reference needs it and 30 s have passed.
+
+        A kind may come and go while the loop runs. When the cluster does not answer, what was known of
+        it stays, and references that lead nowhere get its error.
+        """
+        if all((_group_of(spec.api_version), spec.kind) in self._kinds for spec in specs):
+            return
+        now = self._clock.now()
+        if self._asked is not None and between(self._asked, now) < _DISCOVERED_EVERY:
+            return
+        self._asked = now
+        try:
+            self._discovered = _by_name(await self._cluster.kinds())
+            self._problem = ""
+        except ApiError as error:
+            self._problem = str(error)
 
     def kind_of(self, api_version: str, kind: str) -> Kind[Any]:
         """Gives the kind that is meant. Raises TargetError."""
         if api_version.count("/") > 1:
             raise TargetError("version", f"unexpected GroupVersion string: {api_version}")
-        group = api_version.rpartition("/")[0]
-        found = self._kinds.get((group, kind))
+        group = _group_of(api_version)
+        found = self._kinds.get((group, kind)) or self._discovered.get((group, kind))
         if found is None:
-            raise TargetError("resource", f'no matches for kind "{kind}" in group "{group}"')
+            problem = self._problem or f'no matches for kind "{kind}" in group "{group}"'
+            raise TargetError("resource", problem)
         return found
 
     def cached(self, spec: Autoscaler) -> object | None:
         """Gives the target from a cache, or None if its kind is not cached or it is not there."""
-        group = spec.api_version.rpartition("/")[0]
+        group = _group_of(spec.api_version)
         objects = self._workloads.get((group, spec.kind))
         return None if objects is None else objects.get((spec.key[0], spec.target))
 
@@ -74,6 +110,19 @@ class Targets:
                 f"failed to parse target selector: {error}"
             )
             return ScaleView(namespace, name, error=text, error_stage="query")
+
+
+def _by_name(kinds: Iterable[Kind[Any]]) -> _ByName:
+    """Gives the first kind of each group and name, and of its name in lower case."""
+    found: _ByName = {}
+    for kind in kinds:
+        found.setdefault((kind.group, kind.kind), kind)
+        found.setdefault((kind.group, kind.kind.lower()), kind)
+    return found
+
+
+def _group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
 
 
 def _view_of_scale(namespace: str, name: str, scale: Scale) -> ScaleView:

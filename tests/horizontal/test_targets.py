@@ -1,0 +1,169 @@
+"""Targets of kinds that the program does not know beforehand."""
+
+from __future__ import annotations
+
+from tests.horizontal.test_controller import play
+
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, Kind
+from kubetide.plan.board import Workload
+from kubetide.ports.errors import Unavailable
+from kubetide.testing import builders
+from kubetide.units.time import seconds
+
+CRON_TABS = Kind("example.com", "v1", "CronTab", "crontabs", dict)
+REPLICAS = {"replicas": {"type": "integer"}}
+PATHS = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "properties": REPLICAS},
+        "status": {"type": "object", "properties": {**REPLICAS, "selector": {"type": "string"}}},
+    },
+}
+
+
+async def define(world, **version):
+    """Creates the definition of CronTabs and one with two pods, which asks for two."""
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "crontabs", "kind": "CronTab"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": SCHEMA},
+                "subresources": {"scale": PATHS},
+                **version,
+            }
+        ],
+    }
+    body = {"metadata": {"name": "crontabs.example.com"}, "spec": spec}
+    await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+    status = {"replicas": 2, "selector": "app=tab"}
+    tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 2}, "status": status}
+    await world.cluster.create(CRON_TABS, tab, namespace="default")
+    for name in ("tab-0", "tab-1"):
+        await world.add_pod(name, "tab")
+
+
+async def target(world, kind="CronTab", version="example.com/v2"):
+    """Creates an HPA of the CronTab; the version of the reference plays no part."""
+    body = builders.hpa("tab", "tab")
+    body["spec"]["scaleTargetRef"] = {"apiVersion": version, "kind": kind, "name": "tab"}
+    await world.cluster.create(HPAS, body, namespace="default")
+
+
+async def replicas(world):
+    return (await world.cluster.get(CRON_TABS, "tab", namespace="default"))["spec"]["replicas"]
+
+
+async def able_to_scale(world):
+    hpa = await world.hpa("tab")
+    return next((one.reason, one.message) for one in hpa.status.conditions if one.type == "AbleToScale")
+
+
+def refusal(detail):
+    return "FailedGetScale", f"the HPA controller was unable to get the target's current scale: {detail}"
+
+
+def test_a_kind_that_is_made_while_the_loop_runs():
+    """The HPA says that there is no such kind; half a minute after the definition it scales by it."""
+
+    async def story(world):
+        world.usage.milli = 200
+        await target(world)
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            assert await able_to_scale(world) == refusal(
+                'no matches for kind "CronTab" in group "example.com"'
+            )
+            await define(world)
+            await world.clock.sleep(seconds(30))
+            assert await replicas(world) == 4
+            assert (await able_to_scale(world))[0] == "SucceededRescale"
+            [intent] = world.board.intents()
+            assert (intent.workload, intent.replicas) == (Workload("default", "CronTab", "tab"), 4)
+
+    play(story)
+
+
+def test_a_kind_in_lower_case():
+    """A kind is found in lower case too, as upstream finds it."""
+
+    async def story(world):
+        world.usage.milli = 200
+        await define(world)
+        await target(world, kind="crontab")
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            assert await replicas(world) == 4
+
+    play(story)
+
+
+def test_a_kind_without_scale():
+    """A custom kind without the subresource is found, and has no scale."""
+
+    async def story(world):
+        await define(world, subresources={})
+        await target(world)
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            assert await able_to_scale(world) == refusal("the server could not find the requested resource")
+
+    play(story)
+
+
+def test_discovery_that_fails_is_the_error_of_its_hpa():
+    """The server's error is told, others are scaled all the same, and the question is asked twice a minute."""
+
+    async def story(world):
+        asked = []
+        discover = world.cluster.kinds
+
+        async def fails():
+            asked.append(world.clock.now())
+            raise Unavailable("the server is currently unable to handle the request")
+
+        world.cluster.kinds = fails
+        world.usage.milli = 200
+        await define(world)
+        await world.add()
+        await target(world)
+        async with world.running():
+            await world.clock.sleep(seconds(61))
+            assert await able_to_scale(world) == refusal(
+                "the server is currently unable to handle the request"
+            )
+            assert await world.replicas() == 4
+            assert [time - asked[0] for time in asked] == [0, seconds(30)]
+            world.cluster.kinds = discover
+            await world.clock.sleep(seconds(15))
+            assert await replicas(world) == 4
+            world.cluster.kinds = fails
+            await world.clock.sleep(seconds(60))
+            assert (await able_to_scale(world))[0] != "FailedGetScale", "what was known stays known"
+
+    play(story)
+
+
+def test_known_kinds_are_never_asked_for():
+    """As long as no reference needs it, the cluster is not asked what it serves."""
+
+    async def story(world):
+        async def never():
+            raise AssertionError("asked")
+
+        world.cluster.kinds = never
+        await world.add()
+        async with world.running():
+            await world.clock.sleep(seconds(46))
+            assert len(await world.events()) == 0
+
+    play(story)
