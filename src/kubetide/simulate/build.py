@@ -12,7 +12,7 @@ import msgspec
 from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
 from kubetide.embedded.cloud.faults import CallFailure, Window
 from kubetide.embedded.draws import Between
-from kubetide.embedded.load import Burst, DailyTrace, Service, Trace, read_trace
+from kubetide.embedded.load import Burst, DailyTrace, ExternalSeries, Service, Trace, read_trace
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, Kind
 from kubetide.objects.manifest import ManifestError, load_manifests
@@ -216,8 +216,25 @@ def _service(
     )
 
 
+def external_series_of(scenario: Scenario, base: Path, seed: int, end: Instant) -> tuple[ExternalSeries, ...]:
+    """The series of external metrics. Raises TraceError."""
+    found = []
+    for spec in scenario.external_metrics:
+        # The name is what noise is drawn from, so two series differ.
+        labels = ",".join(f"{key}={value}" for key, value in sorted(spec.labels.items()))
+        name = f"{spec.namespace or ''}/{spec.metric}{{{labels}}}"
+        trace = trace_of(spec.load, name, scenario, base, seed)
+        trace.require(start_of(scenario), end)
+        found.append(
+            ExternalSeries(
+                metric=spec.metric, trace=trace, labels=dict(spec.labels), namespace=spec.namespace or ""
+            )
+        )
+    return tuple(found)
+
+
 def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: int) -> Trace:
-    """The trace of a service. Raises TraceError."""
+    """The trace of a service or of a series. Raises TraceError."""
     if load.daily is not None:
         daily = load.daily
         burst = None

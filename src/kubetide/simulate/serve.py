@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kubetide.embedded.load import EmbeddedMetrics
 from kubetide.embedded.server import ApiServer, Identities, User
 from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.server.tls import Authority
@@ -64,7 +63,7 @@ class Serving:
             world.cluster.rest,
             world.clock,
             identities=Identities({token: _ADMIN}),
-            metrics=EmbeddedMetrics(world.load, world.clock),
+            metrics=world.metrics,
             tls=authority.server_context(hosts),
         )
         try:

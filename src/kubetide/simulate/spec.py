@@ -113,6 +113,15 @@ class ServiceSpec(Part, frozen=True, kw_only=True):
     load: LoadSpec
 
 
+class ExternalMetricSpec(Part, frozen=True, kw_only=True):
+    """One series of an external metric; without ``namespace`` every namespace may ask for it."""
+
+    metric: str
+    labels: dict[str, str] = {}
+    namespace: str | None = None
+    load: LoadSpec
+
+
 class FaultSpec(Part, frozen=True, kw_only=True):
     """Something that goes wrong between two times of the run."""
 
@@ -143,6 +152,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     pods: PodTimes = PodTimes()
     manifests: tuple[str, ...] = ()
     services: tuple[ServiceSpec, ...] = ()
+    external_metrics: tuple[ExternalMetricSpec, ...] = ()
     flags: dict[str, str | int | float | bool] = {}
     faults: tuple[FaultSpec, ...] = ()
     show: ShowSpec = ShowSpec()

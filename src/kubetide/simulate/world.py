@@ -25,7 +25,12 @@ from kubetide.embedded.controllers import (
     StatefulSetController,
 )
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
-from kubetide.embedded.load import EmbeddedMetrics, ServiceLoad
+from kubetide.embedded.load import (
+    EmbeddedCustomMetrics,
+    EmbeddedExternalMetrics,
+    EmbeddedMetrics,
+    ServiceLoad,
+)
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController
@@ -53,6 +58,7 @@ from kubetide.simulate.build import (
     between,
     catalogue_of,
     cloud_faults_of,
+    external_series_of,
     groups_of,
     manifests_of,
     services_of,
@@ -160,6 +166,11 @@ class World:
             start=self.start,
             step=parse_duration(scenario.step),
         )
+        self.metrics = EmbeddedMetrics(self.load, clock)
+        self.custom_metrics = EmbeddedCustomMetrics(self.load, clock)
+        self.external_metrics = EmbeddedExternalMetrics(
+            external_series_of(scenario, base, seed, end), clock, start=self.start, step=self.load.step
+        )
         self.checkers = Checkers(
             clock=clock,
             cloud=self.cloud,
@@ -182,7 +193,7 @@ class World:
         board = Board()
         self.horizontal = HorizontalController(
             loops_cluster,
-            EmbeddedMetrics(self.load, clock=clock),
+            self.metrics,
             clock,
             recorder=recorder,
             board=board,

@@ -1,5 +1,7 @@
 """Services under load: from requests to CPU, memory, queue and latency, and the metrics of it."""
 
+from kubetide.embedded.load.custom import EmbeddedCustomMetrics
+from kubetide.embedded.load.external import EmbeddedExternalMetrics, ExternalSeries
 from kubetide.embedded.load.metrics import EmbeddedMetrics
 from kubetide.embedded.load.model import DEFAULT_STEP, LoadModel, ServiceLoad, Usage
 from kubetide.embedded.load.service import LoadError, Service, ServiceStep
@@ -11,7 +13,10 @@ __all__ = [
     "Burst",
     "ConstantTrace",
     "DailyTrace",
+    "EmbeddedCustomMetrics",
+    "EmbeddedExternalMetrics",
     "EmbeddedMetrics",
+    "ExternalSeries",
     "LoadError",
     "LoadModel",
     "SeriesTrace",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kubetide.embedded.load.rows import PodRows, Shape
 from kubetide.objects.pod import Pod
+from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant
 
 Int64Vector = NDArray[np.int64]
@@ -77,3 +78,13 @@ def lay_out(rows: PodRows, step_start: Instant, previous: Layout | None) -> Layo
     if previous is not None and previous.names == layout.names and previous.namespaces == layout.namespaces:
         return replace(layout, names=previous.names, namespaces=previous.namespaces)
     return layout
+
+
+def chosen(layout: Layout, namespace: str, labels: str) -> list[int]:
+    """Gives the numbers of the pods of a namespace (empty: of all) with such labels. Raises SelectorError."""
+    selector = Selector.parse(labels)
+    return [
+        number
+        for number, pod in enumerate(layout.pods)
+        if (not namespace or pod.metadata.namespace == namespace) and selector.matches(pod.metadata.labels)
+    ]

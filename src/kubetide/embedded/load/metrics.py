@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.embedded.load.layout import Layout
+from kubetide.embedded.load.layout import Layout, chosen
 from kubetide.embedded.load.model import LoadModel, Usage
 from kubetide.objects.kinds import NODE_METRICS, POD_METRICS
 from kubetide.objects.meta import ObjectMeta
@@ -19,7 +19,7 @@ from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import PodSamples, ResourceUsage
-from kubetide.units.selectors import Selector, SelectorError
+from kubetide.units.selectors import SelectorError
 from kubetide.units.time import ZERO, Duration, Instant, format_duration, format_rfc3339
 
 Int64Vector = NDArray[np.int64]
@@ -150,23 +150,18 @@ def _cut(layout: Layout, namespace: str, labels: str) -> _View:
     if not namespace and not labels:
         return _View(None, layout.names, layout.namespaces, layout.first, layout.containers)
     try:
-        selector = Selector.parse(labels)
+        numbers = chosen(layout, namespace, labels)
     except SelectorError as error:
         raise MetricsError(str(error)) from error
-    chosen = [
-        number
-        for number, pod in enumerate(layout.pods)
-        if (not namespace or pod.metadata.namespace == namespace) and selector.matches(pod.metadata.labels)
-    ]
-    pods = np.array(chosen, np.int64)
+    pods = np.array(numbers, np.int64)
     counts = np.diff(layout.first)[pods]
     first = np.zeros(len(pods) + 1, np.int64)
     np.cumsum(counts, out=first[1:])
     containers = np.repeat(layout.first[:-1][pods] - first[:-1], counts) + np.arange(int(first[-1]))
     return _View(
         containers=containers,
-        names=tuple(layout.names[number] for number in chosen),
-        namespaces=tuple(layout.namespaces[number] for number in chosen),
+        names=tuple(layout.names[number] for number in numbers),
+        namespaces=tuple(layout.namespaces[number] for number in numbers),
         first=first,
         container_names=tuple(layout.containers[number] for number in containers.tolist()),
     )

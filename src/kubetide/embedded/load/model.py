@@ -36,16 +36,29 @@ class Usage:
         layout: Which pods, and how their containers lie.
         cpu_milli: (pods,) milli-CPU of the working container.
         memory: (pods,) its bytes.
+        service: (pods,) number of the service that a pod belongs to; the number of services for none.
+        serving: (pods,) whether the pod takes requests.
+        requests: (pods,) requests/s that the pod served.
+        services: What became of the services' requests.
     """
 
     end: Instant
     layout: Layout
     cpu_milli: Float64Vector
     memory: Float64Vector
+    service: NDArray[np.int64]
+    serving: NDArray[np.bool_]
+    requests: Float64Vector
+    services: ServiceStep
 
 
 class LoadModel(Protocol):
     """Where usage of pods comes from in a cluster without real containers."""
+
+    @property
+    def services(self) -> Sequence[Service]:
+        """Who gets requests."""
+        ...
 
     @property
     def step(self) -> Duration:
@@ -97,6 +110,8 @@ class ServiceLoad:
         self.start = start
         self._clock = clock
         self._facts = ServiceFacts.of(services)
+        # A pod without a service serves nothing, whatever a request would take.
+        self._request_milli_s = np.append(self._facts.cpu_milli_s, np.inf)
         self._rows = PodRows(services, idle_share)
         self._queue = np.zeros(len(services))
         self._done = 0
@@ -217,7 +232,7 @@ class ServiceLoad:
         self.cpu_used_milli = float(granted.sum() + rows.side_cpu[:n].sum())
         memory = self._memory(result, serving)
         end = Instant(begin + self.step)
-        self._publish(end, granted, memory)
+        self._publish(end, granted, memory, worked, serving, result)
         for handler in self._step_handlers:
             handler(end, result)
 
@@ -274,8 +289,16 @@ class ServiceLoad:
                     handler((rows.namespaces[row], rows.names[row]))
         return memory
 
-    def _publish(self, end: Instant, cpu: Float64Vector, memory: Float64Vector) -> None:
-        """Keeps what metrics readers may see of the step."""
+    def _publish(
+        self,
+        end: Instant,
+        cpu: Float64Vector,
+        memory: Float64Vector,
+        worked: Float64Vector,
+        serving: NDArray[np.bool_],
+        services: ServiceStep,
+    ) -> None:
+        """Keeps what metrics readers may see of the step; ``worked`` is the milli-CPU spent on requests."""
         rows = self._rows
         if self._layout is None or self._layout[0] != rows.version or self._layout[1].some_young:
             self._layout = (
@@ -283,4 +306,16 @@ class ServiceLoad:
                 lay_out(rows, Instant(end - self.step), self._layout and self._layout[1]),
             )
         layout = self._layout[1]
-        self._recent.append(Usage(end, layout, cpu[layout.rows], memory[layout.rows]))
+        service = rows.service[layout.rows]
+        self._recent.append(
+            Usage(
+                end=end,
+                layout=layout,
+                cpu_milli=cpu[layout.rows],
+                memory=memory[layout.rows],
+                service=service,
+                serving=serving[layout.rows],
+                requests=worked[layout.rows] / self._request_milli_s[service],
+                services=services,
+            )
+        )
