@@ -56,6 +56,9 @@ GOOD = {
             "load": {"daily": {"low": 1, "peak": 2, "burst": {"at": "12:00", "height": 2}}},
         }
     ],
+    "externalMetrics": [
+        {"metric": "queue_messages_ready", "labels": {"queue": "a"}, "load": {"daily": {"low": 1, "peak": 2}}}
+    ],
     "flags": {"scan-interval": "10s"},
     "faults": [{"kind": "stock-out", "group": "one", "start": "1m", "end": "2m"}],
     "manifests": [DEPLOYMENT],
@@ -81,6 +84,37 @@ def written(folder: Path, changes: dict[str, object]) -> Path:
     return file
 
 
+def test_series_of_an_external_metric_are_told_apart(tmp_path):
+    """Two series of a metric with the same labels and namespace are an error, with other labels they are not."""
+    one = GOOD["externalMetrics"][0]
+    (line,) = refused(written(tmp_path, {"externalMetrics": [one, one]}))
+    assert "externalMetrics[1] (queue_messages_ready): stands twice" in line
+    others = [one, {**one, "labels": {"queue": "b"}}, {**one, "namespace": "shop"}]
+    assert len(load_scenario(written(tmp_path, {"externalMetrics": others})).external_metrics) == 3
+
+
+def test_external_metrics_come_from_their_loads(tmp_path):
+    """In a run each series has the values of its own load, with noise of its own."""
+    daily = {"low": 100, "peak": 100}
+    series = [
+        {"metric": "waiting", "labels": {"queue": name}, "load": {"daily": daily, "multiplier": factor}}
+        for name, factor in (("a", 1), ("b", 1), ("c", 10))
+    ]
+    scenario = load_scenario(written(tmp_path, {"externalMetrics": series}))
+
+    async def run(clock):
+        end = Instant(clock.now() + parse_duration("10m"))
+        world = World(scenario, clock, base=tmp_path, end=end, seed=1, recorder=NullRecorder())
+        await clock.sleep(seconds(30))
+        found = await world.external_metrics.external_values("waiting", namespace="anywhere")
+        return list(found.milli), found.timestamp_ns - world.start
+
+    values, since = run_virtual(run, start=start_of(scenario))
+    assert since == seconds(30)
+    assert len(set(values)) == 3
+    assert values == pytest.approx([100_000, 100_000, 1_000_000], rel=0.3)
+
+
 def refused(path: Path, **kwargs: Path) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         load_scenario(path, **kwargs)
@@ -102,6 +136,8 @@ FORM = [
     ("services/0/load/tracee", "a", "services[0].load", "did you mean `trace`?"),
     ("services/0/load/daily/hi", 3, "services[0].load.daily", "there are low, peak"),
     ("services/0/load/daily/burst/heigth", 3, "services[0].load.daily.burst", "did you mean `height`?"),
+    ("externalMetrics/0/label", {}, "externalMetrics[0]", "did you mean `labels`?"),
+    ("externalMetrics/0/load", REMOVED, "externalMetrics[0]", "`load` is missing; add it"),
     ("faults/0/from", "1m", "faults[0]", "unknown field `from`"),
     ("show/sped", 3, "show", "did you mean `speed`?"),
     ("name", REMOVED, "the top level", "`name` is missing; add it"),
@@ -145,6 +181,21 @@ CONTENT = [
     ("instanceTypes/big/reservedCpu", "5", "instanceTypes[big]", "lower the reserve"),
     ("instanceTypes/big/pods", 0, "instanceTypes[big].pods", "greater than 0"),
     ("instanceTypes/big/pricePerHour", -1, "instanceTypes[big].pricePerHour", "0 or more"),
+    ("externalMetrics/0/metric", "a/b", "externalMetrics[0] (a/b).metric", "without / and %"),
+    ("externalMetrics/0/labels/queue", "-", "externalMetrics[0] (queue_messages_ready).labels[queue]", "'-'"),
+    ("externalMetrics/0/namespace", "A", "externalMetrics[0] (queue_messages_ready).namespace", "RFC 1123"),
+    (
+        "externalMetrics/0/load/unit",
+        "requests/step",
+        "externalMetrics[0] (queue_messages_ready).load.unit",
+        "leave",
+    ),
+    (
+        "externalMetrics/0/load/multiplier",
+        0,
+        "externalMetrics[0] (queue_messages_ready).load.multiplier",
+        "greater",
+    ),
     ("nodeGroups", [], "nodeGroups", "at least one node group"),
     ("nodeGroups/0/min", 4, "nodeGroups[0] (one).min", "lower min or raise max"),
     ("nodeGroups/0/min", -1, "nodeGroups[0] (one).min", "the least is 0"),

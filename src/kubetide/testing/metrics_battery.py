@@ -1,19 +1,26 @@
-"""What every implementation of the MetricSource port must do: a battery without a test framework.
+"""What every implementation of the three metric ports must do: a battery without a test framework.
 
-Each case is an async function that takes a ``SourceUnderTest`` and raises AssertionError where the
-source falls short. The source must not get new samples while a case runs.
+Each case is an async function that takes a source under test and raises AssertionError where the
+source falls short: ``CASES`` a ``SourceUnderTest``, ``CUSTOM_CASES`` a ``CustomUnderTest``,
+``EXTERNAL_CASES`` an ``ExternalUnderTest``. The source must not get new samples while a case runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kubetide.objects.pod import Pod
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import MetricSource, PodSamples
+from kubetide.ports.metrics import (
+    CustomMetricSource,
+    ExternalMetricSource,
+    MetricSource,
+    ObjectValue,
+    PodSamples,
+)
 from kubetide.units.selectors import Selector
 
 
@@ -29,6 +36,71 @@ class SourceUnderTest:
 
     source: MetricSource
     pods: Sequence[Pod]
+
+
+@dataclass(frozen=True)
+class CustomUnderTest:
+    """A source of custom metrics and what the cases may rely on.
+
+    Attributes:
+        source: The source.
+        metric: A metric that pods have.
+        pods: The pods of one namespace that have it: two at least, not all with equal labels.
+        object_metric: A metric that one object of that namespace has.
+        api_version, kind, name: Which object.
+    """
+
+    source: CustomMetricSource
+    metric: str
+    pods: Sequence[Pod]
+    object_metric: str
+    api_version: str
+    kind: str
+    name: str
+
+    @property
+    def namespace(self) -> str:
+        return self.pods[0].metadata.namespace
+
+    async def object_value(self, metric: str = "", name: str = "", selector: str = "") -> ObjectValue:
+        """Asks for the object's metric, or for another one, or of another object of its kind."""
+        return await self.source.object_value(
+            metric or self.object_metric,
+            namespace=self.namespace,
+            api_version=self.api_version,
+            kind=self.kind,
+            name=name or self.name,
+            selector=selector,
+        )
+
+
+@dataclass(frozen=True)
+class ExternalUnderTest:
+    """A source of external metrics and what the cases may rely on.
+
+    Attributes:
+        source: The source.
+        metric: A metric of several series, not all with equal labels.
+        namespace: Where it can be asked for.
+        series: The labels of each series.
+    """
+
+    source: ExternalMetricSource
+    metric: str
+    namespace: str
+    series: Sequence[Mapping[str, str]]
+
+
+async def _refused(asking: Awaitable[object], otherwise: str) -> str:
+    """Gives the text of the MetricsError that the question must end with."""
+    text: str | None = None
+    try:
+        await asking
+    except MetricsError as error:
+        text = str(error)
+    assert text is not None, otherwise
+    assert text, "a MetricsError says what is wrong"
+    return text
 
 
 def _keys(samples: PodSamples) -> list[tuple[str, str]]:
@@ -150,13 +222,7 @@ async def names_keep_their_identity(test: SourceUnderTest) -> None:
 
 async def a_bad_selector_is_a_metrics_error(test: SourceUnderTest) -> None:
     """A selector that cannot be read raises MetricsError."""
-    refusal: MetricsError | None = None
-    try:
-        await test.source.pod_samples(labels="a in (")
-    except MetricsError as error:
-        refusal = error
-    assert refusal is not None, "a bad selector was accepted"
-    assert str(refusal), "a MetricsError says what is wrong"
+    await _refused(test.source.pod_samples(labels="a in ("), "a bad selector was accepted")
 
 
 CASES: tuple[Callable[[SourceUnderTest], Awaitable[None]], ...] = (
@@ -170,4 +236,129 @@ CASES: tuple[Callable[[SourceUnderTest], Awaitable[None]], ...] = (
     what_nothing_matches_is_empty,
     names_keep_their_identity,
     a_bad_selector_is_a_metrics_error,
+)
+
+
+async def every_pod_has_a_value(test: CustomUnderTest) -> None:
+    """Each pod comes once, with integer columns of one length."""
+    found = await test.source.pod_values(test.metric, namespace=test.namespace)
+    assert sorted(found.names) == sorted(pod.metadata.name for pod in test.pods), "other pods than expected"
+    for column in (found.milli, found.timestamp_ns):
+        assert column.shape == (len(found.names),), f"a column of shape {column.shape}"
+        assert column.dtype == np.int64, f"a column of {column.dtype}"
+
+
+async def a_pod_selector_limits_the_values(test: CustomUnderTest) -> None:
+    """With a selector come pods with such labels, with the values that they have without it."""
+    whole = await test.source.pod_values(test.metric, namespace=test.namespace)
+    values = dict(zip(whole.names, whole.milli.tolist(), strict=True))
+    for pod in test.pods:
+        for key, value in sorted((pod.metadata.labels or {}).items()):
+            for selector in (f"{key}={value}", f"{key} in ({value})", key):
+                found = await test.source.pod_values(test.metric, namespace=test.namespace, pods=selector)
+                expected = [name for _, name in _expected(test.pods, labels=selector)]
+                assert sorted(found.names) == expected, f"wrong pods for {selector}"
+                assert found.milli.tolist() == [values[name] for name in found.names], "other values"
+
+
+async def pods_without_a_value_are_an_error(test: CustomUnderTest) -> None:
+    """Pods that are not there, or a metric without such labels, raise MetricsError that says so."""
+    for asking in (
+        test.source.pod_values(test.metric, namespace=test.namespace, pods="no-such-label=x"),
+        test.source.pod_values(test.metric, namespace="no-such-namespace"),
+        test.source.pod_values(test.metric, namespace=test.namespace, selector="no-such-label=x"),
+    ):
+        text = await _refused(asking, "values of nothing")
+        assert "custom metrics API" in text, f"{text!r} does not say which API"
+
+
+async def an_unknown_custom_metric_is_an_error(test: CustomUnderTest) -> None:
+    """A metric that nobody has raises MetricsError, of pods as of an object."""
+    for asking in (
+        test.source.pod_values("no-such-metric", namespace=test.namespace),
+        test.object_value("no-such-metric"),
+    ):
+        text = await _refused(asking, "a value of an unknown metric")
+        assert "custom metrics API" in text, f"{text!r} does not say which API"
+
+
+async def an_object_has_one_value(test: CustomUnderTest) -> None:
+    """One object gives one whole number of milli-units and the time of it, the same when asked again."""
+    found = await test.object_value()
+    assert isinstance(found.milli, int), f"a value of {type(found.milli)}"
+    assert isinstance(found.timestamp_ns, int), f"a time of {type(found.timestamp_ns)}"
+    assert found == await test.object_value(), "another value when asked again"
+
+
+async def an_object_without_the_metric_is_an_error(test: CustomUnderTest) -> None:
+    """An object that is not there, or a metric without such labels, raises MetricsError."""
+    await _refused(test.object_value(name="no-such-object"), "a value of an unknown object")
+    await _refused(
+        test.object_value(selector="no-such-label=x"), "a value for a selector that nothing matches"
+    )
+
+
+async def a_bad_selector_of_custom_metrics_is_an_error(test: CustomUnderTest) -> None:
+    """A selector that cannot be read, of pods or of the metric, raises MetricsError."""
+    for asking in (
+        test.source.pod_values(test.metric, namespace=test.namespace, pods="a in ("),
+        test.source.pod_values(test.metric, namespace=test.namespace, selector="a in ("),
+        test.object_value(selector="a in ("),
+    ):
+        await _refused(asking, "a bad selector was accepted")
+
+
+async def every_series_comes(test: ExternalUnderTest) -> None:
+    """Without a selector come the values of all series, as whole numbers."""
+    found = await test.source.external_values(test.metric, namespace=test.namespace)
+    assert len(found.milli) == len(test.series), f"{len(found.milli)} series, not {len(test.series)}"
+    assert all(isinstance(value, int) for value in found.milli), "a value that is no int"
+    assert isinstance(found.timestamp_ns, int), f"a time of {type(found.timestamp_ns)}"
+
+
+async def a_selector_chooses_series(test: ExternalUnderTest) -> None:
+    """With a selector come the series with such labels, with the values that they have without it."""
+    whole = list((await test.source.external_values(test.metric, namespace=test.namespace)).milli)
+    for labels in test.series:
+        for key, value in sorted(labels.items()):
+            for text in (f"{key}={value}", f"{key} in ({value})", key):
+                found = await test.source.external_values(
+                    test.metric, namespace=test.namespace, selector=text
+                )
+                count = sum(Selector.parse(text).matches(other) for other in test.series)
+                assert len(found.milli) == count, f"{len(found.milli)} series for {text}, not {count}"
+                assert all(found.milli.count(value) <= whole.count(value) for value in found.milli), (
+                    f"other values for {text}"
+                )
+
+
+async def no_series_is_an_error(test: ExternalUnderTest) -> None:
+    """An unknown metric, or a selector that nothing matches, raises MetricsError that says so."""
+    for metric, selector in ((test.metric, "no-such-label=x"), ("no-such-metric", "")):
+        asking = test.source.external_values(metric, namespace=test.namespace, selector=selector)
+        text = await _refused(asking, "values of nothing")
+        assert "external metrics API" in text, f"{text!r} does not say which API"
+
+
+async def a_bad_selector_of_series_is_an_error(test: ExternalUnderTest) -> None:
+    """A selector that cannot be read raises MetricsError."""
+    asking = test.source.external_values(test.metric, namespace=test.namespace, selector="a in (")
+    await _refused(asking, "a bad selector was accepted")
+
+
+CUSTOM_CASES: tuple[Callable[[CustomUnderTest], Awaitable[None]], ...] = (
+    every_pod_has_a_value,
+    a_pod_selector_limits_the_values,
+    pods_without_a_value_are_an_error,
+    an_unknown_custom_metric_is_an_error,
+    an_object_has_one_value,
+    an_object_without_the_metric_is_an_error,
+    a_bad_selector_of_custom_metrics_is_an_error,
+)
+
+EXTERNAL_CASES: tuple[Callable[[ExternalUnderTest], Awaitable[None]], ...] = (
+    every_series_comes,
+    a_selector_chooses_series,
+    no_series_is_an_error,
+    a_bad_selector_of_series_is_an_error,
 )
