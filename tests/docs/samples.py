@@ -453,6 +453,32 @@ EVENT = {
 
 USAGE = {"cpu": "137946n", "memory": "24416Ki"}
 
+WEBHOOK = {
+    "name": "pods.webhooks.example.com",
+    "clientConfig": {
+        "url": "https://127.0.0.1:8443/mutate",
+        "service": {"namespace": "shop", "name": "hooks", "path": "/mutate", "port": 8443},
+        "caBundle": "LS0tLS1CRUdJTg==",
+    },
+    "rules": [
+        {
+            "operations": ["CREATE"],
+            "apiGroups": ["apps"],
+            "apiVersions": ["v1"],
+            "resources": ["deployments"],
+            "scope": "Namespaced",
+        }
+    ],
+    "failurePolicy": "Ignore",
+    "matchPolicy": "Exact",
+    "namespaceSelector": SELECTOR,
+    "objectSelector": SELECTOR,
+    "sideEffects": "None",
+    "timeoutSeconds": 5,
+    "admissionReviewVersions": ["v1"],
+    "matchConditions": [{"name": "not-system", "expression": "true"}],
+}
+
 SAMPLES = (
     POD,
     NODE,
@@ -495,6 +521,18 @@ SAMPLES = (
         "value": 1000,
         "globalDefault": True,
         "preemptionPolicy": "Never",
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": META,
+        "webhooks": [{**WEBHOOK, "reinvocationPolicy": "IfNeeded"}],
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": META,
+        "webhooks": [WEBHOOK],
     },
     {
         "apiVersion": "metrics.k8s.io/v1beta1",

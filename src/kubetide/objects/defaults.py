@@ -271,6 +271,39 @@ def _priority_class(obj: Json) -> Json:
     return _filled(obj, {"preemptionPolicy": "PreemptLowerPriority"})
 
 
+_WEBHOOK: Json = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+}
+
+
+def _webhook(webhook: Json, values: Json) -> Json:
+    webhook = _filled(webhook, values)
+    if webhook.get("rules"):
+        webhook["rules"] = [_filled(rule, {"scope": "*"}) for rule in webhook["rules"]]
+    service = (webhook.get("clientConfig") or {}).get("service")
+    if service:
+        webhook["clientConfig"] = {**webhook["clientConfig"], "service": _filled(service, {"port": 443})}
+    return webhook
+
+
+def _webhooks(obj: Json, values: Json) -> Json:
+    if not obj.get("webhooks"):
+        return obj
+    return {**obj, "webhooks": [_webhook({**webhook}, values) for webhook in obj["webhooks"]]}
+
+
+def _mutating(obj: Json) -> Json:
+    return _webhooks(obj, {**_WEBHOOK, "reinvocationPolicy": "Never"})
+
+
+def _validating(obj: Json) -> Json:
+    return _webhooks(obj, _WEBHOOK)
+
+
 _BY_KIND: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("", "Pod"): _pod,
     ("", "Node"): _node,
@@ -283,4 +316,6 @@ _BY_KIND: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("batch", "CronJob"): _cron_job,
     ("autoscaling", "HorizontalPodAutoscaler"): _hpa,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _mutating,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _validating,
 }

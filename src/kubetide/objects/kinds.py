@@ -19,6 +19,7 @@ from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
+from kubetide.objects.webhooks import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 
 T = TypeVar("T")
@@ -147,6 +148,22 @@ PRIORITY_CLASSES = Kind(
     namespaced=False,
     short_names=("pc",),
 )
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    MutatingWebhookConfiguration,
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    ValidatingWebhookConfiguration,
+    namespaced=False,
+)
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     "apiextensions.k8s.io",
     "v1",
@@ -178,6 +195,8 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     PDBS,
     LEASES,
     PRIORITY_CLASSES,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
 )
 """Kinds that a cluster stores; metrics are computed on reading."""
 

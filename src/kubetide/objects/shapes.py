@@ -57,6 +57,10 @@ _POD_SPEC = struct(
 _TEMPLATE = struct(metadata=_METADATA, spec=_POD_SPEC)
 _STATUS = struct(conditions=_CONDITIONS)
 
+_WEBHOOKS = keyed(
+    "name", struct(namespaceSelector=ATOMIC, objectSelector=ATOMIC, matchConditions=keyed("name"))
+)
+
 _SPECS: dict[str, dict[str, Shape]] = {
     "pods": {
         "spec": _POD_SPEC,
@@ -95,6 +99,8 @@ _SPECS: dict[str, dict[str, Shape]] = {
         "spec": struct(selector=Shape(atomic=True, replace=True)),
         "status": _STATUS,
     },
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
 }
 
 _SHAPES = {name: struct(metadata=_METADATA, **fields) for name, fields in _SPECS.items()}

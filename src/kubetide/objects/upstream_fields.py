@@ -6,7 +6,7 @@ other types only a name that is nearly one of theirs is taken for one.
 
 from __future__ import annotations
 
-from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, workload
+from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, webhooks, workload
 
 _VOLUME_SOURCES = (
     "awsElasticBlockStore azureDisk azureFile cephfs cinder configMap csi downwardAPI ephemeral fc flexVolume flocker "
@@ -81,5 +81,9 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         hpa.ScalingPolicy: "",
         policy.PodDisruptionBudgetSpec: "",
         policy.PriorityClass: "description",
+        webhooks.MutatingWebhook: "",
+        webhooks.ValidatingWebhook: "",
+        webhooks.WebhookClientConfig: "",
+        webhooks.RuleWithOperations: "",
     }.items()
 }

@@ -25,6 +25,7 @@ from kubetide.objects.validation_batch import validate_cron_job, validate_job, v
 from kubetide.objects.validation_hpa import validate_hpa, validate_target_group
 from kubetide.objects.validation_pod import validate_pod, validate_pod_update
 from kubetide.objects.validation_statefulset import validate_stateful_set, validate_stateful_set_update
+from kubetide.objects.validation_webhooks import validate_webhooks
 from kubetide.objects.validation_workload import validate_budget, validate_workload, validate_workload_update
 from kubetide.units.names import dns1123_label_errors, dns1123_subdomain_errors, label_key_errors
 
@@ -232,6 +233,8 @@ _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
     ("policy", "PodDisruptionBudget"): validate_budget,
     ("coordination.k8s.io", "Lease"): _lease,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): validate_webhooks,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): validate_webhooks,
 }
 
 _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] = {

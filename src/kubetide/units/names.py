@@ -12,6 +12,7 @@ from functools import lru_cache
 _NAME = "[A-Za-z0-9]"
 _QUALIFIED = f"({_NAME}[-A-Za-z0-9_.]*)?{_NAME}"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_VALUE = f"({_QUALIFIED})?"
 
@@ -51,6 +52,15 @@ _BAD_SUBDOMAIN = _regex_text(
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
     _SUBDOMAIN,
     "example.com",
+)
+
+
+_BAD_1035_LABEL = _regex_text(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+    "character, and end with an alphanumeric character",
+    _1035_LABEL,
+    "my-name",
+    "abc-123",
 )
 
 
@@ -105,6 +115,16 @@ def dns1123_subdomain_errors(text: str) -> tuple[str, ...]:
         errors.append(_too_long(253))
     if not _SUBDOMAIN_RE.fullmatch(text):
         errors.append(_BAD_SUBDOMAIN)
+    return tuple(errors)
+
+
+def dns1035_label_errors(text: str) -> tuple[str, ...]:
+    """Checks a name without dots that begins with a letter, as API versions do: at most 63 bytes."""
+    errors = []
+    if len(text.encode()) > 63:
+        errors.append(_too_long(63))
+    if not re.fullmatch(_1035_LABEL, text):
+        errors.append(_BAD_1035_LABEL)
     return tuple(errors)
 
 

@@ -30,6 +30,8 @@ _WITH_GENERATION = frozenset(
         "cronjobs.batch",
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
     }
 )
 
@@ -132,11 +134,14 @@ def for_update(sent: Json, old: Json) -> Json:
 
 
 def _of_generation(kind: Kind[Any], obj: Json) -> Any:
-    """Gives what counts as a change when it differs: the spec, of a custom kind all but metadata and status."""
+    """Gives what counts as a change when it differs.
+
+    That is the spec, or the webhooks of a configuration; of a custom kind all but metadata and status.
+    """
     if isinstance(kind, CustomKind):
         apart = {"metadata", "status"} if kind.has_status else {"metadata"}
         return {key: value for key, value in obj.items() if key not in apart}
-    return obj.get("spec")
+    return obj.get("webhooks") if kind.group == "admissionregistration.k8s.io" else obj.get("spec")
 
 
 def with_generation(kind: Kind[Any], new: Json, old: Json) -> Json:
@@ -147,7 +152,14 @@ def with_generation(kind: Kind[Any], new: Json, old: Json) -> Json:
 
 
 # These strategies refuse an update that names no version.
-_VERSION_REQUIRED = frozenset({"leases.coordination.k8s.io", "poddisruptionbudgets.policy"})
+_VERSION_REQUIRED = frozenset(
+    {
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    }
+)
 
 
 def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool) -> None:

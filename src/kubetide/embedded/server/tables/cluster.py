@@ -71,6 +71,10 @@ def _lease(obj: Json, now: Instant) -> list[Any]:
     return [obj["metadata"]["name"], at(obj, "spec", "holderIdentity") or "", age(obj, now)]
 
 
+def _webhooks(obj: Json, now: Instant) -> list[Any]:
+    return [obj["metadata"]["name"], len(obj.get("webhooks") or ()), age(obj, now)]
+
+
 def _event(obj: Json, now: Instant) -> list[Any]:
     series = obj.get("series") or {}
     first = obj.get("firstTimestamp") or obj.get("eventTime")
@@ -114,6 +118,12 @@ CLUSTER_TABLES = {
     "namespaces": Columns((NAME, Column("Status"), AGE), _namespace),
     "configmaps": Columns((NAME, whole("Data"), AGE), _config_map),
     "leases.coordination.k8s.io": Columns((NAME, Column("Holder"), AGE), _lease),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": Columns(
+        (NAME, whole("Webhooks"), AGE), _webhooks
+    ),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": Columns(
+        (NAME, whole("Webhooks"), AGE), _webhooks
+    ),
     "events": Columns(
         (
             Column("Last Seen"),
