@@ -1,4 +1,7 @@
-"""Property tests try the same examples in every run; KUBETIDE_EXPLORE=1 tries new ones."""
+"""What all tests share: settings of property tests, required programs, a real control plane.
+
+Property tests try the same examples in every run; KUBETIDE_EXPLORE=1 tries new ones.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import shutil
 
 import pytest
 from hypothesis import settings
+from tests.plane.running import missing_programs, running_plane
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -14,10 +18,36 @@ settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repe
 
 
 def pytest_sessionstart():
-    """With KUBETIDE_REQUIRE_KUBECTL=1, a run in which the kubectl tests would be skipped does not begin."""
+    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL or KUBETIDE_REQUIRE_PLANE asks for does not begin."""
+    if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing_programs():
+        names = ", ".join(missing_programs())
+        raise pytest.UsageError(
+            f"KUBETIDE_REQUIRE_PLANE is set, and {names} is not built: make control-plane"
+        )
     if not os.environ.get("KUBETIDE_REQUIRE_KUBECTL"):
         return
     named = [path for path in os.environ.get("KUBETIDE_KUBECTL", "").split(":") if path]
     for path in named or ["kubectl"]:
         if shutil.which(path) is None:
             raise pytest.UsageError(f"KUBETIDE_REQUIRE_KUBECTL is set, and {path} is not a program")
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory):
+    """A real control plane with its controllers and scheduler, and no nodes; skips without its programs."""
+    skip_without_plane()
+    with running_plane(tmp_path_factory.mktemp("plane")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def quiet_plane(tmp_path_factory):
+    """A real API server and nothing else, so that only requests change anything."""
+    skip_without_plane()
+    with running_plane(tmp_path_factory.mktemp("quiet-plane"), controllers=False) as running:
+        yield running
+
+
+def skip_without_plane():
+    if missing_programs():
+        pytest.skip(f"not built: {', '.join(missing_programs())} (make control-plane)")

@@ -54,6 +54,10 @@ def node(**status):
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {}, "status": status}
 
 
+def config_map(**parts):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"}, **parts}
+
+
 def job(**spec):
     return {
         "apiVersion": "batch/v1",
@@ -124,12 +128,8 @@ ALL = (
     budget(minAvailable="50%"),
     node(capacity={"cpu": "4", "memory": "16Gi", "pods": "110"}),
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
-    {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "c", "namespace": "shop"},
-        "data": {"a": "b"},
-    },
+    config_map(data={"a": "b"}, binaryData={"A-b_c.d": "eA=="}),
+    config_map(data={"all": "x" * (1 << 20)}),
     {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",

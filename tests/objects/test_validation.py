@@ -197,9 +197,25 @@ CASES = [
         samples.workload(progressDeadlineSeconds=30, minReadySeconds=30),
         ["spec.progressDeadlineSeconds: Invalid value: 30: must be greater than minReadySeconds"],
     ),
+    # config maps
+    (samples.config_map(data={"..": "", "..x": "", ".": "", "k": ""}, binaryData={"k": "eA=="}), [
+        "data[.]: Invalid value: \".\": must not be '.'",
+        "data[..]: Invalid value: \"..\": must not be '..'",
+        "data[..x]: Invalid value: \"..x\": must not start with '..'",
+        'data[k]: Invalid value: "k": duplicate of key present in binaryData',
+    ]),
+    (samples.config_map(data={"k" * 254: ""}, binaryData={"a b": "eA=="}), [
+        f'data[{"k" * 254}]: Invalid value: "{"k" * 254}": must be no more than 253 characters',
+        ('binaryData[a b]: Invalid value: "a b": a valid config key must consist of alphanumeric characters, '
+        "'-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+        "'[-._a-zA-Z0-9]+')"),
+    ]),
+    (samples.config_map(data={"k": "x" * (1 << 20)}, binaryData={"b": "eA=="}), [
+        "[]: Too long: may not be more than 1048576 bytes"
+    ]),
     # autoscalers
     (samples.hpa(maxReplicas=0, minReplicas=None), [
-        "spec.maxReplicas: Invalid value: 0: must be greater than 0",
+        "spec.maxReplicas: Required value: must be set and greater than 0",
         "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
     ]),
     (
@@ -217,7 +233,22 @@ CASES = [
         samples.hpa(scaleTargetRef={"apiVersion": "v1", "kind": "Deployment"}),
         [
             "spec.scaleTargetRef.name: Required value",
-            'spec.scaleTargetRef.apiVersion: Invalid value: "v1": must name an API group, as apps/v1 does',
+            'spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group',
+        ],
+    ),
+    (
+        samples.hpa(minReplicas=-2, maxReplicas=-3),
+        [
+            "spec.minReplicas: Invalid value: -2: must be greater than or equal to 0",
+            "spec.maxReplicas: Invalid value: -3: must be greater than or equal to 1",
+            "spec.maxReplicas: Invalid value: -3: must be greater than or equal to `minReplicas`",
+        ],
+    ),
+    (
+        samples.hpa(scaleTargetRef={"apiVersion": "apps/v1/x", "kind": "Deployment", "name": "web"}),
+        [
+            ('spec.scaleTargetRef.apiVersion: Invalid value: "apps/v1/x": '
+            "unexpected GroupVersion string: apps/v1/x")
         ],
     ),
     (

@@ -24,6 +24,7 @@ NOT_SUPPORTED = "Unsupported value"
 FORBIDDEN = "Forbidden"
 DUPLICATE = "Duplicate value"
 NOT_FOUND = "Not found"
+TOO_LONG = "Too long"
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
@@ -42,7 +43,7 @@ class FieldError:
 
     def __str__(self) -> str:
         text = f"{self.field}: {self.type}"
-        if self.type not in {REQUIRED, FORBIDDEN}:
+        if self.type not in {REQUIRED, FORBIDDEN, TOO_LONG}:
             text += f": {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -69,6 +70,11 @@ def duplicate(field: str, value: Any) -> FieldError:
 
 def not_found(field: str, value: Any) -> FieldError:
     return FieldError(field, NOT_FOUND, value)
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    """Gives the error of a value of more than ``limit`` bytes; the value itself is not shown."""
+    return FieldError(field, TOO_LONG, "", f"may not be more than {limit} bytes")
 
 
 def unsupported(field: str, value: Any, supported: Iterable[str]) -> FieldError:

@@ -18,10 +18,12 @@ from kubetide.objects.field_errors import (
     invalid,
     read_quantity,
     required,
+    too_long,
     unsupported,
 )
 from kubetide.objects.structure import misfits
 from kubetide.objects.validation_batch import validate_cron_job, validate_job, validate_job_update
+from kubetide.objects.validation_config_map import validate_config_map, validate_config_map_update
 from kubetide.objects.validation_hpa import validate_hpa, validate_target_group
 from kubetide.objects.validation_pod import validate_pod, validate_pod_update
 from kubetide.objects.validation_statefulset import validate_stateful_set, validate_stateful_set_update
@@ -94,11 +96,7 @@ def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
         # Unlike a label's, the key of an annotation may have capitals in its prefix.
         errors += [invalid("metadata.annotations", key, text) for text in label_key_errors(key.lower())]
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
-        errors.append(
-            FieldError(
-                "metadata.annotations", "Too long", "", f"may not be more than {_ANNOTATION_BYTES} bytes"
-            )
-        )
+        errors.append(too_long("metadata.annotations", _ANNOTATION_BYTES))
     return errors + _owners(metadata.get("ownerReferences") or [])
 
 
@@ -194,20 +192,6 @@ def _priority_class_update(obj: Json, old: Json) -> list[FieldError]:
     return []
 
 
-def _config_map_update(obj: Json, old: Json) -> list[FieldError]:
-    if not old.get("immutable"):
-        return []
-    errors = []
-    if not obj.get("immutable"):
-        errors.append(forbidden("immutable", "field is immutable when `immutable` is set"))
-    errors += [
-        forbidden(part, "field is immutable when `immutable` is set")
-        for part in ("data", "binaryData")
-        if (obj.get(part) or {}) != (old.get(part) or {})
-    ]
-    return errors
-
-
 def _lease(obj: Json) -> list[FieldError]:
     spec = obj.get("spec") or {}
     errors = []
@@ -223,6 +207,7 @@ def _lease(obj: Json) -> list[FieldError]:
 _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
     ("", "Pod"): validate_pod,
     ("", "Node"): _node,
+    ("", "ConfigMap"): validate_config_map,
     ("apps", "Deployment"): lambda obj: validate_workload("Deployment", obj),
     ("apps", "ReplicaSet"): lambda obj: validate_workload("ReplicaSet", obj),
     ("apps", "DaemonSet"): lambda obj: validate_workload("DaemonSet", obj),
@@ -240,7 +225,7 @@ _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
 _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] = {
     ("", "Pod"): validate_pod_update,
     ("", "Node"): _node_update,
-    ("", "ConfigMap"): _config_map_update,
+    ("", "ConfigMap"): validate_config_map_update,
     ("apps", "Deployment"): validate_workload_update,
     ("apps", "ReplicaSet"): validate_workload_update,
     ("apps", "DaemonSet"): validate_workload_update,

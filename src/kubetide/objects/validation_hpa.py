@@ -37,18 +37,21 @@ _MAX_PERIOD_SECONDS = 1800
 
 def validate_hpa(obj: Json) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    errors = _target_ref(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
     metrics = spec.get("metrics") or []
     least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    errors: list[FieldError] = []
     if least is not None and least < 0:
         errors.append(invalid("spec.minReplicas", least, "must be greater than or equal to 0"))
-    elif least == 0 and not any(metric.get("type") in {"Object", "External"} for metric in metrics):
-        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
-        errors.append(forbidden("spec.metrics", detail))
-    if most < 1:
-        errors.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+    if most == 0:
+        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    elif most < 0:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
     if least is not None and most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    errors += _target_ref(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+    if least == 0 and not any(metric.get("type") in {"Object", "External"} for metric in metrics):
+        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", detail))
     for index, metric in enumerate(metrics):
         errors += _metric(metric, f"spec.metrics[{index}]")
     behavior = spec.get("behavior") or {}
@@ -62,11 +65,15 @@ def validate_target_group(obj: Json, old: Json | None) -> list[FieldError]:
     """Gives what is wrong with the target's apiVersion; a reference that was there before may stay."""
     ref = (obj.get("spec") or {}).get("scaleTargetRef") or {}
     version = ref.get("apiVersion") or ""
-    if "/" in version or ref.get("kind") == "ReplicationController":
-        return []
     if old is not None and ((old.get("spec") or {}).get("scaleTargetRef") or {}) == ref:
         return []
-    return [invalid("spec.scaleTargetRef.apiVersion", version, "must name an API group, as apps/v1 does")]
+    if version.count("/") > 1:
+        detail = f"unexpected GroupVersion string: {version}"
+    elif "/" in version or ref.get("kind") == "ReplicationController":
+        return []
+    else:
+        detail = "apiVersion must specify API group"
+    return [invalid("spec.scaleTargetRef.apiVersion", version, detail)]
 
 
 def _target_ref(ref: Json, at: str) -> list[FieldError]:

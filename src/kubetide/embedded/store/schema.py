@@ -20,6 +20,7 @@ from kubetide.objects.field_errors import (
     forbidden,
     invalid,
     required,
+    too_long,
     unsupported,
 )
 from kubetide.units.patch import same_json
@@ -253,7 +254,7 @@ def _type_of(value: Any) -> str:
 def _text_faults(value: str, schema: Json, at: str) -> list[FieldError]:
     faults = []
     if len(value) > schema.get("maxLength", len(value)):
-        faults.append(FieldError(at, "Too long", "", f"may not be more than {schema['maxLength']} bytes"))
+        faults.append(too_long(at, schema["maxLength"]))
     if len(value) < schema.get("minLength", 0):
         faults.append(invalid(at, value, f"{_name(at)} should be at least {schema['minLength']} chars long"))
     pattern = schema.get("pattern")

@@ -189,7 +189,7 @@ async def an_impossible_hpa_is_invalid(cluster: Cluster, _clock: Clock) -> None:
     async with scratch(cluster) as namespace:
         with refused(Invalid) as refusal:
             await cluster.create(HPAS, builders.hpa("a", "web", max_replicas=0), namespace=namespace)
-        assert "spec.maxReplicas: Invalid value: 0: must be greater than 0" in str(refusal.error)
+        assert "spec.maxReplicas: Required value: must be set and greater than 0" in str(refusal.error)
 
 
 async def a_wrong_type_is_refused(cluster: Cluster, _clock: Clock) -> None:

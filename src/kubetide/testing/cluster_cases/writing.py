@@ -104,11 +104,13 @@ async def json_patch_applies_in_order(cluster: Cluster, _clock: Clock) -> None:
         ops: list[Json] = [
             {"op": "test", "path": "/data/a", "value": "1"},
             {"op": "replace", "path": "/data/a", "value": "2"},
-            {"op": "add", "path": "/data/b~1c", "value": "3"},
             {"op": "copy", "from": "/data/a", "path": "/data/d"},
+            {"op": "add", "path": "/metadata/annotations", "value": {}},
+            {"op": "add", "path": "/metadata/annotations/b~1c", "value": "3"},
         ]
         written = await cluster.patch(CONFIG_MAPS, "a", ops, namespace=namespace, patch_type="json")
-        assert written.data == {"a": "2", "b/c": "3", "d": "2"}
+        assert written.data == {"a": "2", "d": "2"}
+        assert written.metadata.annotations == {"b/c": "3"}
 
 
 async def json_patch_applies_whole_or_not(cluster: Cluster, _clock: Clock) -> None:
