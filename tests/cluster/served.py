@@ -38,7 +38,7 @@ def with_client(main):
     """Runs ``main(client, embedded, clock)`` in real time against a served cluster."""
 
     async def run(clock):
-        async with served(clock) as (cluster, _, connection), HttpCluster(connection) as client:
+        async with served(clock) as (cluster, _, connection), HttpCluster(connection, clock) as client:
             await main(client, cluster, clock)
 
     run_real(run)
