@@ -20,6 +20,7 @@ from kubetide.acting import EventWriter
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.targets import Targets
+from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.decide import COLUMNS_FROM, absorb, decide
 from kubetide.horizontal.events import COMPONENT
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
@@ -30,7 +31,7 @@ from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, EVENTS, HPAS, REPLI
 from kubetide.objects.pod import Pod
 from kubetide.objects.workload import Scale
 from kubetide.ports.errors import ApiError, Conflict, InternalError, MetricsError
-from kubetide.ports.metrics import PodSamples, ResourceUsage
+from kubetide.ports.metrics import ExternalValues, ObjectValue, PodSamples, PodValues, ResourceUsage
 from kubetide.units.patch import merge_patch
 from kubetide.units.quantity import Quantity
 from kubetide.units.selectors import Selector
@@ -46,6 +47,13 @@ _KINDS: tuple[Kind[Any], ...] = (
     Kind("", "v1", "ReplicationController", "replicationcontrollers", dict, subresources=_SCALE),
     Kind("example.com", "v1", "Widget", "widgets", dict, subresources=_SCALE),
 )
+_PLURALS = {
+    "Deployment": "deployments",
+    "Ingress": "ingresses",
+    "Namespace": "namespaces",
+    "Pod": "pods",
+    "Service": "services",
+}
 _YEAR_ONE = "0001-01-01T00:00:00Z"
 
 # What client libraries say when an error comes without a Status object.
@@ -111,7 +119,10 @@ class _Clock:
 
 
 class _World:
-    """The Cluster and MetricSource ports, as far as the loop uses them, answering from a script."""
+    """The Cluster port and those of metrics, as far as the loop uses them, answering from a script.
+
+    The answers of metrics are given as they are, whatever the selectors of the question say.
+    """
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -120,6 +131,7 @@ class _World:
         self.puts = 0
         self.status_patches: list[dict[str, Any]] = []
         self.events: list[list[str]] = []
+        self.events_by_name: dict[str, list[str]] = {}
 
     def start(self, step: Case) -> None:
         self.step, self.puts = step, 0
@@ -150,6 +162,10 @@ class _World:
         return await self.get_scale(kind, name, namespace=namespace)
 
     async def patch(self, kind: Kind[Any], name: str, patch: Any, **_: Any) -> Any:
+        if kind == EVENTS:
+            # Counted up; the record holds every call.
+            self.events.append(self.events_by_name[name])
+            return
         assert kind == HPAS
         self.status_patches.append(patch["status"])
         if self.case.get("statusUpdateError"):
@@ -157,7 +173,9 @@ class _World:
 
     async def create(self, kind: Kind[Any], body: Any, **_: Any) -> Any:
         assert kind == EVENTS
-        self.events.append([body["type"], body["reason"], body["message"]])
+        event = [body["type"], body["reason"], body["message"]]
+        self.events_by_name[body["metadata"]["name"]] = event
+        self.events.append(event)
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:
         if not namespace:
@@ -168,6 +186,48 @@ class _World:
         if script.get("error"):
             raise MetricsError(str(_api_error(script["error"], "get pods.metrics.k8s.io")))
         return _samples(script.get("items") or [])
+
+    async def pod_values(self, metric: str, **_: Any) -> PodValues:
+        items = self._items("pods", metric, "custom", "pods.custom.metrics.k8s.io *")
+        if not items:
+            raise MetricsError("no metrics returned from custom metrics API")
+        milli = np.array([_milli(item) for item in items], np.int64)
+        names = tuple(item["describedObject"]["name"] for item in items)
+        return PodValues(names, milli, np.zeros(len(items), np.int64))
+
+    async def object_value(
+        self, metric: str, *, namespace: str, api_version: str, kind: str, name: str, selector: str = ""
+    ) -> ObjectValue:
+        group = api_version.rpartition("/")[0]
+        resource = f"{_PLURALS[kind]}.{group}".rstrip(".")
+        about = f"{resource}.custom.metrics.k8s.io {name}"
+        if kind == "Namespace":
+            about = f"metrics.custom.metrics.k8s.io {metric}"
+        items = self._items("object", metric, "custom", about)
+        if len(items) != 1:
+            raise MetricsError(
+                "unable to fetch metrics from custom metrics API: the custom metrics API server "
+                f"returned {len(items)} results when we asked for exactly one"
+            )
+        return ObjectValue(_milli(items[0]), 0)
+
+    async def external_values(self, metric: str, **_: Any) -> ExternalValues:
+        items = self._items("external", metric, "external", f"{metric}.external.metrics.k8s.io")
+        if not items:
+            raise MetricsError("no metrics returned from external metrics API")
+        return ExternalValues([_milli(item) for item in items], 0)
+
+    def _items(self, source: str, metric: str, api: str, about: str) -> list[dict[str, Any]]:
+        scripts = (self.step.get("metrics") or {}).get(source) or {}
+        script = scripts.get(metric) or {"error": {"code": 404, "text": "404 page not found\n"}}
+        if script.get("error"):
+            error = _api_error(script["error"], f"get {about}")
+            raise MetricsError(f"unable to fetch metrics from {api} metrics API: {error}")
+        return list(script.get("items") or [])
+
+
+def _milli(item: Mapping[str, Any]) -> int:
+    return Quantity.parse(item["value"]).milli_value()
 
 
 def _api_error(script: Mapping[str, Any], request: str) -> ApiError:
@@ -245,7 +305,9 @@ class _Player:
         self.pods: Feed[Pod] = Feed()
         self.known_pods: dict[tuple[str, str], Pod] = {}
         self.targets = Targets(self.world, _KINDS, {}, self.clock)  # type: ignore[arg-type]  # the part of the port in use
-        self.gatherer = Gatherer(self.hpas, self.pods, self.targets, self.world)
+        self.gatherer = Gatherer(
+            self.hpas, self.pods, self.targets, self.world, ValueReader(self.world, self.world)
+        )
 
     async def play(self, step: Case, status: dict[str, Any]) -> str | None:
         """Runs one tick and compares it with the record."""

@@ -7,7 +7,7 @@ from tests.nodes.frozen import World, group, node, pod, template
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.horizontal.metrics.registry import propose, read_metric
-from kubetide.horizontal.metrics.types import MetricFailure, Tally, Tolerance
+from kubetide.horizontal.metrics.types import MetricFailure, Reading, Tolerance
 from kubetide.nodes.scale_down.drain_rules import RULES, WAIT
 from kubetide.objects.hpa import MetricSpec
 from kubetide.objects.kinds import KINDS
@@ -74,18 +74,17 @@ def api_type() -> None:
 
 
 def metric() -> None:
-    """Four pods that use 300m each where 200m is the target ask for six; a failure has upstream's reason."""
-    target = {"type": "AverageValue", "averageValue": "200m"}
-    spec = msgspec.convert(
-        {"type": "Pods", "pods": {"metric": {"name": "cpu"}, "target": target}}, MetricSpec
-    )
-    read = read_metric(spec)
+    """Of series of 30 and 12 the larger one counts; a failure keeps upstream's reason."""
+    target = {"type": "AverageValue", "averageValue": "10"}
+    external = {"metric": {"name": "queue"}, "target": target}
+    spec = msgspec.convert({"type": "External", "external": external}, MetricSpec)
+    read = read_metric(spec, "default")
     tolerance = Tolerance(0.1, 0.1)
-    tally = Tally(pods=4, ready=4, answered=4, samples=4, usage=1200, matched=4, matched_usage=1200)
-    assert propose(read, tally, 4, tolerance).replicas == 6
-    failed = propose(read, "no samples", 4, tolerance)
+    known = Reading([30_000, 12_000], pods=2, ready=2, replicas=2)
+    assert propose(read, known, 2, tolerance).replicas == 3
+    failed = propose(read, "no metrics returned from external metrics API", 2, tolerance)
     assert isinstance(failed, MetricFailure)
-    assert failed.reason == "FailedGetPodsMetric"
+    assert failed.reason == "FailedGetExternalMetric"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.horizontal import worlds
@@ -11,7 +12,9 @@ from kubetide.horizontal.columns import ordinary
 from kubetide.horizontal.decide import absorb, decide, judge
 from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
+from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.state import Delta
+from kubetide.horizontal.values import Reply
 from kubetide.horizontal.views import YEAR_ONE, ContainerView
 from kubetide.units.time import Instant, minutes, seconds
 
@@ -69,6 +72,9 @@ METRICS = st.lists(
                     "target": {"type": "Utilization", "averageUtilization": 60},
                 },
             },
+            worlds.of_pods("5"),
+            worlds.external({"value": "10"}),
+            worlds.of_object({"averageValue": "3"}),
         ]
     ),
     min_size=1,
@@ -103,6 +109,22 @@ def memories(draw, namespace, app):
     return MemoryEntry(namespace, app, recommendations, ScaleEvents(past(ScaleEvent), past(ScaleEvent)))
 
 
+@st.composite
+def values(draw):
+    """Replies of the custom and external metrics APIs; some are errors, some are not there."""
+    questions = [Question("external", namespace, "queue") for namespace in ("x", "y")]
+    about = {"api_version": "networking.k8s.io/v1", "kind": "Ingress", "name": "main"}
+    questions += [Question("object", namespace, "hits", **about) for namespace in ("x", "y")]
+    found = [Reply(question, milli=np.array([draw(st.integers(0, 40_000))])) for question in questions]
+    names = ("a0", "a1", "b0", "b1", "unknown")
+    for namespace, app in GROUPS:
+        milli = np.array([draw(st.integers(0, 15_000)) for _ in names])
+        found.append(Reply(Question("pods", namespace, "rps", pods=f"app={app}"), pods=names, milli=milli))
+    at = draw(st.integers(0, len(found) - 1))
+    odd = draw(st.sampled_from([[found[at]], [Reply(found[at].question, error="it is not there")], []]))
+    return found[:at] + odd + found[at + 1 :]
+
+
 KEYS = [("cpu", ""), ("cpu", "app"), ("memory", "")]
 
 
@@ -128,6 +150,7 @@ def states(draw):
         ],
         usage=usage,
         keys=KEYS,
+        values=draw(values()),
     )
 
 
@@ -198,8 +221,9 @@ def test_a_dump_decides_the_same(state, ticks):
         commands = decide(state, now)
         absorb(state, commands, [ScaleOutcome(w.namespace, w.name, now) for w in commands.writes])
     answers = [worlds.answer({("x", "a0"): 100, ("y", "b1"): 300}, KEYS)]
-    copied = type(state).from_full(msgspec.structs.replace(state.dump(), answers=answers))
-    state.apply(Delta(answers=answers))
+    measured = list(state.values.values())
+    copied = type(state).from_full(msgspec.structs.replace(state.dump(), answers=answers, values=measured))
+    state.apply(Delta(answers=answers, values=measured))
     now = Instant(worlds.NOW + minutes(ticks))
     assert seen(copied, 0) == seen(state, 0)
     outcomes = [ScaleOutcome(w.namespace, w.name, now) for w in decide(state, now).writes]

@@ -2,117 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import pytest
-from tests.horizontal import worlds
+from tests.horizontal.running import START, play
 
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain import explain
-from kubetide.horizontal.settings import Settings
-from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, PODS
-from kubetide.plan.board import Board, Workload
-from kubetide.ports.errors import Conflict, MetricsError
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.guard import Advice, guarded_cluster
+from kubetide.objects.kinds import HPAS, PODS
+from kubetide.plan.board import Workload
+from kubetide.ports.errors import Conflict
+from kubetide.runtime.guard import Advice
 from kubetide.testing import builders
-from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339, seconds
-
-START = parse_rfc3339("2026-03-02T08:00:00Z")
-
-
-class Usage:
-    """A metric source: every running pod uses so much CPU; ``cluster_wide`` says whether all may be listed."""
-
-    def __init__(self, cluster, clock, milli):
-        self.cluster, self.clock, self.milli = cluster, clock, milli
-        self.cluster_wide, self.error, self.questions = True, "", []
-
-    async def pod_samples(self, namespace="", labels=""):
-        self.questions.append((namespace, labels))
-        if self.error or not (namespace or self.cluster_wide):
-            raise MetricsError(self.error or "no lists of all namespaces here")
-        pods = await self.cluster.list(PODS, namespace=namespace, labels=labels)
-        return worlds.samples(
-            {(pod.metadata.namespace, pod.metadata.name): self.milli for pod in pods.items},
-            at=self.clock.now(),
-        )
-
-
-class Kept:
-    """A recorder that keeps the bytes of the records, as a file would; every third is full."""
-
-    def __init__(self):
-        self.lines = []
-
-    def wants_full(self, loop):
-        return len(self.lines) % 3 == 0
-
-    def write(self, record):
-        self.lines.append(msgspec.json.encode(record))
-
-
-class World:
-    def __init__(self, clock, guard=None, **settings):
-        self.clock, self.board, self.recorder = clock, Board(), Kept()
-        self.cluster = EmbeddedCluster(Store(), clock, seed=1)
-        self.usage = Usage(self.cluster, clock, 100)
-        self.controller = HorizontalController(
-            guarded_cluster(self.cluster, guard) if guard else self.cluster,
-            self.usage,
-            clock,
-            self.recorder,
-            self.board,
-            Settings(**settings),
-        )
-
-    async def add(self, name="web", replicas=2, **hpa):
-        await self.cluster.create(
-            DEPLOYMENTS, builders.deployment(name, replicas=replicas, cpu="200m"), namespace="default"
-        )
-        await self.cluster.create(HPAS, builders.hpa(name, name, **hpa), namespace="default")
-        for index in range(replicas):
-            await self.add_pod(f"{name}-{index}", name)
-
-    async def add_pod(self, name, app):
-        since = format_rfc3339(START - minutes(60))
-        body = builders.pod(name, labels={"app": app}, cpu="200m")
-        await self.cluster.create(PODS, body, namespace="default")
-        status = {
-            "phase": "Running",
-            "startTime": since,
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
-        }
-        await self.cluster.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
-
-    @asynccontextmanager
-    async def running(self):
-        task = asyncio.create_task(self.controller.run())
-        await asyncio.sleep(0)
-        yield
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        assert self.controller.bugs == 0, self.controller.last_failure
-
-    async def replicas(self, name="web"):
-        return (await self.cluster.get(DEPLOYMENTS, name, namespace="default")).spec.replicas
-
-    async def hpa(self, name="web"):
-        return await self.cluster.get(HPAS, name, namespace="default")
-
-    async def events(self):
-        found = (await self.cluster.list(EVENTS, namespace="default")).items
-        return sorted((event.reason, event.message, event.count) for event in found)
-
-
-def play(story, **settings):
-    return run_virtual(lambda clock: story(World(clock, **settings)), start=START)
+from kubetide.units.time import format_rfc3339, minutes, seconds
 
 
 def test_scales_up_and_says_so():
@@ -230,26 +133,6 @@ def test_a_bad_hpa_leaves_the_others_alone():
             [able] = (await world.hpa("lost")).status.conditions
             assert able.message.endswith('deployments.apps "nowhere" not found')
             assert await world.replicas() == 4
-
-    play(story)
-
-
-def test_a_metric_type_that_is_not_supported_is_named():
-    """An External metric leads to a condition that names the type and those that are supported."""
-    metric = {
-        "type": "External",
-        "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "5"}},
-    }
-
-    async def story(world):
-        await world.add(extra={"spec": {"metrics": [metric]}})
-        async with world.running():
-            await world.clock.sleep(seconds(16))
-            active = (await world.hpa()).status.conditions[1]
-            assert active.reason == "InvalidMetricSourceType"
-            assert active.message.endswith(
-                'unknown metric source type "External" (not supported yet; supported are Resource, ContainerResource)'
-            )
 
     play(story)
 

@@ -16,7 +16,8 @@ from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.metrics.resource import present
 from kubetide.horizontal.metrics.types import Metric, Tally, Tolerance
 from kubetide.horizontal.proposal import proposal_by_utilization
-from kubetide.horizontal.reasons import proposal_reason, short_name
+from kubetide.horizontal.reasons import VOCABULARY
+from kubetide.horizontal.workings import PROPOSALS, proposal_reason, short_name
 from kubetide.units.time import Instant, minutes, seconds
 
 KEY = ("default", "web")
@@ -152,12 +153,12 @@ def test_pods_without_a_node_are_said_to_be_that():
         (
             Tally(pods=8, answered=7, ready=7, samples=7, matched=7, matched_usage=630, requests=700,
                   unready=1, unready_requests=0),
-            "90% of 60%: ratio 1.5; with 1 pod filled in (1 not ready) 1.5 x 8 pods = 12, so 12 replicas",
+            "90% of 60%: ratio 1.5; with 1 pod filled in (1 not ready, 0 without a sample) 1.5 x 8 pods = 12, so 12 replicas",
         ),
         (
             Tally(pods=8, answered=7, ready=7, samples=7, matched=7, matched_usage=630, requests=700,
                   unready=1, unready_requests=100),
-            "90% of 60%: ratio 1.5; with 1 pod filled in (1 not ready) 1.3 x 8 pods = 10.4, so 11 replicas",
+            "90% of 60%: ratio 1.5; with 1 pod filled in (1 not ready, 0 without a sample) 1.3 x 8 pods = 10.4, so 11 replicas",
         ),
         (
             Tally(pods=8, answered=8, ready=8, samples=8, matched=8, matched_usage=500, requests=800),
@@ -166,7 +167,7 @@ def test_pods_without_a_node_are_said_to_be_that():
         (
             Tally(pods=8, answered=4, ready=4, samples=4, matched=4, matched_usage=320, requests=400,
                   unready=4, unready_requests=400),
-            "80% of 60%: ratio 1.333; with 4 pods filled in (4 not ready) 0.6667, which turns the direction and changes nothing, so 8 replicas",
+            "80% of 60%: ratio 1.333; with 4 pods filled in (4 not ready, 0 without a sample) 0.6667, which turns the direction and changes nothing, so 8 replicas",
         ),
     ],
 )  # fmt: skip
@@ -179,8 +180,11 @@ def test_the_working_adds_up(tally, working):
 def sentence(metric, tally, *, current):
     tolerance = Tolerance(0.1, 0.1)
     found = present(metric, proposal_by_utilization(tally, current, metric.utilization, tolerance))
-    reason = proposal_reason(metric, found, tally, tolerance, "default/web")
-    return "{metric}: {value} of {target}: {working}, so {proposed} replicas".format(**reason.fields)
+    reason = proposal_reason(metric, found, tally, tolerance, current, "default/web", VOCABULARY)
+    assert reason.code in PROPOSALS
+    texts = {name for name, value in reason.fields.items() if isinstance(value, str)}
+    assert texts == {"metric", "value", "target"}
+    return VOCABULARY.text(reason)
 
 
 @settings(max_examples=100)
@@ -213,7 +217,7 @@ def test_metrics_have_short_names():
     assert short_name(Metric("Resource", "memory", average_milli=5)) == "memory usage"
     metric = Metric("ContainerResource", "cpu", "app", utilization=50)
     assert short_name(metric) == "cpu utilization of container app"
-    assert short_name(Metric("Pods", problem="not known")) == "Pods"
+    assert short_name(Metric("Unheard")) == "Unheard"
 
 
 def test_a_rescale_leaves_its_window_behind():

@@ -87,7 +87,38 @@ def answer(usage, keys=CPU) -> Answer:
     return answer_of(samples(usage), keys, hpa=None, same_pods=False)
 
 
-def state_of(*, hpas, pods, scales, usage, settings=None, keys=CPU, memory=()):
+def external(target, metric="queue", **spec):
+    """An External metric; the target as the API has it, ``{"value": "5"}``."""
+    goal = {"type": "Value" if "value" in target else "AverageValue", **target}
+    return {"type": "External", "external": {"metric": {"name": metric, **spec}, "target": goal}}
+
+
+def of_object(target, metric="hits", kind="Ingress", version="networking.k8s.io/v1", name="main"):
+    """An Object metric."""
+    goal = {"type": "Value" if "value" in target else "AverageValue", **target}
+    about = {"apiVersion": version, "kind": kind, "name": name}
+    return {
+        "type": "Object",
+        "object": {"describedObject": about, "metric": {"name": metric}, "target": goal},
+    }
+
+
+def of_pods(average_value, metric="rps"):
+    """A Pods metric."""
+    goal = {"type": "AverageValue", "averageValue": average_value}
+    return {"type": "Pods", "pods": {"metric": {"name": metric}, "target": goal}}
+
+
+def state_of(*, hpas, pods, scales, usage, settings=None, keys=CPU, memory=(), values=()):
     state = State(settings or Settings())
-    state.apply(Delta(hpas=hpas, pods=pods, scales=scales, answers=[answer(usage, keys)], memory=memory))
+    state.apply(
+        Delta(
+            hpas=hpas,
+            pods=pods,
+            scales=scales,
+            answers=[answer(usage, keys)],
+            memory=memory,
+            values=values,
+        )
+    )
     return state

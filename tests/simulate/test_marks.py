@@ -34,7 +34,9 @@ def proposal(metric: str, proposed: int) -> Reason:
         metric=metric,
         value="91%",
         target="60%",
-        working="ratio 1.517 x 3 pods = 4.55",
+        ratio=1.5167,
+        count=3,
+        product=4.55,
         proposed=proposed,
     )
 

@@ -19,7 +19,7 @@ from kubetide.horizontal.hpas import HpaColumns, Segments
 from kubetide.horizontal.memory import UNUSED
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.resource import present, status_of
-from kubetide.horizontal.metrics.types import Arithmetic, Metric, MetricFailure, Proposal, Tally
+from kubetide.horizontal.metrics.types import Arithmetic, Known, Metric, MetricFailure, Proposal
 from kubetide.horizontal.state import State
 from kubetide.horizontal.tally import TallyColumns, tally_columns
 from kubetide.objects.hpa import MetricStatus
@@ -100,10 +100,10 @@ class Ordinary(NamedTuple):
 
     def grounds(
         self, position: int, metrics: Sequence[Metric]
-    ) -> tuple[list[Proposal | MetricFailure], list[Tally | str]]:
+    ) -> tuple[list[Proposal | MetricFailure], list[Known]]:
         """Gives proposals and tallies of one HPA, for whoever wants to know why."""
         proposals: list[Proposal | MetricFailure] = []
-        tallies: list[Tally | str] = []
+        tallies: list[Known] = []
         for at, metric in enumerate(metrics):
             cell, index = self.cell(at, position)
             tallies.append(cell.tallies.at(index))

@@ -4,8 +4,9 @@ One tick over all HPAs, as upstream does it for one (horizontal controller v1.36
 
 1. Without a readable scale nothing is decided, and the HPA says so.
 2. A target at 0 replicas is left alone; one outside its bounds goes to the bound at once.
-3. Else each metric makes a proposal from what the pods add up to (``tally``, ``metrics``,
-   ``proposal``), and the largest wins. Where metrics fail, the others may scale up but not down.
+3. Else each metric makes a proposal from what is known of it (``known``, ``tally``, ``metrics``,
+   ``proposal``, ``shares``), and the largest wins. Where metrics fail, the others may scale up but
+   not down.
 4. Recent recommendations hold the winner back (``stabilization``).
 5. Policies, and the bounds, limit how far one tick goes (``limits``).
 
@@ -22,16 +23,15 @@ from kubetide.horizontal import events
 from kubetide.horizontal.absorb import absorb
 from kubetide.horizontal.columns import Ordinary, ordinary
 from kubetide.horizontal.decision import Commands, Computation, ScaleWrite, Verdict
+from kubetide.horizontal.known import known_of
 from kubetide.horizontal.limits import Limited, limit_by_rules, limit_plainly
 from kubetide.horizontal.memory import Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.registry import propose
-from kubetide.horizontal.metrics.resource import name_of
-from kubetide.horizontal.metrics.types import Metric, MetricFailure, Tally
+from kubetide.horizontal.metrics.types import MetricFailure
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.stabilization import stabilize, stabilize_both_ways
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import action_of
-from kubetide.horizontal.tally import tally_of
 from kubetide.horizontal.views import Key, ScaleView
 from kubetide.objects.hpa import MetricStatus
 from kubetide.units.time import Instant
@@ -88,7 +88,7 @@ def _judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
         spec = state.specs[key]
         verdict = Verdict(key, current, raw=best, slot=slot, stabilized=held)
         _present(verdict, state, spec, found, position)
-        name = name_of(spec.metrics[winner])
+        name = spec.metrics[winner].title
         limited = _limit(spec, state, held, current, now)
         verdict.desired, verdict.limit, verdict.rescale = (
             limited.replicas,
@@ -186,10 +186,10 @@ def _best_proposal(
     best, name, failures = 0, "", []
     proposals, known, statuses, computations = [], [], [], []
     for metric in spec.metrics:
-        tally = _tally_for(state, spec.key, metric, now)
-        found = propose(metric, tally, verdict.current, spec.tolerance)
+        seen = known_of(state, spec, metric, scale, now)
+        found = propose(metric, seen, verdict.current, spec.tolerance)
         proposals.append(found)
-        known.append(tally)
+        known.append(seen)
         if isinstance(found, MetricFailure):
             failures.append(found)
             statuses.append(_NO_STATUS)
@@ -213,16 +213,6 @@ def _best_proposal(
     best = max(best, 0)
     verdict.why = _why(name, best, verdict.current)
     return best
-
-
-def _tally_for(state: State, key: Key, metric: Metric, now: Instant) -> Tally | str:
-    """Gives what the pods add up to, or why there are no samples."""
-    if not metric.resource:
-        return ""
-    error = state.samples.error_of(key)
-    if error is not None:
-        return f"unable to fetch metrics from resource metrics API: {error}"
-    return tally_of(state, key, metric, now)
 
 
 def _selector_is_sound(verdict: Verdict, state: State, scale: ScaleView) -> bool:

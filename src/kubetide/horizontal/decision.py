@@ -9,7 +9,7 @@ import msgspec
 
 from kubetide.horizontal.conditions import Note
 from kubetide.horizontal.events import EventNote, status_not_written
-from kubetide.horizontal.metrics.types import MetricFailure, Proposal, Tally
+from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.views import Key
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus, MetricStatus
@@ -54,8 +54,8 @@ class Computation(msgspec.Struct, frozen=True, array_like=True):
     error: str
 
 
-Grounds = tuple[Sequence[Proposal | MetricFailure], Sequence[Tally | str]]
-"""What the metrics of an HPA proposed, and what their pods added up to."""
+Grounds = tuple[Sequence[Proposal | MetricFailure], Sequence[Known]]
+"""What the metrics of an HPA proposed, and what was known of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +75,7 @@ class Verdict:
         raw: The proposal to be remembered, None when metrics were not asked.
         slot: Where, -1 for a new slot.
         forget_zero: Whether the ScaledToZero condition goes.
-        grounds: Proposals and tallies by metric, for the explanation; None when metrics were not asked.
+        grounds: Proposals and what is known, by metric, for the explanation; None when metrics were not asked.
         stabilized: After stabilization, None when metrics were not asked.
         limit: Reason that ``ScalingLimited`` gives.
     """

@@ -14,35 +14,30 @@ from kubetide.explain.reasons import Reason
 from kubetide.horizontal.decide import judge
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
+from kubetide.horizontal.known import pods_of, samples_of
 from kubetide.horizontal.limits import down_limit, up_limit
 from kubetide.horizontal.memory import Recommendation, ScaleEvents
-from kubetide.horizontal.metrics.types import Metric, MetricFailure, Proposal, Tally
+from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tally
 from kubetide.horizontal.reasons import (
     CLASS_WORDS,
     VOCABULARY,
     WANTED,
-    proposal_reason,
     reasons_of,
-    short_name,
-    target_text,
-    value_text,
 )
 from kubetide.horizontal.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.state import State
 from kubetide.horizontal.views import Key
+from kubetide.horizontal.workings import PROPOSALS, proposal_reason, short_name, target_text, value_text
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339
 
-_SHOWN_BEFORE = frozenset(
-    (
-        "PodsCounted",
-        "MetricProposal",
-        "MetricFailed",
-        "Winner",
-        "Stabilized",
-        "StabilizedAtStart",
-        "Limited",
-    )
-)
+_SHOWN_BEFORE = PROPOSALS | {
+    "PodsCounted",
+    "MetricFailed",
+    "Winner",
+    "Stabilized",
+    "StabilizedAtStart",
+    "Limited",
+}
 """Reasons that the lines above them have said already, with more numbers."""
 
 
@@ -52,10 +47,10 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     Attributes:
         target: As in the spec, ``80%`` or ``250m``.
         value: The same for what was measured; empty when the metric failed.
-        working: One sentence from the value to the replicas; empty when the metric failed.
+        working: From the value to the replicas; None when the metric failed.
         tolerance: The ratios within which the number stays, inclusive.
         ratio: Value over target; ``filled_ratio`` with missing and unready pods filled in, if any were.
-        pods: Names by class: ready, unready, missing, ignored.
+        pods: Names by class: ready, unready, missing, ignored; empty for metrics of other things.
         unplaced: Those of the unready that are Pending without a start time, which no node has taken.
         proposed: Replicas; None when the metric failed, then ``problem`` says why.
     """
@@ -63,7 +58,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     name: str
     target: str
     value: str
-    working: str
+    working: Reason | None
     tolerance: tuple[float, float]
     ratio: float | None
     filled_ratio: float | None
@@ -194,7 +189,9 @@ def _metrics(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> 
     if verdict.grounds is None:
         return ()
     asked = zip(spec.metrics, *verdict.grounds(), strict=True)
-    return tuple(_metric(state, spec, metric, found, tally, now) for metric, found, tally in asked)
+    return tuple(
+        _metric(state, spec, metric, found, known, verdict.current, now) for metric, found, known in asked
+    )
 
 
 def _metric(
@@ -202,24 +199,26 @@ def _metric(
     spec: Autoscaler,
     metric: Metric,
     found: Proposal | MetricFailure,
-    tally: Tally | str,
+    known: Known,
+    current: int,
     now: Instant,
 ) -> MetricExplanation:
     tolerance = 1.0 - spec.tolerance.down, 1.0 + spec.tolerance.up
     name, target = short_name(metric), target_text(metric)
-    pods = {} if isinstance(tally, str) else _pods_by_class(state, spec.key, metric, now)
+    pods = _pods_by_class(state, spec.key, metric, now) if isinstance(known, Tally) else {}
     unplaced = tuple(pod for pod in pods.get("unready", ()) if _is_unplaced(state, (spec.key[0], pod)))
     if isinstance(found, MetricFailure):
         return MetricExplanation(
-            name, target, "", "", tolerance, None, None, pods, unplaced, None, found.text
+            name, target, "", None, tolerance, None, None, pods, unplaced, None, found.text
         )
-    assert isinstance(tally, Tally), "a proposal was made without pods"
     numbers = found.arithmetic
     return MetricExplanation(
         name=name,
         target=target,
-        value=value_text(numbers),
-        working=VOCABULARY.text(proposal_reason(metric, found, tally, spec.tolerance, "/".join(spec.key))),
+        value=value_text(found),
+        working=proposal_reason(
+            metric, found, known, spec.tolerance, current, "/".join(spec.key), VOCABULARY
+        ),
         tolerance=tolerance,
         ratio=numbers.ratio,
         filled_ratio=numbers.filled_ratio,
@@ -238,9 +237,9 @@ def _is_unplaced(state: State, key: Key) -> bool:
 
 def _pods_by_class(state: State, key: Key, metric: Metric, now: Instant) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {name: [] for name in reversed(CLASS_NAMES)}
-    for row in state.table.members_of(key).tolist():
-        pod = state.table.view(row)
-        sample = state.samples.sample_at(row, metric.sample_key)
+    samples = samples_of(state, key, metric, state.scales[key].selector)
+    for pod in pods_of(state, key):
+        sample = samples.get(pod.name)
         code = classify(pod, sample, cpu=metric.resource == "cpu", now=now, settings=state.settings)
         found[CLASS_NAMES[code]].append(pod.name)
     return {name: tuple(pods) for name, pods in found.items()}
@@ -332,7 +331,7 @@ def _in_runs(inside: Sequence[Remembered], period: Duration) -> tuple[Remembered
 
 
 def _metric_lines(metric: MetricExplanation) -> list[str]:
-    opening = f"{metric.name}: {metric.problem}" if metric.proposed is None else metric.working
+    opening = VOCABULARY.text(metric.working) if metric.working else f"{metric.name}: {metric.problem}"
     return [opening, *(_pod_lines(metric) if metric.pods else ())]
 
 

@@ -93,7 +93,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         target=ref.name,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         maximum=spec.max_replicas,
-        metrics=tuple(read_metric(metric) for metric in metrics),
+        metrics=tuple(read_metric(metric, view.namespace) for metric in metrics),
         up=_up(behavior.scale_up) if behavior else None,
         down=_down(behavior.scale_down, settings) if behavior else None,
         tolerance=_tolerance(spec, settings),

@@ -12,11 +12,12 @@ import msgspec
 
 from kubetide.horizontal.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.memory import MemoryEntry, Recommendations, ScaleEvents
-from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.horizontal.metrics.types import Question, SampleKey
 from kubetide.horizontal.pods import PodTable
 from kubetide.horizontal.samples import Answer, SampleTable
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.specs import Autoscaler, read_spec
+from kubetide.horizontal.values import Reply
 from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.objects.hpa import HpaStatus
 from kubetide.units.selectors import Selector, SelectorError
@@ -34,6 +35,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         gone_pods: Deleted pods.
         scales: Scales that have changed since they were last read.
         answers: This tick's samples.
+        values: This tick's answers of the custom and external metrics APIs.
         memory: Only in a full delta.
         sample_pods: Only in a full delta: namespaces and names of the last answer for the whole cluster.
     """
@@ -46,6 +48,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     gone_pods: Sequence[Key] = ()
     scales: Sequence[ScaleView] = ()
     answers: Sequence[Answer] = ()
+    values: Sequence[Reply] = ()
     memory: Sequence[MemoryEntry] = ()
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
@@ -57,6 +60,7 @@ class State:
         self.settings = settings or Settings()
         self.table = PodTable()
         self.samples = SampleTable()
+        self.values: dict[Question, Reply] = {}
         self.views: dict[Key, HpaView] = {}
         self.specs: dict[Key, Autoscaler] = {}
         self.statuses: dict[Key, HpaStatus] = {}
@@ -101,6 +105,7 @@ class State:
         if delta.sample_pods is not None:
             self.samples.remember_pods(delta.sample_pods)
         self.samples.take(delta.answers, self.table)
+        self.values = {reply.question: reply for reply in delta.values}
 
     def _put_hpa(self, view: HpaView) -> None:
         key = view.namespace, view.name

@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.horizontal.decision import Verdict
 from kubetide.objects.base import Json
-from kubetide.objects.hpa import HpaStatus
+from kubetide.objects.hpa import HpaStatus, MetricStatus
 from kubetide.objects.meta import Condition
 
 
@@ -56,7 +56,13 @@ def changed_fields(before: HpaStatus, after: HpaStatus) -> Json:
     if (before.current_metrics or None) != after.current_metrics:
         metrics = after.current_metrics
         # ``type`` is required: the entry of a metric that failed has an empty one.
-        changes["currentMetrics"] = metrics and [{"type": m.type, **msgspec.to_builtins(m)} for m in metrics]
+        changes["currentMetrics"] = metrics and [{"type": m.type, **_as_json(m)} for m in metrics]
     if (before.conditions or None) != after.conditions:
         changes["conditions"] = [msgspec.to_builtins(condition) for condition in after.conditions or ()]
     return changes
+
+
+def _as_json(metric: MetricStatus) -> Json:
+    """Gives a status as JSON says it; ``to_builtins`` alone leaves the tuples of a selector."""
+    found: Json = msgspec.json.decode(msgspec.json.encode(metric))
+    return found

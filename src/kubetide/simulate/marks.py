@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.reasons import VOCABULARY as HORIZONTAL
+from kubetide.horizontal.workings import PROPOSALS
 from kubetide.nodes.reasons import VOCABULARY as NODES
 from kubetide.simulate.timeline import Mark
 
@@ -66,7 +67,7 @@ def _telling(reasons: Sequence[Reason]) -> list[Reason]:
 
     The records keep them all.
     """
-    proposals = sum(1 for reason in reasons if reason.code == "MetricProposal")
+    proposals = sum(1 for reason in reasons if reason.code in PROPOSALS)
     return [
         reason
         for reason in reasons

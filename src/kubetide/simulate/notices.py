@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from kubetide.horizontal.metrics.registry import SOURCES
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import (
@@ -86,12 +85,6 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
             continue
         hpa = msgspec.convert({"spec": json.get("spec") or {}}, HorizontalPodAutoscaler)
         name = _name(json)
-        for metric in hpa.spec.metrics or ():
-            if metric.type not in SOURCES:
-                yield (
-                    f"HorizontalPodAutoscaler {name}: metric type {metric.type} is not supported yet, so it proposes "
-                    f"nothing; supported are {', '.join(SOURCES)}"
-                )
         ref = hpa.spec.scale_target_ref
         target = (_namespace(json), ref.kind, ref.name)
         other = scaled.setdefault(target, name)

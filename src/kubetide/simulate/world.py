@@ -198,6 +198,8 @@ class World:
             recorder=recorder,
             board=board,
             settings=settings.horizontal,
+            custom=self.custom_metrics,
+            external=self.external_metrics,
         )
         self.node_loop = NodesController(
             loops_cluster,

@@ -16,6 +16,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.targets import Targets
+from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
@@ -28,7 +29,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED
 from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.metrics import MetricSource
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Informer
 
@@ -51,11 +52,15 @@ class HorizontalController:
         settings: Settings,
         *,
         kinds: Iterable[Kind[Any]] = STORED_KINDS,
+        custom: CustomMetricSource | None = None,
+        external: ExternalMetricSource | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
 
         Args:
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
+            custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
+            external: For metrics of type External, likewise.
         """
         self._clock = clock
         self._recorder = recorder
@@ -69,7 +74,7 @@ class HorizontalController:
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         caches = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, caches, clock)
-        self._gatherer = Gatherer(hpas.feed(), pods.feed(), targets, metrics)
+        self._gatherer = Gatherer(hpas.feed(), pods.feed(), targets, metrics, ValueReader(custom, external))
         self._actor = Actor(
             cluster,
             clock,
@@ -133,8 +138,9 @@ class HorizontalController:
         self._record(now, gathered, commands, outcomes, result, full=full)
 
     def _encoded_state(self, delta: Delta) -> bytes:
-        """Gives everything, with this tick's samples, as it is before deciding."""
-        return encode_delta(msgspec.structs.replace(self._state.dump(), answers=delta.answers))
+        """Gives everything, with this tick's samples and values, as it is before deciding."""
+        full = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=delta.values)
+        return encode_delta(full)
 
     def _uid_of(self, key: Key) -> str:
         view = self._state.views.get(key)

@@ -1,4 +1,4 @@
-"""Gathers what a tick decides from: changes of HPAs and pods, scales, and one list of samples."""
+"""Gathers what a tick decides from: changes of HPAs and pods, scales, samples, and values of other metrics."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from kubetide.acting import in_parallel
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
+from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.samples import Answer, answer_of
 from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.state import Delta, State
@@ -44,11 +45,13 @@ class Gatherer:
         pods: Changes[Pod],
         targets: Targets,
         metrics: MetricSource,
+        values: ValueReader,
     ) -> None:
         self._hpas = hpas
         self._pods = pods
         self._targets = targets
         self._metrics = metrics
+        self._values = values
         self._statuses: dict[Key, HpaStatus] = {}
         self._workloads: dict[Key, tuple[Autoscaler, object]] = {}
         self._sampled: tuple[Sequence[str], Sequence[str]] | None = None
@@ -69,6 +72,7 @@ class Gatherer:
             specs[view.namespace, view.name] = read_spec(view, state.settings)
         scales = await self._read_scales(state, specs)
         answers = await self._read_samples(state, specs, scales)
+        values = await self._values.read(specs, scales, limit=state.settings.concurrent_syncs)
         return Delta(
             hpas=tuple(hpas),
             gone_hpas=tuple(gone_hpas),
@@ -77,6 +81,7 @@ class Gatherer:
             gone_pods=tuple(gone_pods),
             scales=tuple(scale for key, scale in scales.items() if state.scales.get(key) != scale),
             answers=tuple(answers),
+            values=tuple(values),
         )
 
     # ── objects ──

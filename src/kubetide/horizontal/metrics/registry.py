@@ -7,10 +7,11 @@ HPA with a type that is not here is told so in its ``ScalingActive`` condition.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
-from kubetide.horizontal.metrics import resource
-from kubetide.horizontal.metrics.types import Metric, MetricFailure, Proposal, Tally, Tolerance
+from kubetide.horizontal.metrics import external, objects, pods, resource
+from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tolerance
 from kubetide.objects.hpa import MetricSpec
 
 
@@ -18,36 +19,33 @@ class Source(NamedTuple):
     """How a source type is read from the spec, and how it comes to a proposal."""
 
     read: Callable[[MetricSpec], Metric]
-    propose: Callable[[Metric, Tally | str, int, Tolerance], Proposal | MetricFailure]
+    propose: Callable[[Metric, Known, int, Tolerance], Proposal | MetricFailure]
 
 
 SOURCES = {
     "Resource": Source(resource.read_resource, resource.propose),
     "ContainerResource": Source(resource.read_container_resource, resource.propose),
+    "Pods": Source(pods.read, pods.propose),
+    "Object": Source(objects.read, objects.propose),
+    "External": Source(external.read, external.propose),
 }
 
-_NOT_YET = ("Pods", "Object", "External")
 
-
-def read_metric(spec: MetricSpec) -> Metric:
-    """Reads one entry of ``spec.metrics``."""
+def read_metric(spec: MetricSpec, namespace: str) -> Metric:
+    """Reads one entry of ``spec.metrics`` of an HPA in the namespace."""
     source = SOURCES.get(spec.type)
-    return source.read(spec) if source else Metric(type=spec.type)
+    return replace(source.read(spec), namespace=namespace) if source else Metric(type=spec.type)
 
 
-def propose(
-    metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance
-) -> Proposal | MetricFailure:
+def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
     """Comes to a proposal from what is known, or says why not.
 
     Args:
-        tally: What the pods add up to, or why there are no samples.
+        known: What the pods add up to or what was measured elsewhere; or why nothing is known.
         current: ``spec.replicas`` of the target.
     """
     source = SOURCES.get(metric.type)
     if source is not None:
-        return source.propose(metric, tally, current, tolerance)
+        return source.propose(metric, known, current, tolerance)
     text = f'unknown metric source type "{metric.type}"'
-    if metric.type in _NOT_YET:
-        text += f" (not supported yet; supported are {', '.join(SOURCES)})"
     return MetricFailure("InvalidMetricSourceType", text, error_label="spec")

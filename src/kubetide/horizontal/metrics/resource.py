@@ -5,9 +5,15 @@ Texts are upstream's (horizontal controller v1.36), as operators match on them i
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from kubetide.horizontal.metrics.types import Arithmetic, Metric, MetricFailure, Proposal, Tally, Tolerance
+from kubetide.horizontal.metrics.types import (
+    Arithmetic,
+    Known,
+    Metric,
+    MetricFailure,
+    Proposal,
+    Reading,
+    Tolerance,
+)
 from kubetide.horizontal.proposal import proposal_by_average, proposal_by_utilization
 from kubetide.objects.hpa import (
     ContainerResourceMetricSource,
@@ -37,33 +43,38 @@ def read_container_resource(spec: MetricSpec) -> Metric:
 
 
 def _read(source_type: str, resource: str, container: str, target: MetricTarget) -> Metric:
+    """Upstream's title leaves "container" out for averages."""
     if target.average_value is not None:
+        title, problem, average = f"{resource} resource", "", None
         try:
             average = Quantity.parse(target.average_value).milli_value()
         except QuantityError as error:
-            return Metric(
-                source_type, resource, container, problem=f"target.averageValue of {resource}: {error}"
-            )
-        return Metric(source_type, resource, container, average_milli=average)
-    if target.average_utilization is None:
-        return Metric(source_type, resource, container, problem=_NO_TARGET)
-    return Metric(source_type, resource, container, utilization=target.average_utilization)
+            problem = f"target.averageValue of {resource}: {error}"
+        return Metric(source_type, resource, container, average_milli=average, problem=problem, title=title)
+    what = "container resource" if container else "resource"
+    return Metric(
+        source_type,
+        resource,
+        container,
+        utilization=target.average_utilization,
+        problem=_NO_TARGET if target.average_utilization is None else "",
+        title=f"{resource} {what} utilization (percentage of request)",
+    )
 
 
-def propose(
-    metric: Metric, tally: Tally | str, current: int, tolerance: Tolerance
-) -> Proposal | MetricFailure:
+def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
     """Proposes replicas from what the pods add up to; a text in its place says why there are no samples."""
     if metric.problem:
         return _failure(metric, metric.problem)
-    if not isinstance(tally, str) and not tally.answered:
-        tally = "no metrics returned from resource metrics API"
-    if isinstance(tally, str):
-        found: Arithmetic | str = f"unable to get metrics for resource {metric.resource}: {tally}"
+    assert not isinstance(known, Reading), "pods are tallied"
+    if not isinstance(known, str) and not known.answered:
+        known = "no metrics returned from resource metrics API"
+    if isinstance(known, str):
+        found: Arithmetic | str = f"unable to get metrics for resource {metric.resource}: {known}"
     elif metric.average_milli is not None:
-        found = proposal_by_average(tally, current, metric.average_milli, tolerance)
+        found = proposal_by_average(known, current, metric.average_milli, tolerance)
     else:
-        found = proposal_by_utilization(tally, current, metric.utilization or 0, tolerance)
+        found = proposal_by_utilization(known, current, metric.utilization or 0, tolerance)
     if isinstance(found, str):
         what = "utilization" if metric.average_milli is None else "usage"
         return _failure(metric, f"failed to get {metric.resource} {what}: {found}")
@@ -74,7 +85,7 @@ def present(metric: Metric, arithmetic: Arithmetic) -> Proposal:
     """Puts the numbers into the form of the status."""
     return Proposal(
         arithmetic.replicas,
-        name_of(metric),
+        metric.title,
         status_of(metric, arithmetic.average, arithmetic.utilization),
         arithmetic,
     )
@@ -90,15 +101,6 @@ def _failure(metric: Metric, text: str) -> MetricFailure:
     return MetricFailure(
         "FailedGetResourceMetric", text, f"failed to get {metric.resource} resource metric value: "
     )
-
-
-@lru_cache(maxsize=1024)
-def name_of(metric: Metric) -> str:
-    """Names the metric as conditions and events do; upstream leaves "container" out for averages."""
-    if metric.average_milli is not None:
-        return f"{metric.resource} resource"
-    container = "container " if metric.type == "ContainerResource" else ""
-    return f"{metric.resource} {container}resource utilization (percentage of request)"
 
 
 def status_of(metric: Metric, average: int, utilization: int | None) -> MetricStatus:

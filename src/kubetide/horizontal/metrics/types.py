@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from kubetide.objects.hpa import MetricStatus
+from kubetide.objects.hpa import CrossVersionObjectReference, MetricIdentifier, MetricStatus
 
 SampleKey = tuple[str, str]
 """Resource, and container; the container is empty for the sum over the pod."""
+
+
+class Question(NamedTuple):
+    """What a custom or external metrics API is asked; HPAs with equal questions share the answer.
+
+    Attributes:
+        source: What is measured: pods, one object, or something outside the cluster.
+        selector: Label selector of the metric's own labels.
+        pods: Label selector of the pods, for ``pods``.
+        api_version, kind, name: The object, for ``object``.
+    """
+
+    source: Literal["pods", "object", "external"]
+    namespace: str
+    metric: str
+    selector: str = ""
+    pods: str = ""
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +43,12 @@ class Metric:
         utilization: Target in percent of the request, or None.
         average_milli: Target per pod in thousandths, or None.
         problem: Why the spec of the metric cannot be used; empty when it can.
+        title: As conditions and events name the metric.
+        namespace: Of the HPA.
+        value_milli: Target in all, in thousandths, or None.
+        identifier: Name and selector as in the spec, for custom and external metrics.
+        selector: Text form of the selector of the metric's own labels.
+        described: The object that is measured, for ``Object``.
     """
 
     type: str
@@ -30,15 +57,51 @@ class Metric:
     utilization: int | None = None
     average_milli: int | None = None
     problem: str = ""
+    title: str = ""
+    namespace: str = ""
+    value_milli: int | None = None
+    identifier: MetricIdentifier | None = None
+    selector: str = ""
+    described: CrossVersionObjectReference | None = None
 
     @property
     def sample_key(self) -> SampleKey:
         return self.resource, self.container
 
+    def question(self, pods: str) -> Question | None:
+        """Gives what a custom or external metrics API is asked; None when neither is.
+
+        Args:
+            pods: Label selector of the target's pods.
+        """
+        if self.identifier is None or self.problem:
+            return None
+        if self.type == "Pods":
+            return Question("pods", self.namespace, self.name, self.selector, pods)
+        if self.described is None:
+            return Question("external", self.namespace, self.name, self.selector)
+        about = self.described
+        # Of namespaces upstream measures the HPA's own, whatever name the spec gives.
+        own = about.kind == "Namespace" and "/" not in about.api_version
+        return Question(
+            "object",
+            self.namespace,
+            self.name,
+            self.selector,
+            api_version=about.api_version,
+            kind=about.kind,
+            name=self.namespace if own else about.name,
+        )
+
     @property
     def fill_percent(self) -> int:
         """Percent of its request that a missing pod is taken to use when scaling down by utilization."""
         return max(100, self.utilization or 0)
+
+    @property
+    def name(self) -> str:
+        """Name of a custom or external metric."""
+        return self.identifier.name if self.identifier else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +148,25 @@ class Tally(NamedTuple):
     problem: str = ""
 
 
+class Reading(NamedTuple):
+    """What was measured of something else than the target's pods, and the pods that share it.
+
+    Attributes:
+        series: Values in thousandths: one of an object, any number of an external metric.
+        pods: All pods of the selector; ``ready`` those that are running and ready.
+        replicas: ``status.replicas`` of the target.
+    """
+
+    series: Sequence[int]
+    pods: int
+    ready: int
+    replicas: int
+
+
+Known = Tally | Reading | str
+"""What is known of a metric; a text says why nothing is."""
+
+
 class Arithmetic(NamedTuple):
     """How a number of replicas came about.
 
@@ -92,8 +174,10 @@ class Arithmetic(NamedTuple):
         replicas: The proposal.
         ratio: Current over target, first pass.
         filled_ratio: The same after missing and unready pods were filled in; None where none were.
-        utilization: Percent of the request, None for average targets.
-        average: Average per sample in thousandths.
+        utilization: Percent of the request, None for other targets.
+        average: What the status reports in thousandths: the average per sample or replica, or the
+            value of a target in all.
+        total: The sum that an average per replica was made of, in thousandths; else None.
     """
 
     replicas: int
@@ -101,6 +185,7 @@ class Arithmetic(NamedTuple):
     filled_ratio: float | None
     utilization: int | None
     average: int
+    total: int | None = None
 
 
 class Proposal(NamedTuple):
