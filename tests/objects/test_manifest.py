@@ -6,6 +6,7 @@ import pytest
 import yaml
 from tests.objects import samples
 
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, Kind
 from kubetide.objects.manifest import ManifestError, load_manifests
 
 WEB = """\
@@ -180,3 +181,70 @@ def test_deep_nesting_is_refused(text):
 def test_what_is_not_text_is_refused_with_its_line():
     """Bytes that are not UTF-8 are refused where they stand."""
     assert problems(b"a: b\nc: \xff\n") == ["web.yaml:2: document 1: the text is not UTF-8"]
+
+
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: crontabs, kind: CronTab, shortNames: [ct]}
+  versions:
+  - {name: v1, served: true, storage: true, subresources: {status: {}, scale: {}}}
+  - {name: v0, served: false, storage: false}
+"""
+TAB = """
+apiVersion: example.com/v1
+kind: CronTab
+metadata: {name: tab}
+spec: {anything: 1}
+"""
+CRON_TABS = Kind(
+    "example.com",
+    "v1",
+    "CronTab",
+    "crontabs",
+    dict,
+    namespaced=False,
+    subresources=("status", "scale"),
+    short_names=("ct",),
+)
+
+
+def test_custom_objects_follow_their_definition():
+    """A definition makes its kind known to the documents after it, and to files that are read later."""
+    (first, _), (second, _) = load_manifests(f"{DEFINITION}---{TAB}", "x")
+    assert (first, second) == (CUSTOM_RESOURCE_DEFINITIONS, CRON_TABS)
+    known = {}
+    load_manifests(DEFINITION, "x", custom=known)
+    assert known == {("example.com/v1", "CronTab"): CRON_TABS}
+    [(kind, value)] = load_manifests(TAB, "y", custom=known)
+    assert (kind, value["spec"]) == (CRON_TABS, {"anything": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{TAB}---{DEFINITION}", '"CronTab" is not known; known kinds are .* before it brings$'),
+        (f"{DEFINITION}---{TAB.replace('v1', 'v0')}", 'apiVersion: "example.com/v0" does not serve CronTab'),
+        (f"{DEFINITION}---{TAB.replace('name: tab', '')}", "metadata.name: is missing"),
+        (f"{DEFINITION}---{TAB.replace('CronTab', 'CornTab')}", "did you mean CronTab"),
+        (DEFINITION.replace("served: true", "served: 1"), r"spec.versions\[0\].served: .*expected"),
+    ],
+)
+def test_custom_objects_without_a_definition(text, words):
+    """An object before its definition, of a version that is not served, or without a name is an error."""
+    with pytest.raises(ManifestError, match=words):
+        load_manifests(text, "x")
+
+
+def test_a_kind_that_is_defined_is_not_passed_over():
+    """A kind that nobody reads is skipped, unless its definition says that somebody does."""
+    monitor = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: m}\n"
+    skipped = []
+    assert load_manifests(monitor, "x", skipped=skipped) == []
+    assert skipped == ["ServiceMonitor"]
+    known = {("monitoring.coreos.com/v1", "ServiceMonitor"): CRON_TABS}
+    assert len(load_manifests(monitor, "x", skipped=skipped, custom=known)) == 1

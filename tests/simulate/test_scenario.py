@@ -11,6 +11,7 @@ import yaml
 from kubetide.embedded.load.traces import TraceError
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.records import NullRecorder
+from kubetide.simulate.build import services_of
 from kubetide.simulate.scenario import (
     Scenario,
     ScenarioError,
@@ -211,6 +212,9 @@ CONTENT = [
     ("services/0/latency", "20", "services[0] (web).latency", "not a duration"),
     ("services/0/sloLatency", "0s", "services[0] (web).sloLatency", "greater than 0"),
     ("services/0/deployment", "wed", "services[0] (wed).deployment", "there are: default/web"),
+    ("services/0/deployment", REMOVED, "services[0]", "has neither; state either `deployment`"),
+    ("services/0/selector", {"a": "b"}, "services[0] (web)", "has both; state either `deployment`"),
+    ("services/0/name", "x", "services[0] (x).name", "leave this out"),
     ("services/0/namespace", "shop", "services[0] (web).deployment", "no Deployment shop/web"),
     ("services/0/load/daily", REMOVED, "services[0] (web).load", "has neither; state either `trace`"),
     ("services/0/load/multiplier", 0, "services[0] (web).load.multiplier", "greater than 0"),
@@ -285,6 +289,21 @@ def test_all_mistakes_are_told_at_once(tmp_path):
         "manifests": [DEPLOYMENT.replace("replicas: 1", "replicaz: 1").replace("100m", "many")],
     }
     assert len(refused(written(tmp_path, content))) == 6
+
+
+def test_a_service_of_any_pods(tmp_path):
+    """Instead of a Deployment a service may name the labels of its pods; then it needs a name of its own."""
+    own = {"services/0/deployment": REMOVED, "services/0/selector": {"crontab": "tab"}}
+    assert "services[0]: `name` is missing" in refused(written(tmp_path, own))[0]
+    named = {**own, "services/0/name": "tabs"}
+    scenario = load_scenario(written(tmp_path, named))
+    [service] = services_of(scenario, [], tmp_path, 1, start_of(scenario))
+    assert (service.name, str(service.selector)) == ("tabs", "crontab=tab")
+    [line] = refused(written(tmp_path, {**named, "services/0/selector": {"crontab": "a b"}}))
+    assert "services[0] (tabs).selector[crontab]: 'a b': " in line
+    twice = {**GOOD["services"][0], "deployment": "", "name": "web", "selector": {"a": "b"}}
+    [line] = refused(written(tmp_path, {"services": [*GOOD["services"], twice]}))
+    assert "services[1] (web).name: default/web stands twice" in line
 
 
 def test_both_trace_and_daily_is_an_error(tmp_path):

@@ -10,10 +10,13 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import inspect
 
+from kubetide.objects.custom import kinds_defined_by
 from kubetide.objects.defaults import defaults
-from kubetide.objects.kinds import KINDS
+from kubetide.objects.definition import CustomResourceDefinition
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
 from kubetide.objects.structure import child_path, type_of
 from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
 from kubetide.objects.validation import validate
@@ -23,11 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kubetide.objects.base import Json
-    from kubetide.objects.kinds import Kind
 
-__all__ = ["ManifestError", "Problem", "load_manifests"]
+__all__ = ["CustomKinds", "ManifestError", "Problem", "load_manifests"]
+
+CustomKinds = dict[tuple[str, str], Kind[Any]]
+"""What definitions bring, by (apiVersion, kind)."""
 
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+_MANIFEST_KINDS: CustomKinds = {
+    **KINDS,
+    (CUSTOM_RESOURCE_DEFINITIONS.api_version, CUSTOM_RESOURCE_DEFINITIONS.kind): CUSTOM_RESOURCE_DEFINITIONS,
+}
 _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
 _NOT_YET = frozenset({"ReplicationController", "VerticalPodAutoscaler"})
@@ -38,7 +47,6 @@ WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
     "admissionregistration.k8s.io": frozenset(
         {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
     ),
-    "apiextensions.k8s.io": frozenset({"CustomResourceDefinition"}),
     "apiregistration.k8s.io": frozenset({"APIService"}),
     "discovery.k8s.io": frozenset({"EndpointSlice"}),
     "gateway.networking.k8s.io": frozenset({"Gateway", "GatewayClass", "HTTPRoute"}),
@@ -74,31 +82,39 @@ class ManifestError(ValueError):
 
 
 def load_manifests(
-    text: str | bytes, source: str, *, skipped: list[str] | None = None
+    text: str | bytes,
+    source: str,
+    *,
+    skipped: list[str] | None = None,
+    custom: CustomKinds | None = None,
 ) -> list[tuple[Kind[Any], Json]]:
     """Reads every object of a file, ``List`` kinds taken apart; documents may be empty.
 
-    The objects come back as written, without defaults; null members are dropped.
+    The objects come back as written, without defaults; null members are dropped. An object of a custom
+    kind follows its CustomResourceDefinition; it is not held against the schema here.
 
     Args:
         text: YAML or JSON, any number of documents.
         source: the file's name, for messages.
         skipped: where given, objects of kinds that no decision reads are passed over, and the kind of
             each is added here; else they are errors.
+        custom: kinds that definitions have brought already; those of the file are added.
 
     Raises: ManifestError with everything that was found wrong.
     """
     objects: list[tuple[Kind[Any], Json]] = []
     problems: list[Problem] = []
+    known = {} if custom is None else custom
     try:
         for document in read_documents(text):
             for path, value in _expanded(document.value, ""):
-                if skipped is not None and _has_no_influence(value):
+                if skipped is not None and _has_no_influence(value, known):
                     skipped.append(value["kind"])
                     continue
-                kind, texts = _checked(value)
+                kind, texts = _checked(value, known)
                 if kind is not None and not texts:
                     objects.append((kind, value))
+                    known |= _kinds_in(kind, value)
                 subject = _subject(value)
                 for field, problem in texts:
                     line = document.line_of(_joined(path, field))
@@ -111,15 +127,24 @@ def load_manifests(
     return objects
 
 
-def _has_no_influence(value: Any) -> bool:
+def _has_no_influence(value: Any, custom: CustomKinds) -> bool:
     if not isinstance(value, dict):
         return False
     version, kind = value.get("apiVersion"), value.get("kind")
     return (
         isinstance(version, str)
         and isinstance(kind, str)
+        and (version, kind) not in custom
         and kind in WITHOUT_INFLUENCE.get(_group(version), ())
     )
+
+
+def _kinds_in(kind: Kind[Any], value: Json) -> CustomKinds:
+    """Gives the kinds that an object brings: none unless it is a definition."""
+    if kind is not CUSTOM_RESOURCE_DEFINITIONS:
+        return {}
+    definition = msgspec.convert(value, CustomResourceDefinition)
+    return {(one.api_version, one.kind): one for one in kinds_defined_by(definition)}
 
 
 def _group(version: str) -> str:
@@ -157,16 +182,20 @@ def _subject(value: Any) -> str:
     return f"{value.get('kind') or 'object'} {full}".rstrip()
 
 
-def _checked(value: Any) -> tuple[Kind[Any] | None, list[tuple[str, str]]]:
+def _checked(value: Any, custom: CustomKinds) -> tuple[Kind[Any] | None, list[tuple[str, str]]]:
     """Gives the kind, and what is wrong: field path and text."""
     if not isinstance(value, dict):
         return None, [("", "a manifest is a map with apiVersion, kind and metadata")]
     version, name = value.get("apiVersion"), value.get("kind")
     if not isinstance(name, str) or not name:
         return None, [("kind", "is missing: write for example kind: Deployment")]
-    kind = KINDS.get((version, name)) if isinstance(version, str) else None
+    kind = (
+        _MANIFEST_KINDS.get((version, name)) or custom.get((version, name))
+        if isinstance(version, str)
+        else None
+    )
     if kind is None:
-        return None, [_unknown_kind(version, name)]
+        return None, [_unknown_kind(version, name, custom)]
     texts = list(_unknown_fields(value, type_of(kind), "", kind))
     metadata = value.get("metadata")
     if metadata is None or (isinstance(metadata, dict) and not metadata.get("name")):
@@ -187,20 +216,30 @@ def _rule_problems(kind: Kind[Any], value: Json) -> list[tuple[str, str]]:
     return [(error.field, str(error).partition(": ")[2]) for error in errors]
 
 
-def _unknown_kind(version: Any, name: str) -> tuple[str, str]:
-    served = sorted(api_version for api_version, kind in KINDS if kind == name)
+def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, str]:
+    kinds = {**_MANIFEST_KINDS, **custom}
+    served = sorted(api_version for api_version, kind in kinds if kind == name)
     if served:
         if not version:
             return "apiVersion", f"is missing: {name} is {served[0]}"
         return "apiVersion", f'"{version}" does not serve {name}: write {served[0]}'
-    names = sorted({kind for _, kind in KINDS})
+    names = sorted({kind for _, kind in kinds})
     if name in _NOT_YET:
         return "kind", f"{name} is not supported yet; of workloads, {', '.join(_WORKLOADS)} are"
-    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
+    group = _group(str(version))
+    is_custom = "." in group and all(_group(known) != group for known, _ in kinds)
+    near = (
+        []
+        if is_custom
+        else difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
+    )
     if near:
         meant = next(known for known in names if known.lower() == near[0])
         return "kind", f'"{name}" is not known; did you mean {meant}?'
-    return "kind", f'"{name}" is not known; known kinds are {", ".join(names)}'
+    return "kind", (
+        f'"{name}" is not known; known kinds are {", ".join(names)}, and what a CustomResourceDefinition '
+        "before it brings"
+    )
 
 
 def _unknown_fields(

@@ -15,7 +15,7 @@ from kubetide.embedded.draws import Between
 from kubetide.embedded.load import Burst, DailyTrace, ExternalSeries, Service, Trace, read_trace
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, Kind
-from kubetide.objects.manifest import ManifestError, load_manifests
+from kubetide.objects.manifest import CustomKinds, ManifestError, load_manifests
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.node import Taint
 from kubetide.simulate.spec import (
@@ -111,8 +111,9 @@ def manifests_of(scenario: Scenario, base: Path, *, skipped: list[str] | None = 
     Raises: ScenarioError naming file or entry, object, field and fix.
     """
     found: Manifests = []
+    custom: CustomKinds = {}
     for index, entry in enumerate(scenario.manifests):
-        found += manifests_in(entry, f"manifests[{index}]", base, skipped=skipped)
+        found += manifests_in(entry, f"manifests[{index}]", base, skipped=skipped, custom=custom)
     return found
 
 
@@ -123,6 +124,7 @@ def manifests_in(
     *,
     within: tuple[str, int] | None = None,
     skipped: list[str] | None = None,
+    custom: CustomKinds | None = None,
 ) -> Manifests:
     """The objects of one entry of ``manifests``.
 
@@ -132,6 +134,7 @@ def manifests_in(
         base: The folder that paths start from.
         within: File and line that the text is a block of, for messages that count lines there.
         skipped: Takes the kinds of the objects that no decision reads and that are passed over.
+        custom: Kinds that definitions of earlier entries bring; takes those of this one.
     Raises: ScenarioError, a line for each problem.
     """
     text, source = entry, field
@@ -150,7 +153,7 @@ def manifests_in(
             ) from error
         within = None
     try:
-        return load_manifests(text, source, skipped=[] if skipped is None else skipped)
+        return load_manifests(text, source, skipped=[] if skipped is None else skipped, custom=custom)
     except ManifestError as error:
         problems = error.problems
         if within is not None:
@@ -182,7 +185,7 @@ def no_deployment(service: ServiceSpec, deployments: Deployments) -> str:
 def services_of(
     scenario: Scenario, manifests: Manifests, base: Path, seed: int, end: Instant
 ) -> tuple[Service, ...]:
-    """The services under load, each with the selector of its Deployment. Raises ScenarioError, TraceError."""
+    """The services under load, each with its selector or that of its Deployment. Raises ScenarioError, TraceError."""
     deployments = deployments_of(manifests)
     return tuple(_service(spec, deployments, scenario, base, seed, end) for spec in scenario.services)
 
@@ -195,16 +198,12 @@ def _service(
     seed: int,
     end: Instant,
 ) -> Service:
-    deployment = deployments.get((spec.namespace, spec.deployment))
-    if deployment is None:
-        raise ScenarioError(f"services ({spec.deployment}).deployment: {no_deployment(spec, deployments)}")
-    selector = msgspec.convert(deployment["spec"].get("selector") or {}, LabelSelector)
-    trace = trace_of(spec.load, f"{spec.namespace}/{spec.deployment}", scenario, base, seed)
+    trace = trace_of(spec.load, f"{spec.namespace}/{spec.title}", scenario, base, seed)
     trace.require(start_of(scenario), end)
     return Service(
-        name=spec.deployment,
+        name=spec.title,
         namespace=spec.namespace,
-        selector=Selector.from_object(selector),
+        selector=Selector.from_object(_selector(spec, deployments)),
         trace=trace,
         cpu_seconds_per_request=spec.cpu_seconds_per_request,
         base_cpu_milli=milli(spec.base_cpu),
@@ -231,6 +230,15 @@ def external_series_of(scenario: Scenario, base: Path, seed: int, end: Instant) 
             )
         )
     return tuple(found)
+
+
+def _selector(spec: ServiceSpec, deployments: Deployments) -> LabelSelector:
+    if spec.selector:
+        return LabelSelector(match_labels=spec.selector)
+    deployment = deployments.get((spec.namespace, spec.deployment))
+    if deployment is None:
+        raise ScenarioError(f"services ({spec.deployment}).deployment: {no_deployment(spec, deployments)}")
+    return msgspec.convert(deployment["spec"].get("selector") or {}, LabelSelector)
 
 
 def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: int) -> Trace:

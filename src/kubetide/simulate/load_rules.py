@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubetide.objects.base import json_name
-from kubetide.simulate.build import Manifests, deployments_of, no_deployment
+from kubetide.simulate.build import Deployments, Manifests, deployments_of, no_deployment
 from kubetide.simulate.problems import Checker, nanoseconds
 from kubetide.simulate.spec import DailySpec, LoadSpec, Scenario, ServiceSpec, parse_time_of_day
 from kubetide.units.names import dns1123_label_errors, label_key_errors, label_value_errors
@@ -22,18 +22,37 @@ def check_services(check: Checker, scenario: Scenario, manifests: Manifests | No
     seen: set[tuple[str, str]] = set()
     for index, service in enumerate(scenario.services):
         where = f"services[{index}]"
-        check.name(where, service.deployment)
-        key = (service.namespace, service.deployment)
-        check.that(
-            key not in seen,
-            f"{where}.deployment",
-            f"{key[0]}/{key[1]} stands twice; a Deployment has one load",
-        )
+        check.name(where, service.title)
+        _check_workload(check, service, deployments, where)
+        key = (service.namespace, service.title)
+        field = f"{where}.{'name' if service.selector else 'deployment'}"
+        check.that(key not in seen, field, f"{key[0]}/{key[1]} stands twice; a workload has one load")
         seen.add(key)
-        if deployments is not None:
-            check.that(key in deployments, f"{where}.deployment", no_deployment(service, deployments))
         _check_service(check, service, where)
         _check_load(check, service.load, f"{where}.load", base)
+
+
+def _check_workload(
+    check: Checker, service: ServiceSpec, deployments: Deployments | None, where: str
+) -> None:
+    """A service states either a Deployment that is there, or labels and a name of its own."""
+    if service.selector and service.deployment:
+        said = "has both; state either `deployment` (its name) or `selector` (labels of the pods)"
+        check.that(False, where, said)
+    elif service.selector:
+        check.that(bool(service.name), where, "`name` is missing; a service with a `selector` needs one")
+        for key, value in service.selector.items():
+            check.fits(label_key_errors(key), f"{where}.selector[{key}]", key)
+            check.fits(label_value_errors(value), f"{where}.selector[{key}]", value)
+    elif not service.deployment:
+        said = "has neither; state either `deployment` (its name) or `selector` (labels of the pods)"
+        check.that(False, where, said)
+    else:
+        check.that(
+            not service.name, f"{where}.name", "a service of a Deployment bears its name; leave this out"
+        )
+        there = deployments is None or (service.namespace, service.deployment) in deployments
+        check.that(there, f"{where}.deployment", no_deployment(service, deployments or {}))
 
 
 def _check_service(check: Checker, service: ServiceSpec, where: str) -> None:

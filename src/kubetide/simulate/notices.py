@@ -110,7 +110,7 @@ def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
     there = {
         (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests
-        if kind.kind in _SCALABLE
+        if "scale" in kind.subresources
     }
     for kind, json in manifests:
         if kind.kind != HPAS.kind:

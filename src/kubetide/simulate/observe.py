@@ -74,7 +74,7 @@ class Observer:
             series.ready.append(int(step.ready[index]))
             series.violated.append(bool(step.violated[index]))
             deployment = self._deployments.objects.get((service.namespace, service.name))
-            wanted = deployment.spec.replicas if deployment is not None else 0
+            wanted = series.existing[-1] if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():

@@ -23,8 +23,9 @@ class Checker:
         self._errors: list[str] = []
 
     def name(self, field: str, name: str) -> None:
-        """Lets the messages about an entry of a list say its name."""
-        self._names[field] = name
+        """Lets the messages about an entry of a list say its name, if it has one."""
+        if name:
+            self._names[field] = name
 
     def that(self, holds: bool, field: str, problem: str) -> None:
         if not holds:

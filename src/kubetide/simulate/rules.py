@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kubetide.embedded.cloud import CATALOGUE
 from kubetide.objects.base import json_name
+from kubetide.objects.manifest import CustomKinds
 from kubetide.objects.yaml_reading import Document
 from kubetide.runtime.settings import FlagError, parse_flags
 from kubetide.simulate.build import (
@@ -136,12 +137,14 @@ def _check_sizes(check: Checker, group: NodeGroupSpec, where: str) -> None:
 def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifests | None:
     """Gives the objects, or None where not all could be read."""
     found: Manifests = []
+    custom: CustomKinds = {}
     whole = True
     for index, entry in enumerate(scenario.manifests):
         field = f"manifests[{index}]"
         try:
             # The text of a block begins on the line after its `|`.
-            found += manifests_in(entry, field, base, within=(str(check.path), check.line_of(field)))
+            within = (str(check.path), check.line_of(field))
+            found += manifests_in(entry, field, base, within=within, custom=custom)
         except ScenarioError as error:
             whole = False
             check.told(str(error))

@@ -59,7 +59,7 @@ def _service_from(service: ServiceSpec, later: Duration) -> ServiceSpec:
         return service
     if load.window is None:
         raise ScenarioError(
-            f"services ({service.deployment}).load: a trace can be shown from later than its beginning only with "
+            f"services ({service.title}).load: a trace can be shown from later than its beginning only with "
             "a `window`; add one, or leave show.start out"
         )
     start = format_rfc3339(after(parse_rfc3339(load.window[0]), later))

@@ -99,9 +99,15 @@ class LoadSpec(Part, frozen=True, kw_only=True):
 
 
 class ServiceSpec(Part, frozen=True, kw_only=True):
-    """A Deployment under load: the requests are shared by its ready pods."""
+    """Pods under load: the ready ones share the requests.
 
-    deployment: str
+    They are the pods of a Deployment, or those with the labels of ``selector``, whoever makes them;
+    a service of the second kind has a name of its own.
+    """
+
+    deployment: str = ""
+    name: str = ""
+    selector: dict[str, str] = {}
     namespace: str = "default"
     cpu_seconds_per_request: float
     base_cpu: str = "0"
@@ -111,6 +117,11 @@ class ServiceSpec(Part, frozen=True, kw_only=True):
     slo_latency: str | None = None
     max_queue: str = "0s"
     load: LoadSpec
+
+    @property
+    def title(self) -> str:
+        """What it is called: its own name, or that of its Deployment."""
+        return self.name or self.deployment
 
 
 class ExternalMetricSpec(Part, frozen=True, kw_only=True):

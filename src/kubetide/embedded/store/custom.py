@@ -10,6 +10,7 @@ from typing import Any
 
 from kubetide.embedded.store.schema import defaulted, faults_in, pruned, shape_of_schema
 from kubetide.objects.base import Json
+from kubetide.objects.custom import subresources_of
 from kubetide.objects.definition import CustomResourceDefinition, DefinitionVersion, PrinterColumn, ScalePaths
 from kubetide.objects.field_errors import FieldError
 from kubetide.objects.kinds import Kind
@@ -47,11 +48,6 @@ def kind_of(definition: CustomResourceDefinition, version: DefinitionVersion) ->
     spec = definition.spec
     schema = (version.schema.schema if version.schema else None) or {}
     parts = version.subresources
-    subresources = []
-    if parts is not None and parts.status is not None:
-        subresources.append("status")
-    if parts is not None and parts.scale is not None:
-        subresources.append("scale")
     own = shape_of_schema(schema)
     bare = Kind(spec.group, version.name, spec.names.kind, spec.names.plural, dict)
     return CustomKind(
@@ -61,7 +57,7 @@ def kind_of(definition: CustomResourceDefinition, version: DefinitionVersion) ->
         plural=spec.names.plural,
         model=dict,
         namespaced=spec.scope == "Namespaced",
-        subresources=tuple(subresources),
+        subresources=subresources_of(version),
         short_names=spec.names.short_names or (),
         schema=schema,
         scale=parts.scale if parts is not None else None,
