@@ -1,0 +1,70 @@
+"""A server that answers as a test says, for the faults that a healthy API server does not show."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from kubetide.cluster import Connection, HttpCluster
+
+
+@asynccontextmanager
+async def answering(handler, *, tls=None):
+    """Runs a server of that handler on a free port and gives its URL."""
+
+    async def handle(request):
+        return await handler(request)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    try:
+        yield f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def asking(handler, clock, *, connection=None, **more):
+    """Gives a client of such a server; ``connection`` makes the Connection of its URL."""
+    make = connection or Connection
+    async with answering(handler) as url, HttpCluster(make(url), clock, **more) as client:
+        yield client
+
+
+class Later:
+    """A clock that a test puts forward."""
+
+    def __init__(self, clock):
+        self.clock, self.by = clock, 0
+
+    def now(self):
+        return self.clock.now() + self.by
+
+    def monotonic(self):
+        return self.clock.monotonic() + self.by
+
+    async def sleep(self, duration):
+        await self.clock.sleep(duration)
+
+
+def status(code, reason="", *, retry_after=None, **more):
+    """Answers with a Status, as an API server refuses."""
+    body = {
+        "kind": "Status",
+        "status": "Failure",
+        "message": f"code {code}",
+        "reason": reason,
+        "code": code,
+        **more,
+    }
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    return web.json_response(body, status=code, headers=headers)
+
+
+def config_map(name="a", version="1"):
+    metadata = {"name": name, "namespace": "default", "resourceVersion": version}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
