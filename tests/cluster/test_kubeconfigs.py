@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubetide.cluster.proxy import proxy_for
 
 from kubetide.cluster import (
     ConfigError,
@@ -19,7 +20,6 @@ from kubetide.cluster import (
     load_kubeconfig,
     read_kubeconfigs,
 )
-from kubetide.cluster.proxy import proxy_for
 from kubetide.embedded.server.tls import Authority
 
 AUTHORITY = Authority()
