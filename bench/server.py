@@ -44,7 +44,7 @@ async def measure(clock: Clock) -> dict[str, Any]:
     )
     await server.start()
     connection = Connection(server.url, "t", authority.certificate.decode())
-    async with HttpCluster(connection) as client:
+    async with HttpCluster(connection, clock) as client:
         result = {
             "bench": "server",
             "in_process_get_us": await gets(cluster),

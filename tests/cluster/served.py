@@ -17,7 +17,7 @@ _AUTHORITY = Authority()
 
 
 @asynccontextmanager
-async def served(clock, *, store=None, identities=None, metrics=None):
+async def served(clock, *, store=None, identities=None, metrics=None, custom=None, external=None):
     """Gives the embedded cluster, its server, and the connection of an administrator."""
     cluster = EmbeddedCluster(store or Store(), clock, seed=1)
     server = ApiServer(
@@ -25,6 +25,8 @@ async def served(clock, *, store=None, identities=None, metrics=None):
         clock,
         identities=identities or Identities({TOKEN: ADMIN}),
         metrics=metrics,
+        custom=custom,
+        external=external,
         tls=_AUTHORITY.server_context(["127.0.0.1"]),
     )
     await server.start()
@@ -38,7 +40,7 @@ def with_client(main):
     """Runs ``main(client, embedded, clock)`` in real time against a served cluster."""
 
     async def run(clock):
-        async with served(clock) as (cluster, _, connection), HttpCluster(connection) as client:
+        async with served(clock) as (cluster, _, connection), HttpCluster(connection, clock) as client:
             await main(client, cluster, clock)
 
     run_real(run)

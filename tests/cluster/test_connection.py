@@ -41,7 +41,7 @@ def test_a_kubeconfig_goes_round(tmp_path):
                 "{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], clusters: [{name: c,"
                 " cluster: {server: 'https://x'}}], users: [{name: u, user: {exec: {command: x}}}]}"
             ),
-            "exec is not run here",
+            "apiVersion must be specified for u",
         ),
     ],
 )
@@ -81,7 +81,8 @@ def test_a_client_certificate_names_a_user():
                     authority=authority.certificate.decode(),
                     certificate=pair.certificate.decode(),
                     key=pair.key.decode(),
-                )
+                ),
+                clock,
             )
 
         async with client("admin", "system:masters") as admin, client("eve") as eve:
@@ -99,14 +100,14 @@ def test_who_cannot_be_reached_is_unavailable():
     async def main(clock):
         async with served(clock) as (_, _, connection):
             known = connection.authority
-            async with HttpCluster(Connection(connection.url, "wrong", known)) as client:
+            async with HttpCluster(Connection(connection.url, "wrong", known), clock) as client:
                 with pytest.raises(Unauthorized):
                     await client.list(CONFIG_MAPS)
             other = Authority().certificate.decode()
-            async with HttpCluster(Connection(connection.url, "x", other)) as client:
+            async with HttpCluster(Connection(connection.url, "x", other), clock) as client:
                 with pytest.raises(Unavailable):
                     await client.list(CONFIG_MAPS)
-        async with HttpCluster(connection) as client:
+        async with HttpCluster(connection, clock) as client:
             with pytest.raises(Unavailable):
                 await client.list(CONFIG_MAPS)
 

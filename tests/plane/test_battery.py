@@ -16,7 +16,7 @@ def test_case(case, plane):
     """Each case of the battery holds at kube-apiserver, with the controllers at work."""
 
     async def run(clock):
-        async with HttpCluster(plane.connection) as client:
+        async with HttpCluster(plane.connection, clock) as client:
             await case(client, clock)
 
     run_real(run)

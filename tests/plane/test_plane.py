@@ -49,10 +49,10 @@ def test_identities(quiet_plane):
         assert load_kubeconfig(quiet_plane.kubeconfig) == quiet_plane.connection
         certified = quiet_plane.connection_of("eve", "system:masters")
         for connection in (quiet_plane.connection, certified):
-            async with HttpCluster(connection) as client:
+            async with HttpCluster(connection, clock) as client:
                 assert (await client.get(NAMESPACES, "default")).metadata.name == "default"
         for connection, name in ((quiet_plane.viewer, "viewer"), (quiet_plane.connection_of("eve"), "eve")):
-            async with HttpCluster(connection) as client:
+            async with HttpCluster(connection, clock) as client:
                 with pytest.raises(Forbidden, match=f'User "{name}" cannot list resource "pods"'):
                     await client.list(PODS)
 

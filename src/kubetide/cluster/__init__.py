@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from kubetide.cluster.config import Connection, KubeconfigError, load_kubeconfig
+from kubetide.cluster.connection import ConfigError, Connection, ExecPlugin, Impersonation
+from kubetide.cluster.find import find_connection
 from kubetide.cluster.http import HttpCluster
+from kubetide.cluster.incluster import in_cluster
+from kubetide.cluster.kubeconfig import KubeconfigError, load_kubeconfig, read_kubeconfigs
 
-__all__ = ["Connection", "HttpCluster", "KubeconfigError", "load_kubeconfig"]
+__all__ = [
+    "ConfigError",
+    "Connection",
+    "ExecPlugin",
+    "HttpCluster",
+    "Impersonation",
+    "KubeconfigError",
+    "find_connection",
+    "in_cluster",
+    "load_kubeconfig",
+    "read_kubeconfigs",
+]

@@ -79,6 +79,9 @@ def error_of_status(status: dict[str, Any], code: int = 0) -> ApiError:
     code = code or status.get("code") or 500
     details = status.get("details") or {}
     made = _BY_REASON.get(status.get("reason") or "") or _BY_CODE.get(code, InternalError)
+    if made is Expired:
+        token = (status.get("metadata") or {}).get("continue") or ""
+        return Expired(status.get("message") or f"the server answered {code}", continue_token=token)
     return made(
         status.get("message") or f"the server answered {code}",
         causes=tuple(details.get("causes") or ()),

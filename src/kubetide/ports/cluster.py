@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.objects.workload import Scale
+from kubetide.units.time import Duration
 
 T = TypeVar("T")
 
@@ -141,4 +142,18 @@ class Cluster(Protocol):
         self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None
     ) -> None:
         """Evicts a pod (policy/v1). Raises TooManyRequests when a disruption budget forbids it, NotFound, Conflict (uid)."""
+        ...
+
+
+class RemoteCluster(Cluster, Protocol):
+    """A cluster behind a network, which many clients share: what a cache of it is kept by."""
+
+    def list_and_watch(
+        self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
+        """Streams what ``list`` gives as its first item, then what ``watch`` gives from that version on."""
+        ...
+
+    def spread(self, pause: Duration) -> Duration:
+        """Gives a pause of once to twice that length, so that many clients do not come back at once."""
         ...

@@ -15,7 +15,7 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudWithheld, Withheld
 
-_CLUSTER_READS = frozenset({"get", "list", "watch", "get_scale", "kinds"})
+_CLUSTER_READS = frozenset({"get", "list", "watch", "get_scale", "kinds", "list_and_watch", "spread"})
 _CLOUD_READS = frozenset({"name", "gpu_label", "refresh"})
 
 

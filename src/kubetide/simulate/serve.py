@@ -64,6 +64,8 @@ class Serving:
             world.clock,
             identities=Identities({token: _ADMIN}),
             metrics=world.metrics,
+            custom=world.custom_metrics,
+            external=world.external_metrics,
             tls=authority.server_context(hosts),
         )
         try:

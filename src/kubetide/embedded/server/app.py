@@ -13,6 +13,7 @@ import kubetide
 from kubetide.embedded.server.access import Identities
 from kubetide.embedded.server.discovery import Discovery, entries_of
 from kubetide.embedded.server.encoding import encode
+from kubetide.embedded.server.measures import CustomMetrics, ExternalMetrics, Measures
 from kubetide.embedded.server.negotiation import DISCOVERY_SHAPES, accepted_form
 from kubetide.embedded.server.reading import BODY_LIMIT, decoded
 from kubetide.embedded.server.refusals import too_large
@@ -20,6 +21,11 @@ from kubetide.embedded.server.resources import Resources
 from kubetide.embedded.server.reviews import ACCESS_REVIEW, SUBJECT_REVIEW, answer_review
 from kubetide.embedded.server.routes import Routes
 from kubetide.embedded.server.types import openapi
+from kubetide.embedded.server.types.measure_types import (
+    measure_definitions,
+    measure_document,
+    measure_index,
+)
 from kubetide.embedded.server.types.openapi_v2 import ASKED_TYPE, MEDIA_TYPE, document_v2, protobuf_v2
 from kubetide.embedded.server.usage import USAGE_KINDS, Metrics
 from kubetide.embedded.store.rest import Rest
@@ -54,6 +60,8 @@ class ApiServer:
         clock: The cluster's time.
         identities: Who may ask.
         metrics: What metrics.k8s.io answers from; None leaves that API out.
+        custom: The same of custom.metrics.k8s.io.
+        external: The same of external.metrics.k8s.io.
         tls: The server's certificate and, for client certificates, their authority.
     """
 
@@ -64,6 +72,8 @@ class ApiServer:
         *,
         identities: Identities,
         metrics: Metrics | None = None,
+        custom: CustomMetrics | None = None,
+        external: ExternalMetrics | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._rest = rest
@@ -72,6 +82,7 @@ class ApiServer:
         self._tls = tls
         self._usage_kinds: tuple[Kind[Any], ...] = () if metrics is None else USAGE_KINDS
         self._resources = Resources(rest, clock, metrics)
+        self._measures = Measures(custom, external, rest)
         self._routes = Routes(())
         self._runner: web.AppRunner | None = None
         self.url = ""
@@ -137,26 +148,32 @@ class ApiServer:
         target = routes.target(path)
         if target is not None:
             return await self._resources.answer(request, target, user)
+        measured = self._measures.answer(request.method, path, request.query, user)
+        if measured is not None:
+            return _json(measured)
         if path.startswith("/openapi/"):
             return self._schemas(request, path)
         return self._discover(request, path)
 
     def _schemas(self, request: web.Request, path: str) -> web.Response:
         """Answers below ``/openapi``."""
-        kinds = (*self._rest.kinds, *self._usage_kinds)
+        kinds, measured = (*self._rest.kinds, *self._usage_kinds), self._measures.groups()
         if path == "/openapi/v2":
             second = document_v2(kinds)
+            second["definitions"] |= measure_definitions(measured)
             accept = request.headers.get("Accept", "")
             if ASKED_TYPE not in accept and MEDIA_TYPE not in accept:
                 return _json(second)
             return web.Response(body=protobuf_v2(second), headers={"Content-Type": MEDIA_TYPE})
         if path == "/openapi/v3":
-            return _json(openapi.index(kinds))
-        found = openapi.document(path.removeprefix("/openapi/v3/"), kinds)
+            return _json({"paths": openapi.index(kinds)["paths"] | measure_index(measured)})
+        root = path.removeprefix("/openapi/v3/")
+        found = openapi.document(root, kinds) or measure_document(root, measured)
         return _missing() if found is None else _json(found)
 
     def _discover(self, request: web.Request, path: str) -> web.Response:
-        discovery = Discovery(entries_of(self._rest.kinds, self._usage_kinds), self.url)
+        entries = entries_of(self._rest.kinds, self._usage_kinds) + self._measures.entries()
+        discovery = Discovery(entries, self.url)
         document = discovery.document(path)
         if document is None:
             return _missing()

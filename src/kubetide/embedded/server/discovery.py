@@ -42,6 +42,8 @@ class Entry(NamedTuple):
     short_names: tuple[str, ...] = ()
     answers: tuple[str, str, str] | None = None
     """Group, version and kind of the answer, where they are not the entry's own."""
+    singular: str | None = None
+    """The name of one; None for the kind in lower case."""
 
 
 REVIEWS = (
@@ -151,11 +153,15 @@ def _entry(kind: Kind[Any], verbs: tuple[str, ...]) -> Entry:
     return Entry(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, verbs, kind.short_names)
 
 
+def _singular(entry: Entry) -> str:
+    return entry.kind.lower() if entry.singular is None else entry.singular
+
+
 def _legacy(entry: Entry) -> Json:
     is_resource = "/" not in entry.plural
     found: Json = {
         "name": entry.plural,
-        "singularName": entry.kind.lower() if is_resource else "",
+        "singularName": _singular(entry) if is_resource else "",
         "namespaced": entry.namespaced,
         "kind": entry.kind,
         "verbs": list(entry.verbs),
@@ -176,7 +182,18 @@ def _aggregated(entries: Sequence[Entry]) -> list[Json]:
         group, version, kind = entry.answers or (entry.group, entry.version, entry.kind)
         type_of_answer = {"group": group, "version": version, "kind": kind}
         if subresource:
-            found[plural].setdefault("subresources", []).append(
+            # Metrics are subresources of resources that the group does not serve: these have no kind there.
+            parent = found.setdefault(
+                plural,
+                {
+                    "resource": plural,
+                    "responseKind": {"group": "", "version": "", "kind": ""},
+                    "scope": "Namespaced" if entry.namespaced else "Cluster",
+                    "singularResource": "",
+                    "verbs": [],
+                },
+            )
+            parent.setdefault("subresources", []).append(
                 {"subresource": subresource, "responseKind": type_of_answer, "verbs": list(entry.verbs)}
             )
             continue
@@ -184,7 +201,7 @@ def _aggregated(entries: Sequence[Entry]) -> list[Json]:
             "resource": plural,
             "responseKind": type_of_answer,
             "scope": "Namespaced" if entry.namespaced else "Cluster",
-            "singularResource": entry.kind.lower(),
+            "singularResource": _singular(entry),
             "verbs": list(entry.verbs),
         }
         if entry.short_names:

@@ -1,0 +1,152 @@
+"""From bytes to the typed objects of the port: only the fields in use, each text that comes often held once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import intern
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from kubetide.cluster.refusals import error_of_status
+from kubetide.objects.base import json_name
+from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.pod import Pod
+from kubetide.ports.cluster import EventType, WatchEvent
+from kubetide.ports.errors import InternalError
+
+T = TypeVar("T")
+
+INITIAL_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark after the objects that a watch begins with."""
+
+
+class ListMeta(msgspec.Struct, rename=json_name):
+    """What a list says of itself; ``continue_`` leads to its next part."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class ObjectList(msgspec.Struct, Generic[T]):
+    """A list, or a part of one."""
+
+    metadata: ListMeta
+    items: tuple[T, ...] | None = None
+
+
+class _RawEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename=json_name):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+_read_event = msgspec.json.Decoder(_RawEvent).decode
+_read_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_set = msgspec.structs.force_setattr
+
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
+    """Gives the decoder of a type; making one costs more than using it."""
+    found = _decoders.get(model)
+    if found is None:
+        found = _decoders[model] = msgspec.json.Decoder(model)
+    return found
+
+
+def decode(model: type[T], body: bytes) -> T:
+    """Reads an answer. Raises InternalError for one that cannot be read."""
+    try:
+        return cast("T", decoder_of(model).decode(body))
+    except msgspec.DecodeError as error:
+        raise InternalError(f"the server's answer cannot be read: {error}") from error
+
+
+def decode_list(kind: Kind[T], body: bytes) -> ObjectList[T]:
+    """Reads a list; its items get the types that servers leave out. Raises InternalError."""
+    model: Any = kind.model
+    found = cast("ObjectList[T]", decode(ObjectList[model], body))
+    for item in found.items or ():
+        _name_type(kind, item)
+        _share_texts(item)
+    return found
+
+
+def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
+    """Reads an event, and whether it marks the end of what a watch begins with.
+
+    Raises: the ApiError that an ERROR event carries, InternalError for what cannot be read.
+    """
+    try:
+        event = _read_event(line)
+        if event.type == "ERROR":
+            raise error_of_status(msgspec.json.decode(event.object))
+        if event.type == "BOOKMARK":
+            # Its object holds no more than this, and nulls where a type wants lists.
+            mark = _read_bookmark(event.object).metadata
+            ends = (mark.annotations or {}).get(INITIAL_END) == "true"
+            return WatchEvent("BOOKMARK", None, mark.resource_version, "", ""), ends
+        found: Any = decoder_of(kind.model).decode(event.object)
+    except msgspec.DecodeError as error:
+        raise InternalError(f"an event of a watch cannot be read: {error}") from error
+    _share_texts(found)
+    if kind.model is dict:
+        meta = found.get("metadata") or {}
+        version, namespace, name = meta.get("resourceVersion"), meta.get("namespace"), meta.get("name")
+        return WatchEvent(_type(event.type), found, version or "", namespace or "", name or ""), False
+    meta = found.metadata
+    made = WatchEvent(_type(event.type), found, meta.resource_version, meta.namespace, meta.name)
+    return cast("WatchEvent[T]", made), False
+
+
+def _type(text: str) -> EventType:
+    if text not in {"ADDED", "MODIFIED", "DELETED"}:
+        raise InternalError(f'an event of a watch cannot be read: unknown type "{text}"')
+    return cast("EventType", text)
+
+
+def _name_type(kind: Kind[Any], item: Any) -> None:
+    """Writes into an item of a list what type it is of; nobody shares it yet."""
+    if isinstance(item, dict):
+        item.setdefault("apiVersion", kind.api_version)
+        item.setdefault("kind", kind.kind)
+    else:
+        _set(item, "api_version", kind.api_version)
+        _set(item, "kind", kind.kind)
+
+
+def _share_texts(item: Any) -> None:
+    """Makes texts that many objects bear one object in memory; nobody shares the item yet.
+
+    Names, uids and versions are left alone, as no two objects have the same.
+    """
+    meta = getattr(item, "metadata", None)
+    if not isinstance(meta, ObjectMeta):
+        return  # plain JSON is for looking at, not for keeping
+    _set(meta, "namespace", intern(meta.namespace))
+    if meta.labels:
+        _set(meta, "labels", {intern(key): intern(value) for key, value in meta.labels.items()})
+    for owner in meta.owner_references or ():
+        for field in ("api_version", "kind", "name", "uid"):
+            _set(owner, field, intern(getattr(owner, field)))
+    if isinstance(item, Pod) and item.spec.node_name:
+        _set(item.spec, "node_name", intern(item.spec.node_name))
+
+
+def lines_of(rest: bytes, piece: bytes) -> tuple[Sequence[bytes], bytes]:
+    """Cuts a piece of a stream into whole lines; gives them, and the beginning of the next one."""
+    if b"\n" not in piece:
+        return (), rest + piece
+    *lines, rest = (rest + piece).split(b"\n")
+    return [line for line in lines if line], rest

@@ -1,0 +1,54 @@
+"""How fast a client may ask, decided purely: a token bucket.
+
+Source: client-go v1.36 (util/flowcontrol): ``qps`` tokens a second, ``burst`` at most in store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubetide.units.time import ZERO, Duration, minutes, seconds
+
+_DEADLINE = seconds(60)
+_STALL = minutes(3)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what one client asks of a server.
+
+    Attributes:
+        qps: Requests a second over the long run (``--kube-api-qps``); 0 for no bound. Watches do not count.
+        burst: Requests that may come at once (``--kube-api-burst``).
+        writes: Writes that may be under way at once.
+        deadline: How long a request may take, repeats and their pauses included; watches have none.
+        stall: After how long without a word, not even a bookmark, a watch is given up.
+    """
+
+    qps: float = 0.0
+    burst: int = 10
+    writes: int = 32
+    deadline: Duration = _DEADLINE
+    stall: Duration = _STALL
+
+    def __post_init__(self) -> None:
+        if self.qps < 0 or self.burst < 1 or self.writes < 1 or self.deadline <= 0 or self.stall <= 0:
+            raise ValueError(f"{self}: qps must be 0 or more, burst and writes 1 or more, times positive")
+
+
+class TokenBucket:
+    """Says how long each request has to wait; requests go in the order in which they ask."""
+
+    def __init__(self, qps: float, burst: int) -> None:
+        self._step = round(1e9 / qps) if qps else 0
+        self._spare = (burst - 1) * self._step
+        self._next = 0
+        """When the bucket would be full again, less one token (the generic cell rate algorithm)."""
+
+    def wait_of(self, now: Duration) -> Duration:
+        """Takes a token and gives the time until it is there; ``now`` never goes back."""
+        if not self._step:
+            return ZERO
+        due = max(self._next, now)
+        self._next = due + self._step
+        return Duration(max(due - self._spare - now, 0))

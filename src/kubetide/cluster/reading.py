@@ -1,0 +1,175 @@
+"""Lists and watches over HTTP.
+
+Source: API concepts v1.36 ("Retrieving large results sets in chunks", "Streaming lists"); client-go v1.36
+(tools/cache reflector, tools/pager) for the size of pages and the length of watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from kubetide.cluster.decoding import decode_event, decode_list, lines_of
+from kubetide.cluster.paths import path_of, selectors
+from kubetide.cluster.transport import Asked, Stream, Transport
+from kubetide.objects.kinds import Kind
+from kubetide.ports.cluster import Listing, WatchEvent
+from kubetide.ports.errors import BadRequest, Expired, Invalid, MethodNotAllowed, Unavailable
+from kubetide.units.seeds import uniform
+from kubetide.units.time import Duration, seconds
+
+T = TypeVar("T")
+
+PAGE = 500
+"""Objects of one part of a list."""
+
+_SHORTEST_WATCH_S, _LONGEST_WATCH_S = 300.0, 600.0
+
+_INITIAL_PATIENCE = seconds(10)
+"""After how long without a word a server is taken for one that does not know streaming lists."""
+
+_STREAMED = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+
+
+class _NotStreamedError(Exception):
+    """The server sends no streaming list of this kind."""
+
+
+class Reader:
+    """Reads collections over a transport.
+
+    Args:
+        transport: Sends the requests.
+        stall: After how long without a word a watch is given up.
+        seed: Of the lengths of watches and the jitter of pauses.
+    """
+
+    def __init__(self, transport: Transport, *, stall: Duration, seed: int) -> None:
+        self._transport = transport
+        self._stall = stall
+        self._seed = seed
+        self._draws = 0
+        self._in_pages: set[str] = set()
+
+    async def list(self, kind: Kind[T], *, namespace: str, labels: str, fields: str) -> Listing[T]:
+        """Reads a collection in pages; all are of one version."""
+        path, query = path_of(kind, namespace), selectors(labels, fields)
+        try:
+            return await self._pages(kind, path, {**query, "limit": str(PAGE)})
+        except Expired:
+            # Not the token that the error brings: it goes on with newer objects, so that a watch from the
+            # version of the list would miss what happened to those read before. As upstream: all in one.
+            return await self._pages(kind, path, query)
+
+    async def watch(
+        self, kind: Kind[T], *, resource_version: str, namespace: str, labels: str, fields: str
+    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        """Streams changes until the server ends the watch, or has been silent for too long."""
+        query = {**self._watch_query(), **selectors(labels, fields)}
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        async with (
+            self._transport.stream(path_of(kind, namespace), query) as stream,
+            aclosing(self._batches(kind, stream, b"")) as batches,
+        ):
+            async for batch in batches:
+                yield batch
+
+    async def list_and_watch(
+        self, kind: Kind[T], *, namespace: str, labels: str, fields: str
+    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
+        """Streams the list, then its changes, in one request where the server can, else by ``list`` and ``watch``."""
+        where = {"namespace": namespace, "labels": labels, "fields": fields}
+        if kind.resource not in self._in_pages:
+            try:
+                async with aclosing(self._streamed(kind, **where)) as parts:
+                    async for part in parts:
+                        yield part
+            except _NotStreamedError:
+                pass
+            else:
+                return
+        listing = await self.list(kind, **where)
+        # Noted once the list has shown that it was not the question itself that was wrong.
+        self._in_pages.add(kind.resource)
+        yield listing
+        async with aclosing(self.watch(kind, resource_version=listing.resource_version, **where)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def spread(self, pause: Duration) -> Duration:
+        """Gives a pause of once to twice that length."""
+        return Duration(round(pause * self._draw(1.0, 2.0)))
+
+    async def _pages(self, kind: Kind[T], path: str, query: dict[str, str]) -> Listing[T]:
+        items: list[T] = []
+        version, token = "", ""
+        while True:
+            asked = Asked("GET", path, {**query, "continue": token} if token else query)
+            body = await self._transport.send(asked)
+            part = decode_list(kind, body)
+            del body  # the next one need not be held beside it
+            items += part.items or ()
+            version, token = version or part.metadata.resource_version, part.metadata.continue_
+            if not token:
+                return Listing(tuple(items), version)
+
+    async def _streamed(
+        self, kind: Kind[T], *, namespace: str, labels: str, fields: str
+    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
+        query = {**self._watch_query(), **_STREAMED, **selectors(labels, fields)}
+        opening = self._transport.stream(path_of(kind, namespace), query)
+        try:
+            stream = await opening.__aenter__()
+        except (BadRequest, Invalid, MethodNotAllowed) as error:
+            raise _NotStreamedError from error
+        try:
+            listing, first, rest = await self._initial(kind, stream)
+            yield listing
+            if first:
+                yield first
+            async with aclosing(self._batches(kind, stream, rest)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            await opening.__aexit__(None, None, None)
+
+    async def _initial(
+        self, kind: Kind[T], stream: Stream
+    ) -> tuple[Listing[T], Sequence[WatchEvent[T]], bytes]:
+        """Reads the objects that a watch begins with; gives them, the events behind them, and the rest of the bytes."""
+        items: list[T] = []
+        rest = b""
+        while True:
+            piece = await stream.read(_INITIAL_PATIENCE)
+            if piece is None:
+                raise _NotStreamedError
+            if not piece:
+                raise Unavailable(f"the list of {kind.resource} broke off after {len(items)} objects")
+            lines, rest = lines_of(rest, piece)
+            for number, line in enumerate(lines):
+                event, ends = decode_event(line, kind)
+                if ends:
+                    later = [decode_event(one, kind)[0] for one in lines[number + 1 :]]
+                    return Listing(tuple(items), event.resource_version), later, rest
+                if event.type != "ADDED" or event.object is None:
+                    raise _NotStreamedError  # these are changes: the server did not understand the question
+                items.append(event.object)
+
+    async def _batches(
+        self, kind: Kind[T], stream: Stream, rest: bytes
+    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        while piece := await stream.read(self._stall):
+            lines, rest = lines_of(rest, piece)
+            if lines:
+                yield [decode_event(line, kind)[0] for line in lines]
+
+    def _watch_query(self) -> dict[str, Any]:
+        # Not all watches of all clients end together.
+        length = self._draw(_SHORTEST_WATCH_S, _LONGEST_WATCH_S)
+        return {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(int(length))}
+
+    def _draw(self, low: float, high: float) -> float:
+        self._draws += 1
+        return uniform(self._seed, low, high, "reader", self._draws)

@@ -1,0 +1,247 @@
+"""Requests to an API server: identity, pace, deadline and repeats; bodies are bytes here."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+
+import kubetide
+from kubetide.cluster.connection import Connection
+from kubetide.cluster.credentials import Credentials, Identity
+from kubetide.cluster.limits import Limits, TokenBucket
+from kubetide.cluster.observing import NO_ANSWER, RequestObserver
+from kubetide.cluster.refusals import error_of_body
+from kubetide.cluster.repeats import Failure, Stage, pause_before_repeat
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError, Unavailable, Withheld
+from kubetide.units.seeds import unit_interval
+from kubetide.units.time import Duration, format_duration, to_seconds
+
+USER_AGENT = f"kubetide/{kubetide.__version__} ({platform.system().lower()}/{platform.machine()})"
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it is sent, again and again if need be; ``data`` is of type ``media_type``."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    data: bytes | None = None
+    media_type: str = JSON
+    accept: str = JSON
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+
+class _Failed(Exception):
+    """Carries a failure out of an attempt."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+class Stream:
+    """The body of a watch."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+
+    async def read(self, patience: Duration) -> bytes | None:
+        """Gives the next bytes, none when the stream has ended or broken off, None when it is silent for so long."""
+        try:
+            async with asyncio.timeout(to_seconds(patience)):
+                return await self._answer.content.readany()
+        except TimeoutError:
+            return None
+        except (aiohttp.ClientError, OSError):
+            return b""
+
+
+class Transport:
+    """Sends requests over one pool of connections.
+
+    Args:
+        connection: Where, and who asks.
+        clock: Time; it must be the running loop's.
+        limits: Bounds on what is asked.
+        seed: Of the jitter of pauses.
+        observer: Hears of every request.
+        refusal: Asked before each write is sent: why it may not be, empty when it may.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        *,
+        limits: Limits,
+        seed: int,
+        observer: RequestObserver,
+        refusal: Callable[[], str] | None,
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._limits = limits
+        self._seed = seed
+        self._observer = observer
+        self._refusal = refusal
+        self._credentials = Credentials(connection, clock)
+        self._bucket = TokenBucket(limits.qps, limits.burst)
+        self._writes = asyncio.Semaphore(limits.writes)
+        self._sent = 0
+        # Every watch holds a connection, so there is no limit to them.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            headers={"Accept-Encoding": "gzip", "User-Agent": USER_AGENT},
+            # Requests have a deadline of their own.
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._session.close()
+
+    async def send(self, asked: Asked) -> bytes:
+        """Gives the body of the answer. Raises the ApiError of a refusal, Unavailable for no answer in time."""
+        await self._keep_pace(asked.method)
+        if not asked.writes:
+            return await self._send_in_time(asked)
+        async with self._writes:
+            return await self._send_in_time(asked)
+
+    @asynccontextmanager
+    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[Stream, None]:
+        """Opens a watch. Raises the ApiError of a refusal, Unavailable when it cannot be opened in time."""
+        asked = Asked("GET", path, query)
+        identity = await self._credentials.current()
+        try:
+            answer = await self._open(asked, identity)
+        except _Failed as failed:
+            if failed.failure.code != 401 or not await self._credentials.refused(identity):
+                raise failed.failure.error from failed
+            try:
+                answer = await self._open(asked, await self._credentials.current())
+            except _Failed as again:
+                raise again.failure.error from again
+        try:
+            yield Stream(answer)
+        finally:
+            # Not read to its end, so the connection cannot be used again.
+            answer.close()
+
+    async def _open(self, asked: Asked, identity: Identity) -> aiohttp.ClientResponse:
+        try:
+            async with asyncio.timeout(to_seconds(self._limits.deadline)):
+                return await self._attempt(asked, identity)
+        except TimeoutError:
+            raise self._too_late(asked) from None
+
+    async def _keep_pace(self, method: str) -> None:
+        wait = self._bucket.wait_of(self._clock.monotonic())
+        if wait:
+            await self._clock.sleep(wait)
+            self._observer.waited(method, wait)
+
+    async def _send_in_time(self, asked: Asked) -> bytes:
+        until = Duration(self._clock.monotonic() + self._limits.deadline)
+        try:
+            async with asyncio.timeout(to_seconds(self._limits.deadline)):
+                return await self._send(asked, until)
+        except TimeoutError:
+            raise self._too_late(asked) from None
+
+    async def _send(self, asked: Asked, until: Duration) -> bytes:
+        """Sends a request until it is answered, given up, or its repeat would come too late."""
+        self._sent += 1
+        number, repeats, renewed = self._sent, 0, False
+        while True:
+            identity = await self._credentials.current()
+            try:
+                return await self._read(await self._attempt(asked, identity), asked)
+            except _Failed as failed:
+                failure = failed.failure
+                code = str(failure.code) if failure.code else NO_ANSWER
+                if failure.code == 401 and not renewed and await self._credentials.refused(identity):
+                    renewed = True
+                    self._observer.repeated(asked.method, code)
+                    continue
+                draw = unit_interval(self._seed, "repeat", number, repeats)
+                pause = pause_before_repeat(asked.method, failure, repeats, draw)
+                if pause is None or self._clock.monotonic() + pause >= until:
+                    raise failure.error from failed
+            repeats += 1
+            self._observer.repeated(asked.method, code)
+            await self._clock.sleep(pause)
+
+    async def _attempt(self, asked: Asked, identity: Identity) -> aiohttp.ClientResponse:
+        """Gives an answer of success, its body not read yet. Raises _Failed, Withheld."""
+        if asked.writes and self._refusal is not None and (why := self._refusal()):
+            # Asked here, as a request may have waited for its turn.
+            raise Withheld(why)
+        headers = [*identity.headers, ("Accept", asked.accept)]
+        if asked.data is not None:
+            headers.append(("Content-Type", asked.media_type))
+        begun, code = self._clock.monotonic(), NO_ANSWER
+        connection = self._connection
+        try:
+            answer = await self._session.request(
+                asked.method,
+                connection.url + asked.path,
+                params=asked.query,
+                data=asked.data,
+                headers=headers,
+                ssl=True if identity.tls is None else identity.tls,
+                server_hostname=connection.server_name or None,
+                proxy=connection.proxy or None,
+                allow_redirects=False,
+            )
+            code = str(answer.status)
+            if answer.status >= 300:
+                async with answer:
+                    error = error_of_body(answer.status, await answer.read())
+                raise _Failed(Failure(_with_pause(error, answer), "answered", answer.status))
+        except (aiohttp.ClientError, OSError) as error:
+            raise _Failed(Failure(self._unavailable(asked, error), _stage_of(error))) from error
+        finally:
+            self._observer.answered(asked.method, code, Duration(self._clock.monotonic() - begun))
+        return answer
+
+    async def _read(self, answer: aiohttp.ClientResponse, asked: Asked) -> bytes:
+        async with answer:
+            try:
+                return await answer.read()
+            except (aiohttp.ClientError, OSError) as error:
+                raise _Failed(Failure(self._unavailable(asked, error), "broken")) from error
+
+    def _unavailable(self, asked: Asked, error: Exception) -> Unavailable:
+        said = str(error) or "the connection broke off"
+        return Unavailable(f"{asked.method} {self._connection.url}{asked.path}: {said}")
+
+    def _too_late(self, asked: Asked) -> Unavailable:
+        allowed = format_duration(self._limits.deadline)
+        return Unavailable(f"{asked.method} {self._connection.url}{asked.path}: no answer within {allowed}")
+
+
+def _stage_of(error: Exception) -> Stage:
+    if isinstance(error, aiohttp.ClientSSLError | aiohttp.ClientHttpProxyError):
+        return "refused"
+    return "unsent" if isinstance(error, aiohttp.ClientConnectorError) else "broken"
+
+
+def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
+    """Notes the pause that the header asks for, where the body names none."""
+    said = answer.headers.get("Retry-After", "")
+    if error.retry_after_s is None and said.isdecimal():
+        error.retry_after_s = int(said)
+    return error
