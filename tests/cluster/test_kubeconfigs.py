@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubetide.cluster.proxy import proxy_for
 
 from kubetide.cluster import (
     ConfigError,
@@ -20,6 +19,7 @@ from kubetide.cluster import (
     load_kubeconfig,
     read_kubeconfigs,
 )
+from kubetide.cluster.proxy import proxy_for
 from kubetide.embedded.server.tls import Authority
 
 AUTHORITY = Authority()
