@@ -97,7 +97,7 @@ def test_a_custom_kind_is_run_scaled_and_autoscaled(tmp_path):
     """Pods appear with a CronTab, follow kubectl scale and the HPA, and go with it."""
 
     async def story(clock):
-        async with HttpCluster(load_kubeconfig(config)) as cluster:
+        async with HttpCluster(load_kubeconfig(config), clock) as cluster:
 
             async def ready_pods(name):
                 found = await cluster.list(PODS, namespace="default", labels=f"crontab={name}")

@@ -173,7 +173,7 @@ def _pods_of(tab: CronTab, pods: Informer[Pod]) -> list[Pod]:
 
 
 async def _main(clock: Clock, kubeconfig: Path) -> None:
-    async with HttpCluster(load_kubeconfig(kubeconfig)) as cluster:
+    async with HttpCluster(load_kubeconfig(kubeconfig), clock) as cluster:
         print("keeping the pods of CronTabs; Ctrl-C ends it", flush=True)
         await run(cluster, clock)
 
