@@ -291,6 +291,39 @@ CASES = [
             "must set either a target raw value or a target utilization")
         ],
     ),
+    (metric(type="Pods", external={}), [
+        "spec.metrics[0].pods: Required value: must populate information for the given metric source",
+        "spec.metrics[0].external.metric.name: Required value: must specify a metric name",
+        "spec.metrics[0].external.target.type: Required value: must specify a metric target type",
+        ('spec.metrics[0].external.target.type: Invalid value: "": '
+        "must be either Utilization, Value, or AverageValue"),
+        ("spec.metrics[0].external.target.averageValue: Required value: "
+        "must set either a target value for metric or a per-pod target"),
+    ]),
+    (
+        metric(type="Object", object={
+            "describedObject": {"apiVersion": "a/b/c", "kind": "Ingress", "name": "main"},
+            "metric": {"name": "%a/b", "selector": {"matchExpressions": [{"key": "x", "operator": "Is"}]}},
+            "target": {"type": "Value"},
+        }),
+        [
+            ('spec.metrics[0].object.describedObject.apiVersion: Invalid value: "a/b/c": '
+            "unexpected GroupVersion string: a/b/c"),
+            'spec.metrics[0].object.metric.name: Invalid value: "%a/b": may not contain \'/\'',
+            'spec.metrics[0].object.metric.name: Invalid value: "%a/b": may not contain \'%\'',
+            ("spec.metrics[0].object.target.averageValue: Required value: "
+            "must set either a target value or averageValue"),
+        ],
+    ),
+    (
+        scale_down(tolerance="-0.05", policies=[{"value": 1, "periodSeconds": 1}]),
+        [
+            ('spec.behavior.scaleDown.tolerance: Invalid value: "-50m": '
+            "must be greater than or equal to 0"),
+            ('spec.behavior.scaleDown.policies[0].type: Unsupported value: "": '
+            'supported values: "Percent", "Pods"'),
+        ],
+    ),
     # the rest
     (
         samples.budget(minAvailable=1, maxUnavailable=1),

@@ -12,7 +12,6 @@ from kubetide.objects.field_errors import (
     INVALID,
     FieldError,
     check_choice,
-    check_selector,
     forbidden,
     invalid,
     required,
@@ -24,13 +23,15 @@ if TYPE_CHECKING:
     from kubetide.objects.base import Json
 
 _SOURCES = {
-    "ContainerResource": "containerResource",
-    "External": "external",
     "Object": "object",
+    "External": "external",
     "Pods": "pods",
     "Resource": "resource",
+    "ContainerResource": "containerResource",
 }
+"""In upstream's order: of several sources in one metric only the first is looked into."""
 _TARGET_TYPES = ("AverageValue", "Utilization", "Value")
+_POLICY_TYPES = ("Percent", "Pods")
 _MAX_WINDOW_SECONDS = 3600
 _MAX_PERIOD_SECONDS = 1800
 
@@ -79,91 +80,102 @@ def validate_target_group(obj: Json, old: Json | None) -> list[FieldError]:
 def _target_ref(ref: Json, at: str) -> list[FieldError]:
     errors = [required(f"{at}.{name}") for name in ("kind", "name") if not ref.get(name)]
     for name in ("kind", "name"):
-        value = ref.get(name) or ""
-        if value in {".", ".."}:
-            errors.append(invalid(f"{at}.{name}", value, f"may not be '{value}'"))
-        errors += [
-            invalid(f"{at}.{name}", value, f"may not contain '{char}'")
-            for char in ("/", "%")
-            if char in value
-        ]
+        errors += _path_segment(f"{at}.{name}", ref.get(name) or "")
     return errors
+
+
+def _path_segment(field: str, value: str) -> list[FieldError]:
+    """Checks a name that becomes a part of a request's path. Source: apimachinery, pkg/api/validation/path."""
+    if value in {".", ".."}:
+        return [invalid(field, value, f"may not be '{value}'")]
+    return [invalid(field, value, f"may not contain '{char}'") for char in ("/", "%") if char in value]
 
 
 def _metric(metric: Json, at: str) -> list[FieldError]:
     kind = metric.get("type") or ""
-    if not kind:
-        return [required(f"{at}.type", "must specify a metric source type")]
     if kind not in _SOURCES:
-        return [unsupported(f"{at}.type", kind, _SOURCES)]
+        missing = [] if kind else [required(f"{at}.type", "must specify a metric source type")]
+        return [*missing, unsupported(f"{at}.type", kind, _SOURCES)]
     wanted = _SOURCES[kind]
-    errors = [
-        forbidden(f"{at}.{name}", "must populate the given metric source only")
-        for name in _SOURCES.values()
-        if name != wanted and metric.get(name) is not None
-    ]
-    source = metric.get(wanted)
-    if source is None:
-        return [*errors, required(f"{at}.{wanted}", "must populate information for the given metric source")]
-    at = f"{at}.{wanted}"
-    if kind in {"Resource", "ContainerResource"}:
-        if kind == "ContainerResource" and not source.get("container"):
+    given = [name for name in _SOURCES.values() if metric.get(name) is not None]
+    errors = []
+    if wanted not in given:
+        detail = "must populate information for the given metric source"
+        errors.append(required(f"{at}.{wanted}", detail))
+    if len(given) > 1:
+        detail = "must populate the given metric source only"
+        errors += [forbidden(f"{at}.{name}", detail) for name in given if name != wanted]
+    for name in given[:1]:
+        errors += _source(metric[name], f"{at}.{name}", name)
+    return errors
+
+
+def _source(source: Json, at: str, kind: str) -> list[FieldError]:
+    """Checks what a metric is and its target; upstream leaves the selector of a metric to who reads it."""
+    errors = []
+    if kind in {"resource", "containerResource"}:
+        if kind == "containerResource" and not source.get("container"):
             errors.append(required(f"{at}.container", "must specify a container"))
         if not source.get("name"):
             errors.append(required(f"{at}.name", "must specify a resource name"))
     else:
-        identifier = source.get("metric") or {}
-        name = identifier.get("name") or ""
+        if kind == "object":
+            about = source.get("describedObject") or {}
+            errors += _target_ref(about, f"{at}.describedObject")
+            version = about.get("apiVersion") or ""
+            if version.count("/") > 1:
+                detail = f"unexpected GroupVersion string: {version}"
+                errors.append(invalid(f"{at}.describedObject.apiVersion", version, detail))
+        name = (source.get("metric") or {}).get("name") or ""
         if not name:
-            errors.append(required(f"{at}.metric.name"))
-        elif "/" in name or "%" in name:
-            errors.append(
-                invalid(f"{at}.metric.name", name, f"may not contain '{'/' if '/' in name else '%'}'")
-            )
-        errors += check_selector(f"{at}.metric.selector", identifier.get("selector"))
-    if kind == "Object":
-        errors += _target_ref(source.get("describedObject") or {}, f"{at}.describedObject")
+            errors.append(required(f"{at}.metric.name", "must specify a metric name"))
+        errors += _path_segment(f"{at}.metric.name", name)
     return errors + _target(source.get("target") or {}, f"{at}.target", kind)
 
 
 def _target(target: Json, at: str, kind: str) -> list[FieldError]:
     """Checks a target: its type, positive values, and the one value that the source wants."""
-    errors = check_choice(
-        f"{at}.type", target.get("type"), _TARGET_TYPES, missing="must specify a metric target type"
-    )
+    errors = []
+    stated = target.get("type") or ""
+    if not stated:
+        errors.append(required(f"{at}.type", "must specify a metric target type"))
+    if stated not in _TARGET_TYPES:
+        errors.append(invalid(f"{at}.type", stated, "must be either Utilization, Value, or AverageValue"))
     value, average = target.get("value"), target.get("averageValue")
     utilization = target.get("averageUtilization")
     for name, amount in (("value", value), ("averageValue", average)):
         if amount is not None:
-            errors += _positive(f"{at}.{name}", amount)
+            errors += _amount(f"{at}.{name}", amount, least=1, detail="must be positive")
     if utilization is not None and utilization < 1:
         errors.append(invalid(f"{at}.averageUtilization", utilization, "must be greater than 0"))
-    if kind in {"Resource", "ContainerResource"}:
+    if kind in {"resource", "containerResource"}:
         if utilization is None and average is None:
             detail = "must set either a target raw value or a target utilization"
             errors.append(required(f"{at}.averageUtilization", detail))
         elif utilization is not None and average is not None:
             detail = "may not set both a target raw value and a target utilization"
             errors.append(forbidden(f"{at}.averageValue", detail))
-    elif kind == "Pods":
+    elif kind == "pods":
         if average is None:
             errors.append(required(f"{at}.averageValue", "must specify a positive target averageValue"))
     elif value is None and average is None:
-        detail = "must set either a target value for metric or a per-pod target"
+        detail = "must set either a target value or averageValue"
+        if kind == "external":
+            detail = "must set either a target value for metric or a per-pod target"
         errors.append(required(f"{at}.averageValue", detail))
-    elif kind == "External" and value is not None and average is not None:
+    elif kind == "external" and value is not None and average is not None:
         detail = "may not set both a target value for metric and a per-pod target"
         errors.append(forbidden(f"{at}.value", detail))
     return errors
 
 
-def _positive(field: str, amount: Any) -> list[FieldError]:
+def _amount(field: str, amount: Any, *, least: int, detail: str) -> list[FieldError]:
+    """Checks the sign of a quantity; the error quotes it in its canonical form, as upstream's does."""
     try:
-        if Quantity.parse(amount).sign() > 0:
-            return []
+        quantity = Quantity.parse(amount)
     except QuantityError as exc:
         return [FieldError(field, INVALID, amount, str(exc).partition(" is not a quantity: ")[2])]
-    return [invalid(field, amount, "must be positive")]
+    return [] if quantity.sign() >= least else [invalid(field, str(quantity), detail)]
 
 
 def _rules(rules: Json, at: str) -> list[FieldError]:
@@ -179,19 +191,16 @@ def _rules(rules: Json, at: str) -> list[FieldError]:
     errors += check_choice(f"{at}.selectPolicy", rules.get("selectPolicy"), ("Disabled", "Max", "Min"))
     tolerance = rules.get("tolerance")
     if tolerance is not None:
-        try:
-            negative = Quantity.parse(tolerance).sign() < 0
-            detail = "must be greater than or equal to 0"
-        except QuantityError as exc:
-            negative, detail = True, str(exc).partition(" is not a quantity: ")[2]
-        if negative:
-            errors.append(invalid(f"{at}.tolerance", tolerance, detail))
+        detail = "must be greater than or equal to 0"
+        errors += _amount(f"{at}.tolerance", tolerance, least=0, detail=detail)
     policies = rules.get("policies") or []
     if not policies:
         errors.append(required(f"{at}.policies", "must specify at least one Policy"))
     for index, policy in enumerate(policies):
         place = f"{at}.policies[{index}]"
-        errors += check_choice(f"{place}.type", policy.get("type"), ("Percent", "Pods"), missing="")
+        stated = policy.get("type") or ""
+        if stated not in _POLICY_TYPES:
+            errors.append(unsupported(f"{place}.type", stated, _POLICY_TYPES))
         value, period = policy.get("value") or 0, policy.get("periodSeconds") or 0
         if value <= 0:
             errors.append(invalid(f"{place}.value", value, "must be greater than zero"))
