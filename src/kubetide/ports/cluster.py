@@ -106,7 +106,7 @@ class Cluster(Protocol):
     ) -> T:
         """Patches an object; a ``metadata.resourceVersion`` in a merge patch is a precondition.
 
-        Raises NotFound, Conflict, Invalid, BadRequest (a JSON patch that does not apply).
+        Raises NotFound, Conflict, Invalid (also a JSON patch that does not apply), BadRequest.
         """
         ...
 

@@ -107,13 +107,46 @@ def test_refusals(request_, code, reason, text):
     assert text in answer.json["message"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/apis/none", "/api/v1/gadgets", "/apis/apps/v1/pods", f"{CONFIG}/a/b/c"]
-)
+@pytest.mark.parametrize("path", ["/", "/none", "/apis/none", "/apis/none/v1", "/api/v2"])
 def test_paths_that_name_nothing(path):
     """A path that nothing is served at is answered as kube-apiserver's router does, with plain text."""
     answer = ask(("GET", path))
     assert (answer.code, answer.body.decode()) == (404, NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    "path", ["/apis/apps/v9", "/api/v1/gadgets", "/apis/apps/v1/pods", f"{CONFIG}/a/b", f"{CONFIG}/a/b/c"]
+)
+def test_resources_that_are_not_served(path):
+    """Below a group that is served, what is not there is denied with a Status."""
+    answer = ask(("GET", path))
+    assert (answer.code, answer.json["reason"]) == (404, "NotFound")
+    assert answer.json["message"] == "the server could not find the requested resource"
+
+
+@pytest.mark.parametrize("path", ["/version", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"])
+def test_a_slash_at_the_end_means_nothing(path):
+    """Client libraries that end the paths of discovery with a slash get the same answer."""
+    assert ask(("GET", f"{path}/")).body == ask(("GET", path)).body
+
+
+def test_a_binding_names_its_pod():
+    """A Binding that is sent to the collection ``bindings`` binds the pod of its name."""
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    bindings = "/api/v1/namespaces/default/bindings"
+    body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    nameless = {"metadata": {}, "target": {"kind": "Node", "name": "n"}}
+
+    make, bind = ("POST", "/api/v1/namespaces/default/pods", pod), ("POST", bindings, body)
+    bound = ask(make, bind)
+    assert (bound.code, bound.json["status"]) == (201, "Success")
+    read = ask(make, bind, ("GET", "/api/v1/namespaces/default/pods/p"))
+    assert read.json["spec"]["nodeName"] == "n"
+    again = ask(make, bind, bind)
+    assert (again.code, again.json["reason"]) == (409, "Conflict")
+    refused = ask(("POST", bindings, nameless))
+    assert (refused.code, refused.json["message"]) == (400, "Name parameter required.")
+    assert ask(("GET", bindings)).code == 405
 
 
 def test_who_asks_must_be_known():

@@ -28,6 +28,7 @@ from kubetide.embedded.server.types.measure_types import (
 )
 from kubetide.embedded.server.types.openapi_v2 import ASKED_TYPE, MEDIA_TYPE, document_v2, protobuf_v2
 from kubetide.embedded.server.usage import USAGE_KINDS, Metrics
+from kubetide.embedded.store.errors import no_such_resource
 from kubetide.embedded.store.rest import Rest
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -38,11 +39,17 @@ VERSION: Json = {
     "major": "1",
     "minor": "36",
     "gitVersion": f"v1.36.0+kubetide.{kubetide.__version__}",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
     "platform": "python",
 }
-"""The API that is spoken: clients choose their requests by it."""
+"""The API that is spoken: clients choose their requests by it. All of these fields must be there."""
 
-_OPEN_PATHS = frozenset({"/livez", "/readyz", "/healthz", "/version"})
+_HEALTH_PATHS = frozenset({"/livez", "/readyz", "/healthz"})
+_VERSION_PATHS = frozenset({"/version", "/version/"})
 
 # A scaled clock makes idle connections old soon; a client that finds its own closed fails a write.
 _KEEP_ALIVE_S = 7 * 24 * 3600.0
@@ -135,8 +142,10 @@ class ApiServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path
-        if path in _OPEN_PATHS:
-            return _json(VERSION) if path == "/version" else web.Response(text="ok")
+        if path in _HEALTH_PATHS:
+            return web.Response(text="ok")
+        if path in _VERSION_PATHS:
+            return _json(VERSION)
         user = self._identities.user_of(request.headers.get("Authorization", ""), _certificate(request))
         if path in {ACCESS_REVIEW, SUBJECT_REVIEW}:
             if request.method != "POST":
@@ -176,6 +185,8 @@ class ApiServer:
         discovery = Discovery(entries, self.url)
         document = discovery.document(path)
         if document is None:
+            if self._routes.is_below_a_version(path):
+                raise no_such_resource()
             return _missing()
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")

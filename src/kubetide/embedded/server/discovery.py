@@ -46,7 +46,8 @@ class Entry(NamedTuple):
     """The name of one; None for the kind in lower case."""
 
 
-REVIEWS = (
+WITHOUT_OBJECTS = (
+    Entry("", "v1", "bindings", "Binding", True, ("create",)),
     Entry("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False, ("create",)),
     Entry("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, ("create",)),
 )  # fmt: skip
@@ -71,7 +72,7 @@ def entries_of(kinds: Sequence[Kind[Any]], read_only: Sequence[Kind[Any]]) -> li
                 )
             )
     found += [_entry(kind, _READ_VERBS) for kind in read_only]
-    return [*found, *REVIEWS]
+    return [*found, *WITHOUT_OBJECTS]
 
 
 class Discovery:

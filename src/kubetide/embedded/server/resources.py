@@ -116,7 +116,8 @@ class Resources:
         else:
             options = reading.write_options(query)
         if target.subresource in {"binding", "eviction"}:
-            options, body = _on_pod(target, options, reading.decoded(raw, media_type, target.subresource))
+            sent = reading.decoded(raw, media_type, target.subresource)
+            target, options, body = _on_pod(target, options, sent)
         else:
             body = reading.checked_body(target.kind, raw, media_type, query, is_object=is_object)
         response = self._rest.handle(_request(verb, target, options, body.value))
@@ -215,8 +216,10 @@ def _verb_of(request: web.Request, target: Target) -> Verb:
     watched = reading.flag(request.query, "watch")
     if request.method == "GET" and watched and not target.subresource:
         return "watch"
-    if target.name and request.method == "POST" and target.subresource:
+    if request.method == "POST" and target.subresource:
         return "create"
+    if target.subresource and not target.name:
+        raise MethodNotAllowed(_NOT_ALLOWED)
     verbs = _OBJECT_VERBS if target.name else _COLLECTION_VERBS
     verb = verbs.get(request.method)
     if verb is None or (target.subresource and verb == "delete"):
@@ -229,6 +232,8 @@ def _verb_of(request: web.Request, target: Target) -> Verb:
 def _wish(verb: str, target: Target) -> Wish:
     kind = target.kind
     resource = f"{kind.plural}/{target.subresource}" if target.subresource else kind.plural
+    if target.subresource and not target.name:
+        resource = f"{target.subresource}s"
     return Wish("update" if verb == "replace" else verb, kind.group, resource, target.namespace, target.name)
 
 
@@ -252,14 +257,17 @@ def _sent(view: View, revision: Revision, code: int) -> web.Response:
     return web.Response(status=code, body=data + b"\n", content_type=view.form.media_type)
 
 
-def _on_pod(target: Target, options: Options, value: Any) -> tuple[Options, reading.Body]:
-    """Gives a Binding or an Eviction as the semantics take it; both must be of the pod on the path."""
+def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Options, reading.Body]:
+    """Gives a Binding or an Eviction as the semantics take it; both must be of the pod on the path, if that names one."""
     body: Json = value if isinstance(value, dict) else {}
     metadata = body.get("metadata") or {}
     name = metadata.get("name") or target.name
-    if name != target.name:
+    if not name:
+        raise BadRequest("Name parameter required.")
+    if target.name and name != target.name:
         raise BadRequest(f"name in URL does not match name in {target.subresource.title()} object")
-    return replace(options, uid=metadata.get("uid") or ""), reading.Body(body)
+    options = replace(options, uid=metadata.get("uid") or "")
+    return replace(target, name=name), options, reading.Body(body)
 
 
 def _check_list_version(query: reading.Query, version: int) -> None:

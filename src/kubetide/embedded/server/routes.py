@@ -10,14 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kubetide.objects.kinds import Kind
+from kubetide.objects.kinds import PODS, Kind
 
 _OF_NAMESPACES = frozenset({"status", "finalize"})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names; ``name`` is empty for the collection, ``namespace`` for all of them."""
+    """What a path names; ``name`` is empty for the collection, ``namespace`` for all of them.
+
+    The collection ``bindings`` is the subresource ``binding`` of a pod that the body will name.
+    """
 
     kind: Kind[Any]
     namespace: str
@@ -32,6 +35,13 @@ class Routes:
         self.kinds = tuple(kinds)
         self._by_path = {(kind.group, kind.version, kind.plural): kind for kind in self.kinds}
 
+    def is_below_a_version(self, path: str) -> bool:
+        """Whether a path is one that a served API answers itself, if only with a Status that says no."""
+        parts = path.strip("/").split("/")
+        if parts[0] == "api":
+            return len(parts) >= 2 and parts[1] == "v1"
+        return parts[0] == "apis" and len(parts) >= 3 and parts[1] in {kind.group for kind in self.kinds}
+
     def target(self, path: str) -> Target | None:
         """Reads a path below ``/api`` or ``/apis``; None where it names nothing that is served."""
         parts = path.strip("/").split("/")
@@ -44,6 +54,8 @@ class Routes:
         namespace = ""
         if rest[0] == "namespaces" and len(rest) >= 3 and rest[2] not in _OF_NAMESPACES:
             namespace, rest = rest[1], rest[2:]
+        if (group, version, rest, bool(namespace)) == ("", "v1", ["bindings"], True):
+            return Target(PODS, namespace, "", "binding")
         kind = self._by_path.get((group, version, rest[0]))
         if kind is None or len(rest) > 3 or (namespace and not kind.namespaced) or not all(rest):
             return None

@@ -21,6 +21,8 @@ _NOT_STRATEGIC = (
     "application/apply-patch+cbor"
 )
 
+_NOT_APPLIED = "the server rejected our request due to an error in our request"
+
 
 def changed(request: Request, old: Json) -> Json:
     """Gives the whole object that a PUT or a patch asks for, its preconditions checked."""
@@ -32,10 +34,16 @@ def changed(request: Request, old: Json) -> Json:
         metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=True)
         return cast("Json", copy_json(body))
     if request.options.patch_type == "json":
+        if not isinstance(body, list):
+            raise BadRequest(
+                f"error decoding patch: a JSON patch is a list of operations, not {type(body).__name__}"
+            )
         try:
             new = json_patch(old, copy_json(body))
         except PatchError as error:
-            raise BadRequest(f"the JSON patch of {kind.resource} {request.name}: {error}") from error
+            # The server says no more than this; the cause is there for people.
+            cause = {"reason": "FieldValueInvalid", "message": str(error), "field": "patch"}
+            raise Invalid(_NOT_APPLIED, causes=(cause,)) from error
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise BadRequest(
                 f"the JSON patch of {kind.resource} {request.name} leaves no object with metadata"
