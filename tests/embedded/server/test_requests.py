@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gzip
 import io
 import json
+import socket
 
 import aiohttp
 import pytest
@@ -147,6 +150,27 @@ def test_a_binding_names_its_pod():
     refused = ask(("POST", bindings, nameless))
     assert (refused.code, refused.json["message"]) == (400, "Name parameter required.")
     assert ask(("GET", bindings)).code == 405
+
+
+def test_stopping_closes_connections_that_clients_hold():
+    """A client that keeps its connection, and does not answer the good-bye of TLS, is hung up on."""
+
+    async def main(clock):
+        async with served(clock) as (_, server, connection):
+            port = int(server.url.rpartition(":")[2])
+            raw = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port))
+            held = await asyncio.to_thread(
+                connection.tls().wrap_socket, raw, server_hostname="127.0.0.1", suppress_ragged_eofs=True
+            )
+            await asyncio.to_thread(held.sendall, b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await asyncio.to_thread(held.recv, 15)) == b"HTTP/1.1 200 OK"
+        return held
+
+    with run_real(main) as held:
+        held.settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            while held.recv(65536):
+                pass
 
 
 def test_who_asks_must_be_known():

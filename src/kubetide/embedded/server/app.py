@@ -34,6 +34,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, MethodNotAllowed
+from kubetide.units.time import ZERO
 
 VERSION: Json = {
     "major": "1",
@@ -119,11 +120,19 @@ class ApiServer:
         self.url = f"{'https' if self._tls else 'http'}://{authority}"
 
     async def stop(self) -> None:
-        """Ends open watches and closes the listener."""
+        """Ends open watches and closes the listener and every connection."""
         self._resources.close_watches()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._runner is None:
+            return
+        server = self._runner.server
+        open_ends = [connection.transport for connection in server.connections] if server else []
+        await self._runner.cleanup()
+        self._runner = None
+        # A closed TLS connection would wait for its client's good-bye, longer than the loop may run.
+        for transport in open_ends:
+            if transport is not None:
+                transport.abort()
+        await self._clock.sleep(ZERO)
 
     @web.middleware
     async def _refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
