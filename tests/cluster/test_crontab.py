@@ -78,18 +78,25 @@ def run_with_controller(folder):
         yield config
 
 
+async def kubectl(config, *words):
+    """What kubectl says, None where there is none."""
+    program = shutil.which("kubectl")
+    if program is None:
+        return None
+    environment = {"PATH": os.environ["PATH"], "HOME": str(config.parent), "KUBECONFIG": str(config)}
+    process = await asyncio.create_subprocess_exec(program, *words, env=environment, stdout=subprocess.PIPE)
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    return said.decode()
+
+
 async def scale(cluster, config, name, replicas):
     """Scales as a person does, by kubectl where there is one."""
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
+    said = await kubectl(config, "scale", f"crontab/{name}", f"--replicas={replicas}")
+    if said is None:
         await cluster.replace_scale(CRON_TABS, name, replicas, namespace="default")
-        return
-    environment = {"PATH": os.environ["PATH"], "HOME": str(config.parent), "KUBECONFIG": str(config)}
-    process = await asyncio.create_subprocess_exec(
-        kubectl, "scale", f"crontab/{name}", f"--replicas={replicas}", env=environment, stdout=subprocess.PIPE
-    )
-    said, _ = await process.communicate()
-    assert (process.returncode, said) == (0, f"crontab.stable.example.com/{name} scaled\n".encode())
+    else:
+        assert said == f"crontab.stable.example.com/{name} scaled\n"
 
 
 @pytest.mark.slow
@@ -130,6 +137,9 @@ def test_a_custom_kind_is_run_scaled_and_autoscaled(tmp_path):
             assert found.status.selector == "crontab=by-hand"
             await scale(cluster, config, "by-hand", 1)
             await comes_to("by-hand", 1)
+
+            said = await kubectl(config, "explain", "crontab.spec.replicas")
+            assert said is None or "How many pods there are to be." in said
 
             async def scaled_up():
                 return (await cluster.get(CRON_TABS, SHIPPED, namespace="default"))["spec"]["replicas"] >= 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -11,10 +11,12 @@ import msgspec
 from kubetide.embedded.server.refusals import (
     JSON_TYPE,
     YAML_TYPE,
+    invalid_patch,
     unsupported_media_type,
 )
 from kubetide.embedded.server.strict import duplicate_fields, unknown_fields
 from kubetide.embedded.server.types.protobuf import MEDIA_TYPE, decode_protobuf
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.request import Options
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -149,29 +151,45 @@ def decoded(raw: bytes, media_type: str, what: str) -> Any:
 
 
 def checked_body(
-    kind: Kind[Any], raw: bytes, media_type: str, query: Query, *, is_object: bool = True
+    kind: Kind[Any],
+    raw: bytes,
+    media_type: str,
+    query: Query,
+    *,
+    is_object: bool = True,
+    result_of: Callable[[Any], Json] | None = None,
 ) -> Body:
     """Gives a body after ``fieldValidation``: Strict refuses, Warn (the default) warns, Ignore is silent.
 
-    Raises: BadRequest, UnsupportedMediaType.
+    Args:
+        kind: What the body is, or is a patch of.
+        raw: The bytes, of ``media_type``.
+        query: Says the level.
+        is_object: The body has the fields of the kind.
+        result_of: Gives what a patch comes to, which then is checked in its place.
+    Raises: BadRequest, UnsupportedMediaType, Invalid (of a patch).
     """
     value = decoded(raw, media_type, kind.kind)
     if value is None:
         raise BadRequest(f"the request has no body: send the {kind.kind} as {JSON_TYPE}")
     level = query.get("fieldValidation") or "Warn"
-    if level == "Ignore" or not is_object:
+    if level == "Ignore" or not (is_object or result_of):
         return Body(value)
     if level not in {"Warn", "Strict"}:
         raise BadRequest(
             f'fieldValidation: Unsupported value: "{level}": supported values: "Ignore", "Strict", "Warn"'
         )
-    twice = duplicate_fields(raw) if media_type.endswith("json") or not media_type else []
-    said = [f'unknown field "{path}"' for path in unknown_fields(kind, value)]
-    said += [f'duplicate field "{path}"' for path in twice]
+    in_json = is_object and (media_type.endswith("json") or not media_type)
+    twice = [f'duplicate field "{path}"' for path in (duplicate_fields(raw) if in_json else ())]
+    checked = value if result_of is None else result_of(value)
+    unknown = [f'unknown field "{path}"' for path in unknown_fields(kind, checked)]
+    said = [*twice, *unknown] if isinstance(kind, CustomKind) else [*unknown, *twice]
     if said and level == "Strict":
+        problem = f"strict decoding error: {', '.join(said)}"
+        if result_of is not None:
+            raise invalid_patch(checked, problem)
         raise BadRequest(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f"strict decoding error: {', '.join(said)}"
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
         )
     return Body(value, tuple(said))
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from kubetide.ports.errors import ApiError
+import json
+
+from kubetide.objects.base import Json
+from kubetide.objects.field_errors import invalid
+from kubetide.ports.errors import ApiError, Invalid
 
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
@@ -38,6 +42,14 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> UnsupportedMediaType:
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted)
     )
+
+
+def invalid_patch(obj: Json, problem: str) -> Invalid:
+    """Gives the refusal of a patch by what it comes to."""
+    text = json.dumps(obj, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    message = str(invalid("patch", text, problem))
+    cause = {"reason": "FieldValueInvalid", "message": message.removeprefix("patch: "), "field": "patch"}
+    return Invalid(f' "" is invalid: {message}', causes=(cause,))
 
 
 def too_large(limit: int) -> RequestEntityTooLarge:

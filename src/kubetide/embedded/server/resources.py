@@ -5,7 +5,7 @@ Source: API concepts v1.36; apiserver v1.36, endpoints/handlers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from kubetide.embedded.server.negotiation import OBJECT_SHAPES, accepted_form
 from kubetide.embedded.server.routes import Target
 from kubetide.embedded.server.streams import send_parts, send_watch
 from kubetide.embedded.server.usage import Metrics, read_usage
+from kubetide.embedded.store.changes import changed
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.request import Options, Request, Verb
 from kubetide.embedded.store.rest import Rest
 from kubetide.embedded.store.revision import Revision
@@ -119,7 +121,14 @@ class Resources:
             sent = reading.decoded(raw, media_type, target.subresource)
             target, options, body = _on_pod(target, options, sent)
         else:
-            body = reading.checked_body(target.kind, raw, media_type, query, is_object=is_object)
+            result_of = None
+            if verb == "patch" and target.subresource != "scale" and isinstance(target.kind, CustomKind):
+                # What an apply says is held against the schema by its own rules.
+                is_object = options.patch_type not in {"json", "apply"}
+                result_of = None if options.patch_type == "apply" else self._result_of(target, options)
+            body = reading.checked_body(
+                target.kind, raw, media_type, query, is_object=is_object, result_of=result_of
+            )
         response = self._rest.handle(_request(verb, target, options, body.value))
         assert response.object is not None
         answer = _sent(view, response.object, response.code)
@@ -127,6 +136,16 @@ class Resources:
             text = warning.replace("\\", "\\\\").replace('"', '\\"')
             answer.headers.add("Warning", f'299 - "{text}"')
         return answer
+
+    def _result_of(self, target: Target, options: Options) -> Callable[[Any], Json]:
+        """Gives what says the object that a patch comes to."""
+
+        def result(patch: Any) -> Json:
+            current = self._rest.handle(_request("get", target)).object
+            assert current is not None
+            return changed(_request("patch", target, options, patch), current.json)
+
+        return result
 
     async def _list(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
         options = reading.list_options(request.query)

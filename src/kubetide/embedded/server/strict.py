@@ -1,7 +1,7 @@
 """What a body holds that nobody reads: unknown and duplicate fields, for ``fieldValidation``.
 
-Source: API concepts v1.36, "Validation for unrecognized or duplicate fields". What a kind of which no
-type is known holds is left to its own schema.
+Source: API concepts v1.36, "Validation for unrecognized or duplicate fields"; of custom kinds
+apiextensions-apiserver v1.36, which tells of metadata first and then of the rest in order.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubetide.embedded.server.types import api_types, fields_of, type_of_kind
+from kubetide.embedded.server.types import OBJECT_META, api_types, fields_of, type_of_kind
+from kubetide.embedded.store.custom import CustomKind
+from kubetide.embedded.store.unknown import embedded_metadata, unknown_paths
+from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.objects.structure import child_path
 
 
 def unknown_fields(kind: Kind[Any], body: Any) -> list[str]:
-    """Gives the paths of the fields that the kind does not have, in the order of the body."""
+    """Gives the paths of the fields that the kind does not have, in the order that they are told."""
+    if isinstance(kind, CustomKind):
+        return list(_unknown_of_custom(kind, body)) if isinstance(body, dict) else []
     name = type_of_kind(kind)
     return list(_unknown(body, name, "")) if name else []
 
@@ -24,6 +29,13 @@ def unknown_fields(kind: Kind[Any], body: Any) -> list[str]:
 def duplicate_fields(text: bytes) -> list[str]:
     """Gives the paths of the members that a JSON text says more than once."""
     return list(_duplicates(json.loads(text, object_pairs_hook=_Marked), ""))
+
+
+def _unknown_of_custom(kind: CustomKind, body: Json) -> Iterator[str]:
+    yield from _unknown(body.get("metadata"), OBJECT_META, "metadata")
+    yield from unknown_paths(body, kind.schema)
+    for path, metadata in embedded_metadata(body, kind.schema):
+        yield from _unknown(metadata, OBJECT_META, path)
 
 
 class _Marked(dict[str, Any]):

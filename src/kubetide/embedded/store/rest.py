@@ -23,11 +23,12 @@ from kubetide.embedded.store.revision import Revision
 from kubetide.embedded.store.scale import replicas_in, scale_of, with_replicas
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
+from kubetide.embedded.store.unknown import unknown_paths
 from kubetide.embedded.store.writes import Writer
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import HPAS_V1, NAMESPACES, PRIORITY_CLASSES, Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import BadRequest, MethodNotAllowed
+from kubetide.ports.errors import BadRequest, InternalError, MethodNotAllowed
 from kubetide.units.time import format_rfc3339
 
 _READS = frozenset({"get", "list", "watch"})
@@ -190,6 +191,8 @@ class Rest:
         """Server-side apply, of an object, its status or its scale."""
         kind, options, subresource = request.kind, request.options, request.subresource
         config = applied_config(request)
+        if isinstance(kind, CustomKind) and subresource != "scale":
+            _check_declared(kind, config)
         key = (request.namespace if kind.namespaced else "", request.name)
         old = self.store.get(kind, key)
         if old is None and subresource:
@@ -246,6 +249,18 @@ class Rest:
     def _found(self, kind: Kind[Any], body: Json) -> None:
         if self.store.get(kind, ("", body["metadata"]["name"])) is None:
             self._writer.create(kind, body)
+
+
+def _check_declared(kind: CustomKind, config: Json) -> None:
+    """Raises InternalError, as upstream does, for a field of an applied configuration that the schema lacks."""
+    unknown = unknown_paths(config, kind.schema)
+    if unknown:
+        meta = config["metadata"]
+        name = f"{meta.get('namespace') or ''}/{meta['name']}"
+        raise InternalError(
+            f"failed to create typed patch object ({name}; {kind.api_version}, Kind={kind.kind}): "
+            f".{unknown[0]}: field not declared in schema"
+        )
 
 
 def _version_in(text: str) -> int | None:

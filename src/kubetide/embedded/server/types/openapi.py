@@ -1,7 +1,8 @@
 """OpenAPI v3 documents of what is served, a document a group and version.
 
 They say enough for ``kubectl explain``, ``kubectl apply`` and client-side tools: every field with its
-type, and which writes know ``fieldValidation``. Descriptions are left out.
+type, and which writes know ``fieldValidation``. Built-in kinds come without descriptions, custom kinds
+with all that their definitions say.
 Source: OpenAPI v3 as kube-apiserver v1.36 publishes it at ``/openapi/v3``.
 """
 
@@ -24,9 +25,11 @@ from kubetide.embedded.server.types import (
     RAW_EXTENSION,
     TIME,
     api_types,
+    custom,
     fields_of,
     type_of_kind,
 )
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 
@@ -71,8 +74,16 @@ def document(path: str, kinds: Sequence[Kind[Any]]) -> Json | None:
     schemas: Json = {}
     paths: Json = {}
     for kind in chosen:
-        name = type_of_kind(kind) or f"{'.'.join(reversed(kind.group.split('.')))}.{kind.version}.{kind.kind}"
-        _add_schemas(schemas, name)
+        if isinstance(kind, CustomKind):
+            name = custom.name_of(kind)
+            schemas[name] = custom.schema_of(kind)
+            _add_schemas(schemas, OBJECT_META)
+        else:
+            name = (
+                type_of_kind(kind)
+                or f"{'.'.join(reversed(kind.group.split('.')))}.{kind.version}.{kind.kind}"
+            )
+            _add_schemas(schemas, name)
         schemas[name] = {**schemas[name], "x-kubernetes-group-version-kind": [_gvk(kind)]}
         paths |= _paths(kind, name)
     return {

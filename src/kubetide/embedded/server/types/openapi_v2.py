@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.server.types import INT_OR_STRING, QUANTITY
+from kubetide.embedded.server.types import INT_OR_STRING, QUANTITY, custom
 from kubetide.embedded.server.types.openapi import document
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 
@@ -27,13 +28,16 @@ _INFO = {"title": "Kubernetes", "version": "v1.36.0"}
 def document_v2(kinds: Sequence[Kind[Any]]) -> Json:
     """Gives the document of all kinds: definitions, without paths."""
     definitions: Json = {}
+    customs = {custom.name_of(kind): kind for kind in kinds if isinstance(kind, CustomKind)}
     for path in dict.fromkeys(
         f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}" for kind in kinds
     ):
         found = document(path, kinds)
         assert found is not None, "the path is that of a kind"
         for name, schema in found["components"]["schemas"].items():
-            if name not in definitions or _GVK in schema:
+            if name in customs:
+                definitions[name] = {**custom.second_schema_of(customs[name]), _GVK: schema[_GVK]}
+            elif name not in definitions or _GVK in schema:
                 definitions[name] = _definition(name, schema)
     return {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": definitions}
 
@@ -77,6 +81,9 @@ def _schema(schema: Json) -> bytes:
         out += _field(1, schema["$ref"])
     if "format" in schema:
         out += _field(2, schema["format"])
+    if schema.get("description"):
+        out += _field(4, schema["description"])
+    out += b"".join(_field(19, name) for name in schema.get("required", ()))
     if "additionalProperties" in schema:
         out += _field(21, _field(1, _schema(schema["additionalProperties"])))
     if "type" in schema:
