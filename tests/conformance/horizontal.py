@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -98,7 +98,7 @@ def metric_types(case: Case) -> set[str]:
 
 
 def first_difference(case: Case, *, columns_from: int = COLUMNS_FROM) -> str | None:
-    return asyncio.run(_play(case, columns_from))
+    return asyncio.run(play(case, columns_from))
 
 
 # ── the world ───────────────────────────────────────────────────────────────────────────────────
@@ -118,7 +118,7 @@ class _Clock:
         self.time = Instant(self.time + duration)
 
 
-class _World:
+class World:
     """The Cluster port and those of metrics, as far as the loop uses them, answering from a script.
 
     The answers of metrics are given as they are, whatever the selectors of the question say.
@@ -267,8 +267,11 @@ def _usage(resource: str, usages: list[dict[str, Any]]) -> ResourceUsage:
 # ── playing a case ──────────────────────────────────────────────────────────────────────────────
 
 
-async def _play(case: Case, columns_from: int) -> str | None:
-    player = _Player(case, columns_from)
+async def play(
+    case: Case, columns_from: int = COLUMNS_FROM, *, world_of: Callable[[Case], World] | None = None
+) -> str | None:
+    """Plays a case in a world, in one that answers by itself unless another is given."""
+    player = _Player(case, columns_from, (world_of or World)(case))
     if not case.get("steps"):
         return await player.play(case, case["hpa"].get("status") or {})
     status = case["hpa"].get("status") or {}
@@ -283,14 +286,14 @@ async def _play(case: Case, columns_from: int) -> str | None:
 class _Player:
     """One process of the loop, and the world around it."""
 
-    def __init__(self, case: Case, columns_from: int) -> None:
+    def __init__(self, case: Case, columns_from: int, world: World) -> None:
         self.case = case
         self.spec = case["hpa"]["spec"]
         self.columns_from = columns_from
         self.meta = case["hpa"]["metadata"]
         self.key = (self.meta["namespace"], self.meta["name"])
         self.clock = _Clock()
-        self.world = _World(case)
+        self.world = world
         self._restart()
         memory = [_memory(self.key, case.get("history") or {})]
         memory += [
@@ -387,7 +390,7 @@ def _printed(selector: str) -> str:
 
 
 def _compare(
-    case: Case, step: Case, status: dict[str, Any], world: _World, ending: Ending | None
+    case: Case, step: Case, status: dict[str, Any], world: World, ending: Ending | None
 ) -> str | None:
     expected = step["expect"]
     found: dict[str, Any] = {

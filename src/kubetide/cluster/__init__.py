@@ -7,16 +7,21 @@ from kubetide.cluster.find import find_connection
 from kubetide.cluster.http import HttpCluster
 from kubetide.cluster.incluster import in_cluster
 from kubetide.cluster.kubeconfig import KubeconfigError, load_kubeconfig, read_kubeconfigs
+from kubetide.cluster.metrics import HttpCustomMetrics, HttpExternalMetrics, HttpMetrics, plurals_of
 
 __all__ = [
     "ConfigError",
     "Connection",
     "ExecPlugin",
     "HttpCluster",
+    "HttpCustomMetrics",
+    "HttpExternalMetrics",
+    "HttpMetrics",
     "Impersonation",
     "KubeconfigError",
     "find_connection",
     "in_cluster",
     "load_kubeconfig",
+    "plurals_of",
     "read_kubeconfigs",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -87,6 +87,19 @@ class HttpCluster:
         return await served_kinds(
             lambda path: self._transport.send(Asked("GET", path, accept=DISCOVERY_TYPES))
         )
+
+    async def get_raw(
+        self, path: str, query: Mapping[str, str] | None = None, *, hasty: bool = False
+    ) -> bytes:
+        """Gives the body of an answer as it is.
+
+        Args:
+            path: Quoted, with its first slash.
+            query: Not quoted.
+            hasty: What fails is not asked again, unless the server names a pause.
+        Raises: the ApiError of a refusal, Unavailable for no answer in time.
+        """
+        return await self._transport.send(Asked("GET", path, query, hasty=hasty))
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         return await self._send("GET", path_of(kind, namespace, name), kind.model)

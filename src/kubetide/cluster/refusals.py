@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -60,6 +61,29 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+# What a code says where the body does not: client-go v1.36, as apimachinery's generic server response.
+_UNEXPLAINED: dict[int, str] = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: (
+        "the server was unable to return a response in the time allotted, "
+        "but may still be processing the request"
+    ),
+}
+# Of these the body itself is the message.
+_TELLING = frozenset({403, 406, 415})
+_LONGEST_TEXT = 2048
+
+UNEXPECTED = "UnexpectedServerResponse"
+"""The reason of the cause that an error has whose answer was no Status; its message is the body."""
+
+
 def error_of_body(code: int, body: bytes) -> ApiError:
     """Gives the error that an answer of this code says, also where its body is no Status."""
     try:
@@ -68,10 +92,20 @@ def error_of_body(code: int, body: bytes) -> ApiError:
         status = None
     if isinstance(status, dict) and status.get("kind") == "Status":
         return error_of_status(status, code)
-    if code == 404:
-        return NotFound("the server could not find the requested resource")
-    text = body[:200].decode("utf-8", "replace").strip()
-    return _BY_CODE.get(code, InternalError)(f"the server answered {code}: {text}")
+    text = body[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
+    if code in _TELLING and text:
+        message = text
+    elif code in _UNEXPLAINED:
+        message = _UNEXPLAINED[code]
+    elif code >= 500:
+        shown = json.dumps(text or "unknown", ensure_ascii=False)
+        message = f"an error on the server ({shown}) has prevented the request from succeeding"
+    else:
+        message = f"the server responded with the status code {code} but did not return more information"
+    made = _BY_CODE.get(code, InternalError)
+    if made is Expired:
+        return Expired(message)
+    return made(message, causes=({"reason": UNEXPECTED, "message": text},))
 
 
 def error_of_status(status: dict[str, Any], code: int = 0) -> ApiError:

@@ -29,7 +29,12 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as it is sent, again and again if need be; ``data`` is of type ``media_type``."""
+    """A request as it is sent, again and again if need be.
+
+    Attributes:
+        data: The body, of type ``media_type``.
+        hasty: What fails is not sent again, unless the server names a pause.
+    """
 
     method: str
     path: str
@@ -37,6 +42,7 @@ class Asked:
     data: bytes | None = None
     media_type: str = JSON
     accept: str = JSON
+    hasty: bool = False
 
     @property
     def writes(self) -> bool:
@@ -178,6 +184,8 @@ class Transport:
                     continue
                 draw = unit_interval(self._seed, "repeat", number, repeats)
                 pause = pause_before_repeat(asked.method, failure, repeats, draw)
+                if asked.hasty and failure.error.retry_after_s is None:
+                    pause = None
                 if pause is None or self._clock.monotonic() + pause >= until:
                     raise failure.error from failed
             repeats += 1
