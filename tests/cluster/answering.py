@@ -14,7 +14,11 @@ async def answering(handler, *, tls=None):
     """Runs a server of that handler on a free port and gives its URL."""
 
     async def handle(request):
-        return await handler(request)
+        answer = await handler(request)
+        if isinstance(answer, web.Response) and answer.prepared:
+            # An answer that is given again is sent as a new one.
+            answer = web.Response(body=answer.body, status=answer.status, headers=answer.headers)
+        return answer
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)

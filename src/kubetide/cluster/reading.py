@@ -139,7 +139,7 @@ class Reader:
         self, kind: Kind[T], stream: Stream
     ) -> tuple[Listing[T], Sequence[WatchEvent[T]], bytes]:
         """Reads the objects that a watch begins with; gives them, the events behind them, and the rest of the bytes."""
-        items: list[T] = []
+        items: list[tuple[str, str, T]] = []
         rest = b""
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
@@ -152,10 +152,12 @@ class Reader:
                 event, ends = decode_event(line, kind)
                 if ends:
                     later = [decode_event(one, kind)[0] for one in lines[number + 1 :]]
-                    return Listing(tuple(items), event.resource_version), later, rest
+                    # A stream promises no order; a list does.
+                    items.sort(key=lambda item: item[:2])
+                    return Listing(tuple(item[2] for item in items), event.resource_version), later, rest
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question
-                items.append(event.object)
+                items.append((event.namespace, event.name, event.object))
 
     async def _batches(
         self, kind: Kind[T], stream: Stream, rest: bytes

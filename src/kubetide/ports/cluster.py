@@ -12,7 +12,7 @@ Bodies and patches go in as plain JSON and are not kept or changed by the callee
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -157,3 +157,8 @@ class RemoteCluster(Cluster, Protocol):
     def spread(self, pause: Duration) -> Duration:
         """Gives a pause of once to twice that length, so that many clients do not come back at once."""
         ...
+
+
+def as_remote(cluster: Cluster) -> RemoteCluster | None:
+    """Gives the cluster as a remote one, None for one that is not."""
+    return cast("RemoteCluster", cluster) if hasattr(cluster, "list_and_watch") else None

@@ -5,7 +5,8 @@ moves forward only; every change of an object reaches each feed, though changes 
 together may arrive as one. What it does not promise: any order between objects.
 
 How it keeps going: a watch that ends is taken up from the last version seen; one whose version has
-expired leads to a new list; a server that fails is asked again after a pause that doubles.
+expired leads to a new list; a server that fails is asked again after a pause that doubles. Behind a
+network list and watch are one request where the server can, and pauses are spread.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster, WatchEvent
+from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, WatchEvent, as_remote
 from kubetide.ports.errors import ApiError, Expired
 from kubetide.units.time import Duration, Instant, seconds
 
@@ -79,6 +80,7 @@ class Informer(Generic[T]):
     ) -> None:
         self.kind = kind
         self._cluster = cluster
+        self._remote = as_remote(cluster)
         self._clock = clock
         self._namespace = namespace
         self._labels = labels
@@ -131,25 +133,29 @@ class Informer(Generic[T]):
         while True:
             listing = not self._version
             try:
-                if listing:
+                if listing and self._remote is None:
                     await self._list()
                 with self._heard_anything() as heard:
-                    await self._watch()
+                    if listing and self._remote is not None:
+                        await self._list_and_watch(self._remote)
+                    else:
+                        await self._watch()
             except Expired:
                 self._version = ""
-                if listing:
-                    # A server that calls even a list's version too old must not be asked in a tight loop.
-                    await self._clock.sleep(_FIRST_PAUSE)
+                # A server that calls even a list's version too old must not be asked in a tight loop; and where
+                # one has forgotten the versions of many clients, they must not all list at the same moment.
+                if listing or self._remote is not None:
+                    await self._pause(_FIRST_PAUSE)
             except ApiError as error:
                 self.failures += 1
                 self.last_error = str(error)
-                await self._clock.sleep(pause)
+                await self._pause(pause)
                 pause = Duration(min(2 * pause, _LONGEST_PAUSE))
                 continue
             else:
                 if not heard():
                     # A server that hangs up at once must not be asked in a tight loop.
-                    await self._clock.sleep(_FIRST_PAUSE)
+                    await self._pause(_FIRST_PAUSE)
             pause = _FIRST_PAUSE
 
     @contextmanager
@@ -157,10 +163,28 @@ class Informer(Generic[T]):
         before = self._version, self.last_heard
         yield lambda: (self._version, self.last_heard) != before
 
+    async def _pause(self, pause: Duration) -> None:
+        await self._clock.sleep(pause if self._remote is None else self._remote.spread(pause))
+
     async def _list(self) -> None:
-        listing = await self._cluster.list(
+        self._take_list(
+            await self._cluster.list(
+                self.kind, namespace=self._namespace, labels=self._labels, fields=self._fields
+            )
+        )
+
+    async def _list_and_watch(self, remote: RemoteCluster) -> None:
+        stream = remote.list_and_watch(
             self.kind, namespace=self._namespace, labels=self._labels, fields=self._fields
         )
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                if isinstance(part, Listing):
+                    self._take_list(cast("Listing[T]", part))
+                else:
+                    self._take(part)
+
+    def _take_list(self, listing: Listing[T]) -> None:
         found: dict[Key, T] = {_key_of(item): item for item in listing.items}
         now = self._clock.now()
         gone = [key for key in self._objects if key not in found]

@@ -1,0 +1,429 @@
+"""Lists and watches over HTTP: in a stream, in pages, through every way in which they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing, asynccontextmanager
+from itertools import pairwise
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cluster.answering import asking, config_map, status
+from tests.cluster.served import served
+
+from kubetide.cluster import HttpCluster
+from kubetide.cluster.decoding import decode_event, decode_list, lines_of
+from kubetide.cluster.limits import Limits
+from kubetide.objects.kinds import CONFIG_MAPS, PODS
+from kubetide.ports.cluster import Listing
+from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+from kubetide.units.time import minutes, seconds
+from kubetide.watching import Informer
+
+END = {"k8s.io/initial-events-end": "true"}
+
+
+def event(kind, name="", version="1", **metadata):
+    """One line of a watch."""
+    body = config_map(name, version)
+    body["metadata"] |= metadata
+    return json.dumps({"type": kind, "object": body}).encode() + b"\n"
+
+
+def names(items):
+    return [item.metadata.name for item in items]
+
+
+def list_of(*items, version="7", more=""):
+    metadata = {"resourceVersion": version} | ({"continue": more} if more else {})
+    return web.json_response({"kind": "ConfigMapList", "metadata": metadata, "items": list(items)})
+
+
+class Recorded:
+    """Answers lists and watches as it is told; notes every query.
+
+    ``streams`` holds, for each watch in turn, the pieces that are sent and, last, whether it then goes on
+    in silence; ``lists`` the answers to lists in turn.
+    """
+
+    def __init__(self, *, lists=(), streams=(), refuses=None):
+        self.lists, self.streams, self.refuses = list(lists), list(streams), refuses
+        self.queries = []
+
+    async def __call__(self, request):
+        self.queries.append(dict(request.query))
+        if "watch" not in request.query:
+            return self.lists.pop(0)
+        if "sendInitialEvents" in request.query and self.refuses is not None:
+            return self.refuses
+        *pieces, silent = self.streams.pop(0) if self.streams else [True]
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        if silent:
+            await asyncio.Event().wait()
+        return response
+
+
+async def first_of(stream, count):
+    """Gives the first parts of a stream and closes it."""
+    async with aclosing(stream) as parts:
+        return [await anext(parts) for _ in range(count)]
+
+
+# ── lists ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_long_list_comes_in_pages():
+    """All objects, in order, at one version, 500 a request, whatever is written meanwhile."""
+
+    class Writing:
+        """Writes whenever a page has been answered."""
+
+        def __init__(self, cluster):
+            self.cluster, self.pages = cluster, 0
+
+        def answered(self, method, code, took):
+            self.pages += 1
+            body = builders.config_map(f"late{self.pages}")
+            task = asyncio.ensure_future(self.cluster.create(CONFIG_MAPS, body, namespace="default"))
+            task.add_done_callback(lambda done: done.result())
+
+        def waited(self, method, waited): ...
+        def repeated(self, method, code): ...
+
+    async def main(clock):
+        async with served(clock) as (cluster, _, connection):
+            for index in range(1203):
+                await cluster.create(CONFIG_MAPS, builders.config_map(f"c{index:04}"), namespace="default")
+            version = (await cluster.list(CONFIG_MAPS)).resource_version
+            writing = Writing(cluster)
+            async with HttpCluster(connection, clock, observer=writing) as client:
+                listing = await client.list(CONFIG_MAPS)
+            assert names(listing.items) == [f"c{index:04}" for index in range(1203)]
+            assert (listing.resource_version, writing.pages) == (version, 3)
+            assert listing.items[0].kind == "ConfigMap"
+
+    run_real(main)
+
+
+def test_a_list_that_expires_in_the_middle_is_read_at_once():
+    """The token that comes with 410 would mix versions, so the whole list is asked for again, without pages."""
+
+    async def main(clock):
+        gone = status(410, "Expired", metadata={"continue": "fresh"})
+        server = Recorded(
+            lists=[list_of(config_map("a"), version="5", more="next"), gone, list_of(config_map("b"))]
+        )
+        async with asking(server, clock) as client:
+            listing = await client.list(CONFIG_MAPS, labels="x=y")
+        assert (names(listing.items), listing.resource_version) == (["b"], "7")
+        assert server.queries == [
+            {"limit": "500", "labelSelector": "x=y"},
+            {"limit": "500", "labelSelector": "x=y", "continue": "next"},
+            {"labelSelector": "x=y"},
+        ]
+
+    run_real(main)
+
+
+def test_an_expired_answer_keeps_its_token():
+    """The error of the port holds the token with which a list could go on."""
+
+    async def main(clock):
+        server = Recorded(lists=[status(410, "Expired", metadata={"continue": "fresh"})] * 2)
+        async with asking(server, clock) as client:
+            with pytest.raises(Expired) as error:
+                await client.list(CONFIG_MAPS)
+        assert error.value.continue_token == "fresh"
+
+    run_real(main)
+
+
+# ── list and watch in one ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_streaming_list():
+    """The list is what a list gives, at a version from which the stream goes on with the changes."""
+
+    async def main(clock):
+        async with served(clock) as (cluster, _, connection), HttpCluster(connection, clock) as client:
+            for name in "bca":
+                await cluster.create(CONFIG_MAPS, builders.config_map(name), namespace="default")
+            async with aclosing(client.list_and_watch(CONFIG_MAPS)) as parts:
+                listing = await anext(parts)
+                assert listing == await client.list(CONFIG_MAPS)
+                await cluster.delete(CONFIG_MAPS, "b", namespace="default")
+                [deleted] = await anext(parts)
+                assert (deleted.type, deleted.namespace, deleted.name) == ("DELETED", "default", "b")
+
+    run_real(main)
+
+
+def test_changes_right_behind_the_list():
+    """Events that come in one piece with the end of the list are handed on, cut as they may be."""
+
+    async def main(clock):
+        lines = (
+            event("ADDED", "a")
+            + event("BOOKMARK", version="9", annotations=END)
+            + event("MODIFIED", "a", "10")
+        )
+        server = Recorded(streams=[[lines[:-20], lines[-20:] + event("DELETED", "a", "11"), True]])
+        async with asking(server, clock) as client:
+            listing, *batches = await first_of(client.list_and_watch(CONFIG_MAPS), 2)
+        assert (names(listing.items), listing.resource_version) == (["a"], "9")
+        assert [(one.type, one.resource_version) for one in batches[0]] == [
+            ("MODIFIED", "10"),
+            ("DELETED", "11"),
+        ]
+        [query] = server.queries
+        assert 300 <= int(query.pop("timeoutSeconds")) <= 600
+        assert query == {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+        }
+
+    run_real(main)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "stream"),
+    [
+        (status(422, "Invalid"), None),
+        (status(400, "BadRequest"), None),
+        (None, [event("ADDED", "a"), True]),  # before 1.27: it does not know the question
+        (None, [event("MODIFIED", "a"), True]),
+        (None, [event("BOOKMARK", version="3"), True]),
+    ],
+)
+def test_servers_without_streaming_lists(refuses, stream):
+    """What cannot stream a list is asked for pages and a watch, and is not asked to stream that kind again."""
+
+    async def main(clock):
+        streams = [] if stream is None else [stream]
+        streams += [[event("ADDED", "b", "8"), True]] * 2
+        server = Recorded(lists=[list_of(config_map("a"))] * 2, streams=streams, refuses=refuses)
+        server.lists[1] = list_of(config_map("a"))
+        async with asking(server, clock) as client:
+            for _ in range(2):
+                listing, batch = await first_of(client.list_and_watch(CONFIG_MAPS), 2)
+                assert (names(listing.items), listing.resource_version) == (["a"], "7")
+                assert [one.name for one in batch] == ["b"]
+        assert ["sendInitialEvents" in query for query in server.queries] == [True] + [False] * 4
+        assert server.queries[2]["resourceVersion"] == "7"
+
+    run_real(main, speed=20)
+
+
+def test_a_wrong_question_is_not_a_server_without_streams():
+    """A selector that the server refuses is an error, and the next list is streamed."""
+
+    async def main(clock):
+        async with served(clock) as (_, _, connection), HttpCluster(connection, clock) as client:
+            with pytest.raises(BadRequest):
+                await first_of(client.list_and_watch(CONFIG_MAPS, labels="!!"), 1)
+            assert not client._reader._in_pages
+            [listing] = await first_of(client.list_and_watch(CONFIG_MAPS), 1)
+            assert isinstance(listing, Listing)
+
+    run_real(main)
+
+
+def test_a_streaming_list_that_breaks_off_is_no_list():
+    """Half of the objects are not taken for all of them."""
+
+    async def main(clock):
+        server = Recorded(streams=[[event("ADDED", "a"), False]])
+        async with asking(server, clock) as client:
+            with pytest.raises(Unavailable, match="broke off after 1 objects"):
+                await first_of(client.list_and_watch(CONFIG_MAPS), 1)
+
+    run_real(main)
+
+
+# ── watches ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def drained(stream):
+    async with aclosing(stream) as batches:
+        return [one async for batch in batches for one in batch]
+
+
+def test_a_silent_watch_is_given_up():
+    """Without a word, not even a bookmark, a watch ends; each word gives it more time."""
+
+    async def main(clock):
+        server = Recorded(streams=[[event("ADDED", "a", "8"), event("BOOKMARK", version="9"), True]])
+        async with asking(server, clock, limits=Limits(stall=seconds(2))) as client:
+            begun = clock.monotonic()
+            heard = await drained(client.watch(CONFIG_MAPS, resource_version="7"))
+            assert seconds(1) < clock.monotonic() - begun < seconds(30)
+        assert [(one.type, one.resource_version) for one in heard] == [("ADDED", "8"), ("BOOKMARK", "9")]
+
+    run_real(main)
+
+
+def test_watches_end_apart():
+    """Each watch asks for a length of its own, drawn from the seed."""
+
+    async def lengths(clock, seed):
+        server = Recorded(streams=[[False]] * 20)
+        async with asking(server, clock, seed=seed) as client:
+            for _ in range(20):
+                await drained(client.watch(CONFIG_MAPS, resource_version="7"))
+        return [int(query["timeoutSeconds"]) for query in server.queries]
+
+    async def main(clock):
+        first = await lengths(clock, 1)
+        assert first == await lengths(clock, 1) != await lengths(clock, 2)
+        assert len(set(first)) > 10
+        assert all(300 <= length <= 600 for length in first)
+
+    run_real(main)
+
+
+def test_errors_in_a_watch():
+    """An ERROR event raises what its Status says, after the events before it; garbage is an error too."""
+
+    async def main(clock):
+        gone = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}})
+        for line, error in (
+            (gone, Expired),
+            ('{"type": "ODD", "object": {}}', InternalError),
+            ("{", InternalError),
+        ):
+            server = Recorded(streams=[[event("ADDED", "a"), line.encode() + b"\n", True]])
+            async with asking(server, clock) as client:
+                with pytest.raises(error):
+                    await drained(client.watch(CONFIG_MAPS, resource_version="7"))
+
+    run_real(main)
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda text: text.replace(b"\n", b"")), max_size=20), st.data())
+def test_lines_come_out_as_they_went_in(lines, data):
+    """However a stream is cut into pieces, its lines are the same; empty ones are left out."""
+    text = b"".join(line + b"\n" for line in lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=10)))
+    found, rest = [], b""
+    for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        whole, rest = lines_of(rest, text[start:end])
+        found += whole
+    assert found == [line for line in lines if line]
+    assert rest == b""
+
+
+def test_a_bookmark_may_hold_what_no_object_would():
+    """The bookmark behind a streaming list of pods has null where a pod has its containers."""
+    said = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5", "annotations": END}}}
+    said["object"]["spec"] = {"containers": None}
+    found, ends = decode_event(json.dumps(said).encode(), PODS)
+    assert (found.resource_version, found.object, ends) == ("5", None, True)
+
+
+def test_texts_that_come_often_are_held_once():
+    """Namespaces, labels, owners and nodes of many pods are one object each in memory."""
+    pod = {
+        "metadata": {
+            "name": "p",
+            "namespace": "shop front",
+            "labels": {"app of": "the web"},
+            "ownerReferences": [
+                {"kind": "Replica Set", "name": "web 1", "uid": "u 1", "apiVersion": "apps v1"}
+            ],
+        },
+        "spec": {"nodeName": "node 1"},
+    }
+    text = json.dumps({"metadata": {}, "items": [pod, pod]}).encode()
+    first, second = decode_list(PODS, text).items
+    third = decode_event(json.dumps({"type": "ADDED", "object": pod}).encode(), PODS)[0].object
+    for other in (second, third):
+        assert first.metadata.namespace is other.metadata.namespace
+        assert first.spec.node_name is other.spec.node_name
+        assert first.metadata.owner_references[0].uid is other.metadata.owner_references[0].uid
+        for texts in zip(first.metadata.labels.items(), other.metadata.labels.items(), strict=True):
+            assert texts[0][0] is texts[1][0]
+            assert texts[0][1] is texts[1][1]
+
+
+# ── a cache over it ─────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def informing(client, clock):
+    informer = Informer(client, CONFIG_MAPS, clock)
+    task = asyncio.ensure_future(informer.run())
+    try:
+        yield informer
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(clock, holds):
+    deadline = clock.monotonic() + minutes(20)
+    while not holds():
+        assert clock.monotonic() < deadline
+        await clock.sleep(seconds(1))
+
+
+def test_an_informer_over_http():
+    """It lists in a stream, takes a dropped watch up, lists again after an expiry, and ends equal to the cluster."""
+
+    async def main(clock):
+        async with served(clock) as (cluster, _, connection), HttpCluster(connection, clock) as client:
+            await cluster.create(CONFIG_MAPS, builders.config_map("a"), namespace="default")
+            async with informing(client, clock) as informer:
+                await informer.synced()
+                await cluster.create(CONFIG_MAPS, builders.config_map("b"), namespace="default")
+                await until(clock, lambda: len(informer.objects) == 2)
+                cluster.drop_watches()
+                await cluster.create(CONFIG_MAPS, builders.config_map("c"), namespace="default")
+                await until(clock, lambda: len(informer.objects) == 3)
+                assert informer.last_relist is None
+                cluster.expire_watches()
+                await cluster.delete(CONFIG_MAPS, "a", namespace="default")
+                await until(clock, lambda: len(informer.objects) == 2)
+                assert (informer.last_relist.before, informer.last_relist.lost) == (3, 1)
+                held = {
+                    (item.metadata.namespace, item.metadata.name): item
+                    for item in (await client.list(CONFIG_MAPS)).items
+                }
+                assert dict(informer.objects) == held
+
+    run_real(main, speed=10)
+
+
+def test_many_clients_do_not_come_back_at_once():
+    """After 410 each client lists again after a pause of its own; a failing server is asked after growing ones."""
+
+    async def pauses(clock, seed, answer):
+        at = []
+
+        async def handler(request):
+            at.append(clock.monotonic())
+            return answer
+
+        async with asking(handler, clock, seed=seed) as client, informing(client, clock):
+            await until(clock, lambda: len(at) >= 4)
+        return [then - first for first, then in pairwise(at)][:3]
+
+    async def main(clock):
+        gone = status(410, "Expired")
+        first, second = await pauses(clock, 1, gone), await pauses(clock, 2, gone)
+        assert all(seconds(1) <= pause < seconds(3) for pause in first + second)
+        assert len({round(pause / seconds(0.05)) for pause in first + second}) > 2
+        failing = await pauses(clock, 1, status(500, "InternalError"))
+        for pause, least in zip(failing, (1, 2, 4), strict=True):
+            assert seconds(least) <= pause < seconds(2 * least + 1)
+
+    run_real(main, speed=10)
