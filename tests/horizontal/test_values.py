@@ -57,14 +57,14 @@ def with_metrics(*metrics, **spec):
             ("external", "default", "queue", "lane=fast"),
             [5_000, 15_000],
             {"value": "20"},
-            "queue{lane=fast} of outside: 20 of 10: ratio 2 x 2 pods = 4, so 4 replicas",
+            "external queue{lane=fast}: 20 of 10: ratio 2 x 2 pods = 4, so 4 replicas",
         ),
         (
             worlds.external({"averageValue": "10"}),
             QUEUE,
             [20_000, 20_000],
             {"averageValue": "20"},
-            "queue of outside: 20 of 10: ratio 2; 40 / 10 = 4, so 4 replicas",
+            "external queue: 20 of 10: ratio 2; 40 / 10 = 4, so 4 replicas",
         ),
     ],
     ids=["pods", "object-value", "object-average", "namespace", "external-value", "external-average"],
@@ -219,12 +219,16 @@ def test_records_hold_the_answers(first):
             await world.clock.sleep(seconds(1))
         return world.recorder.lines
 
-    core, written = HorizontalCore(), set()
+    core, written, named = HorizontalCore(), set(), []
     for line in play(story)[first:]:
         record = msgspec.json.decode(line)
         core.apply(msgspec.json.encode(record["state"]), full=record.get("full", False))
         assert core.decide(record["now"]) == msgspec.json.encode(record["commands"])
         written |= {write["replicas"] for write in record["commands"]}
+        values = {value["question"][0]: value for value in record["state"]["values"]}
+        named.append(values["pods"]["pods"] is not None)
         result = core.absorb(msgspec.json.encode(record["outcomes"]), record["now"])
         assert result == msgspec.json.encode(record["result"])
     assert written or first
+    # Every third record is full; between them names that are still the same are left out.
+    assert named == [index % 3 == 0 for index in range(len(named))]

@@ -40,7 +40,7 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
         values = values_by_pod(reply)
         known = {pod.name for pod in pods}
         strays = [sample for name, sample in values.items() if name not in known]
-        return tally(pods, values, strays, len(reply.pods), metric, now=now, settings=state.settings)
+        return tally(pods, values, strays, len(reply.milli), metric, now=now, settings=state.settings)
     ready = sum(pod.phase == "Running" and pod.ready == "True" for pod in pods)
     return Reading(reply.milli.tolist(), len(pods), ready, scale.status_replicas)
 
@@ -54,7 +54,7 @@ def samples_of(state: State, hpa: Key, metric: Metric, selector: str) -> Mapping
     """Gives the samples of a metric of pods, by pod name; those of pods that the cache lacks may be among them."""
     question = metric.question(selector)
     reply = state.values.get(question) if question else None
-    if reply is not None:
+    if reply is not None and not reply.error:
         return values_by_pod(reply)
     found = {}
     for row in state.table.members_of(hpa).tolist():
@@ -66,4 +66,6 @@ def samples_of(state: State, hpa: Key, metric: Metric, selector: str) -> Mapping
 
 def values_by_pod(reply: Reply) -> dict[str, Sample]:
     """Gives the values of pods as samples; when they were measured plays no part."""
-    return {name: Sample(milli, 0, 0) for name, milli in zip(reply.pods, reply.milli.tolist(), strict=True)}
+    return {
+        name: Sample(milli, 0, 0) for name, milli in zip(reply.pods or (), reply.milli.tolist(), strict=True)
+    }

@@ -17,7 +17,7 @@ from kubetide.horizontal.pods import PodTable
 from kubetide.horizontal.samples import Answer, SampleTable
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.specs import Autoscaler, read_spec
-from kubetide.horizontal.values import Reply
+from kubetide.horizontal.values import Reply, taken_over
 from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.objects.hpa import HpaStatus
 from kubetide.units.selectors import Selector, SelectorError
@@ -105,7 +105,7 @@ class State:
         if delta.sample_pods is not None:
             self.samples.remember_pods(delta.sample_pods)
         self.samples.take(delta.answers, self.table)
-        self.values = {reply.question: reply for reply in delta.values}
+        self.values = taken_over(delta.values, self.values)
 
     def _put_hpa(self, view: HpaView) -> None:
         key = view.namespace, view.name

@@ -6,13 +6,14 @@ from math import ceil, isfinite
 
 from kubetide.explain.reasons import Field, Reason, Vocabulary
 from kubetide.horizontal.metrics.types import Known, Metric, Proposal, Reading, Tally, Tolerance
+from kubetide.horizontal.proposal import quotient
 from kubetide.units.quantity import milli_to_text
 
 SENTENCES = {
     "MetricProposal": "{metric}: {value} of {target}: ratio {ratio} x {count:pod} = {product}, so {proposed:replica}",
     "MetricProposalFilledIn": "{metric}: {value} of {target}: ratio {ratio}; with {filled:pod} filled in ({unready} not ready, {missing} without a sample) {filled_ratio} x {count:pod} = {product}, so {proposed:replica}",
     "MetricShare": "{metric}: {value} of {target}: ratio {ratio}; {total} / {target} = {product}, so {proposed:replica}",
-    "MetricFromZero": "{metric}: {value} of {target}: from 0 replicas the ratio {ratio} is rounded up, so {proposed:replica}",
+    "MetricFromZero": "{metric}: {value} of {target}: with no replica there the ratio {ratio} is rounded up, so {proposed:replica}",
     "MetricWithinTolerance": "{metric}: {value} of {target}: ratio {ratio} is within tolerance {lowest} to {highest}, so {proposed:replica}",
     "MetricWithinToleranceFilledIn": "{metric}: {value} of {target}: ratio {ratio}; with {filled:pod} filled in ({unready} not ready, {missing} without a sample) {filled_ratio} is within tolerance {lowest} to {highest}, so {proposed:replica}",
     "MetricTurned": "{metric}: {value} of {target}: ratio {ratio}; with {filled:pod} filled in ({unready} not ready, {missing} without a sample) {filled_ratio}, which turns the direction and changes nothing, so {proposed:replica}",
@@ -53,24 +54,22 @@ def proposal_reason(
         code, more = _of_reading(metric, found, known, tolerance, current)
     else:
         code, more = _of_tally(found, known, tolerance)
-    return vocabulary.reason(code, subject, **fields, **more, proposed=found.replicas)
+    return vocabulary.reason(code, subject, **{**fields, **more}, proposed=found.replicas)
 
 
 def _of_reading(
     metric: Metric, found: Proposal, reading: Reading, tolerance: Tolerance, current: int
 ) -> tuple[str, _Numbers]:
-    ratio, total = found.arithmetic.ratio, found.arithmetic.total
-    if total is not None:
-        if tolerance.holds(ratio):
-            return "MetricWithinTolerance", _bounds(tolerance)
-        return "MetricShare", {
-            "total": milli_to_text(total),
-            "product": total / metric.average_milli if metric.average_milli else 0.0,
-        }
-    if current == 0:
+    ratio, total, target = found.arithmetic.ratio, found.arithmetic.total, metric.average_milli
+    if total is not None and not reading.replicas:
+        return "MetricFromZero", {"ratio": quotient(float(total), float(target or 0))}
+    if total is None and current == 0:
         return "MetricFromZero", {}
     if tolerance.holds(ratio):
         return "MetricWithinTolerance", _bounds(tolerance)
+    if total is not None:
+        product = quotient(float(total), float(target or 0))
+        return "MetricShare", {"total": milli_to_text(total), "product": product}
     return "MetricProposal", {"count": reading.ready, "product": ratio * reading.ready}
 
 
@@ -114,8 +113,9 @@ def short_name(metric: Metric) -> str:
     labels = f"{{{metric.selector}}}" if metric.selector else ""
     if metric.described is not None:
         return f"{metric.name}{labels} of {metric.described.kind} {metric.described.name}"
-    where = "the pods" if metric.type == "Pods" else "outside"
-    return f"{metric.name}{labels} of {where}"
+    if metric.type == "Pods":
+        return f"{metric.name}{labels} of the pods"
+    return f"external {metric.name}{labels}"
 
 
 def target_text(metric: Metric) -> str:
@@ -128,6 +128,10 @@ def target_text(metric: Metric) -> str:
 
 
 def value_text(found: Proposal) -> str:
-    """What was measured, in the terms of the target."""
+    """What was measured, in the terms of the target; where no replica shares it, all of it."""
     numbers = found.arithmetic
-    return milli_to_text(numbers.average) if numbers.utilization is None else f"{numbers.utilization}%"
+    if numbers.utilization is not None:
+        return f"{numbers.utilization}%"
+    if numbers.total is not None and not isfinite(numbers.ratio):
+        return milli_to_text(numbers.total)
+    return milli_to_text(numbers.average)

@@ -139,7 +139,8 @@ class HorizontalController:
 
     def _encoded_state(self, delta: Delta) -> bytes:
         """Gives everything, with this tick's samples and values, as it is before deciding."""
-        full = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=delta.values)
+        values = tuple(self._state.values.values())
+        full = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=values)
         return encode_delta(full)
 
     def _uid_of(self, key: Key) -> str:

@@ -11,6 +11,7 @@ from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.samples import Answer, answer_of
 from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.state import Delta, State
+from kubetide.horizontal.values import shortened
 from kubetide.horizontal.views import (
     HpaView,
     Key,
@@ -81,7 +82,7 @@ class Gatherer:
             gone_pods=tuple(gone_pods),
             scales=tuple(scale for key, scale in scales.items() if state.scales.get(key) != scale),
             answers=tuple(answers),
-            values=tuple(values),
+            values=tuple(shortened(reply, state.values) for reply in values),
         )
 
     # ── objects ──
