@@ -251,7 +251,7 @@ def test_field_selectors_escape_and_read_back(parts):
     [
         ("metadata.name", "invalid selector: 'metadata.name'; can't understand 'metadata.name'"),
         ("a=b=c", "unescaped character in value: ="),
-        ("a=\\x", "invalid escape sequence in value: \\x"),
+        ("a=\\x", "invalid escape sequence: \\x"),
     ],
 )
 def test_a_bad_field_selector_is_refused(text, message):

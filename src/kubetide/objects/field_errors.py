@@ -22,9 +22,10 @@ REQUIRED = "Required value"
 INVALID = "Invalid value"
 NOT_SUPPORTED = "Unsupported value"
 FORBIDDEN = "Forbidden"
+TYPE_INVALID = "Type invalid"  # said as an invalid value; its cause has a reason of its own
+TOO_LONG = "Too long"
 DUPLICATE = "Duplicate value"
 NOT_FOUND = "Not found"
-TOO_LONG = "Too long"
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
@@ -42,7 +43,7 @@ class FieldError:
     detail: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.field}: {self.type}"
+        text = f"{self.field}: {INVALID if self.type == TYPE_INVALID else self.type}"
         if self.type not in {REQUIRED, FORBIDDEN, TOO_LONG}:
             text += f": {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
@@ -73,29 +74,31 @@ def not_found(field: str, value: Any) -> FieldError:
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    """Gives the error of a value of more than ``limit`` bytes; the value itself is not shown."""
-    return FieldError(field, TOO_LONG, "", f"may not be more than {limit} bytes")
+    """Says that a text, or what stands in a map together, has more than ``limit`` bytes."""
+    return FieldError(field, TOO_LONG, None, f"may not be more than {limit} bytes")
 
 
-def unsupported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    return FieldError(
-        field,
-        NOT_SUPPORTED,
-        value,
-        "supported values: " + ", ".join(f'"{name}"' for name in sorted(supported)),
-    )
+def unsupported(field: str, value: Any, supported: Iterable[str], *, in_order: bool = False) -> FieldError:
+    """Says which values there are: sorted, or ``in_order`` where upstream keeps an order of its own."""
+    names = supported if in_order else sorted(supported)
+    return FieldError(field, NOT_SUPPORTED, value, "supported values: " + ", ".join(f'"{n}"' for n in names))
 
 
 # ── Checks that many kinds share ────────────────────────────────────────────────────────────────
 
 
 def check_choice(
-    field: str, value: Any, supported: Iterable[str], *, missing: str | None = None
+    field: str,
+    value: Any,
+    supported: Iterable[str],
+    *,
+    missing: str | None = None,
+    in_order: bool = False,
 ) -> list[FieldError]:
     """Checks that a value is one of a few; ``missing`` is the detail where it has to be given."""
     if not value:
         return [] if missing is None else [required(field, missing)]
-    return [] if value in supported else [unsupported(field, value, supported)]
+    return [] if value in supported else [unsupported(field, value, supported, in_order=in_order)]
 
 
 def check_not_negative(field: str, value: Any) -> list[FieldError]:

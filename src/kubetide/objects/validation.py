@@ -8,6 +8,7 @@ Source: Kubernetes v1.36, pkg/apis/*/validation.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from kubetide.objects.field_errors import (
@@ -29,7 +30,11 @@ from kubetide.objects.validation_pod import validate_pod, validate_pod_update
 from kubetide.objects.validation_statefulset import validate_stateful_set, validate_stateful_set_update
 from kubetide.objects.validation_webhooks import validate_webhooks
 from kubetide.objects.validation_workload import validate_budget, validate_workload, validate_workload_update
-from kubetide.units.names import dns1123_label_errors, dns1123_subdomain_errors, label_key_errors
+from kubetide.units.names import (
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
+    label_key_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +48,7 @@ _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 # The annotations of one object together, as upstream limits them.
 _ANNOTATION_BYTES = 256 * 1024
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def validate(kind: Kind[Any], obj: Json, old: Json | None = None) -> list[FieldError]:
@@ -75,7 +81,13 @@ def validate(kind: Kind[Any], obj: Json, old: Json | None = None) -> list[FieldE
 def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     name = metadata.get("name") or ""
-    check = dns1123_label_errors if kind.kind == "Namespace" else dns1123_subdomain_errors
+    check = _namespace_errors if kind.kind == "Namespace" else dns1123_subdomain_errors
+    prefix = metadata.get("generateName") or ""
+    if prefix:
+        # What is appended makes good what a prefix ends with.
+        errors += [
+            invalid("metadata.generateName", prefix, text) for text in check(prefix.rstrip("-.") or "x")
+        ]
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
@@ -97,18 +109,53 @@ def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
         errors += [invalid("metadata.annotations", key, text) for text in label_key_errors(key.lower())]
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
         errors.append(too_long("metadata.annotations", _ANNOTATION_BYTES))
-    return errors + _owners(metadata.get("ownerReferences") or [])
+    errors += _owners(metadata.get("ownerReferences") or [])
+    names = metadata.get("finalizers") or []
+    errors += _finalizers(names)
+    if kind.model is not dict and kind.group != "apiextensions.k8s.io":
+        errors += _unqualified_finalizers(names)
+    return errors
+
+
+def _namespace_errors(name: str) -> tuple[str, ...]:
+    return ("must not contain dots",) if "." in name else dns1123_label_errors(name)
+
+
+def _finalizers(names: list[str]) -> list[FieldError]:
+    """Source: apimachinery v1.36, ValidateFinalizers."""
+    at = "metadata.finalizers"
+    errors = [invalid(at, name, text) for name in names for text in label_key_errors(name)]
+    both = [name for name in names if name in {"orphan", "foregroundDeletion"}]
+    if len(set(both)) > 1:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid(at, names, detail))
+    return errors
+
+
+def _unqualified_finalizers(names: list[str]) -> list[FieldError]:
+    """The stricter rule of the kinds that are built in."""
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(f"metadata.finalizers[{index}]", name, detail)
+        for index, name in enumerate(names)
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]
 
 
 def _owners(owners: list[Json]) -> list[FieldError]:
     errors: list[FieldError] = []
     at = "metadata.ownerReferences"
     for owner in owners:
+        version = owner.get("apiVersion") or ""
+        if not version or version.count("/") > 1:
+            errors.append(invalid(f"{at}.apiVersion", version, "version must not be empty"))
         errors += [
-            invalid(f"{at}.{field}", "", f"{'version' if field == 'apiVersion' else field} must not be empty")
-            for field in ("apiVersion", "kind", "name", "uid")
+            invalid(f"{at}.{field}", "", "must not be empty")
+            for field in ("kind", "name", "uid")
             if not owner.get(field)
         ]
+        if (version, owner.get("kind")) == ("v1", "Event"):
+            errors.append(invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner"))
     controllers = [owner for owner in owners if owner.get("controller")]
     if len(controllers) > 1:
         first, second = controllers[:2]
@@ -131,24 +178,26 @@ def _metadata_update(metadata: Json, old: Json) -> list[FieldError]:
             name for name in metadata.get("finalizers") or [] if name not in (old.get("finalizers") or [])
         ]
         if added:
+            shown = ", ".join(json.dumps(name, ensure_ascii=False) for name in added)
             detail = (
-                f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
+                "no new finalizers can be added if the object is being deleted, found new finalizers "
+                f"[]string{{{shown}}}"
             )
             errors.append(forbidden("metadata.finalizers", detail))
-    return errors
+    return errors * 2  # upstream looks at them twice
 
 
 def _node(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
-        at = f"spec.taints[{index}]"
+        at = f"metadata.taints[{index}]"  # upstream's path
         key, effect = taint.get("key") or "", taint.get("effect") or ""
         errors += [invalid(f"{at}.key", key, text) for text in label_key_errors(key)]
         if not effect:
             errors.append(required(f"{at}.effect"))
         elif effect not in _TAINT_EFFECTS:
-            errors.append(unsupported(f"{at}.effect", effect, _TAINT_EFFECTS))
+            errors.append(unsupported(f"{at}.effect", effect, _TAINT_EFFECTS, in_order=True))
         elif (key, effect) in seen:
             errors.append(
                 FieldError(at, "Duplicate value", taint, "taints must be unique by key and effect pair")

@@ -9,7 +9,6 @@ from kubetide.objects.field_errors import (
     FieldError,
     check_choice,
     check_labels,
-    check_not_negative,
     duplicate,
     forbidden,
     invalid,
@@ -67,9 +66,8 @@ def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> 
             errors += _ports(
                 container, place, taken if part == "containers" else set(), host_network=host_network
             )
-    errors += check_choice(f"{at}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES, missing="")
-    errors += check_not_negative(
-        f"{at}.terminationGracePeriodSeconds", spec.get("terminationGracePeriodSeconds")
+    errors += check_choice(
+        f"{at}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES, missing="", in_order=True
     )
     deadline = spec.get("activeDeadlineSeconds")
     if isinstance(deadline, int) and deadline < 1:

@@ -35,6 +35,7 @@ _STRATEGIES = {
     "Deployment": ("strategy", ("Recreate", "RollingUpdate")),
     "DaemonSet": ("updateStrategy", ("OnDelete", "RollingUpdate")),
 }
+_BUDGET_FIELDS = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
 
 
 def validate_workload(kind: str, obj: Json) -> list[FieldError]:
@@ -64,8 +65,13 @@ def validate_workload(kind: str, obj: Json) -> list[FieldError]:
 
 def _selector(kind: str, spec: Json) -> list[FieldError]:
     selector = spec.get("selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    unmatched = invalid(
+        "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+    )
     if selector is None:
-        return [required("spec.selector")]
+        # Upstream reads no selector as one that matches nothing.
+        return [required("spec.selector"), unmatched]
     errors = check_selector("spec.selector", selector)
     if errors:
         return errors
@@ -73,17 +79,18 @@ def _selector(kind: str, spec: Json) -> list[FieldError]:
         # Upstream says "deployment" of a ReplicaSet, too.
         word = kind.lower() if kind in {"DaemonSet", "StatefulSet"} else "deployment"
         return [invalid("spec.selector", selector, f"empty selector is invalid for {word}")]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not Selector.from_object(msgspec.convert(selector, LabelSelector)).matches(labels):
-        detail = "`selector` does not match template `labels`"
-        return [invalid("spec.template.metadata.labels", labels, detail)]
-    return []
+    matches = Selector.from_object(msgspec.convert(selector, LabelSelector)).matches(labels or {})
+    return [] if matches else [unmatched]
 
 
 def _strategy(strategy: Json, at: str, types: tuple[str, ...]) -> list[FieldError]:
     kind = strategy.get("type") or ""
-    errors = check_choice(f"{at}.type", kind, types, missing="")
     rolling = strategy.get("rollingUpdate")
+    # Upstream shows the whole strategy, as its own types name the members.
+    shown = {"Type": kind, "RollingUpdate": rolling}
+    errors = [unsupported(at, shown, types)] if kind and kind not in types else []
+    if not kind:
+        errors.append(required(f"{at}.type"))
     if rolling is None:
         return errors
     if kind == "Recreate":
@@ -108,7 +115,9 @@ def validate_budget(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if least is not None and most is not None:
-        errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        # Upstream shows its own type.
+        shown = {name[0].upper() + name[1:]: spec.get(name) for name in _BUDGET_FIELDS}
+        errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for name, value in (("minAvailable", least), ("maxUnavailable", most)):
         errors += check_int_or_percent(f"spec.{name}", value, at_most_100=True)
     policy = spec.get("unhealthyPodEvictionPolicy")

@@ -48,9 +48,10 @@ class ApiError(KubetideError):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         }
+        if self.reason:
+            status["reason"] = self.reason
         if details:
             status["details"] = details
         return status
@@ -149,6 +150,19 @@ class TooManyRequests(ApiError):
 
 class InternalError(ApiError):
     """The server failed."""
+
+
+class Unclassified(ApiError):
+    """The server refused for a cause that has no reason of its own: ``metav1.StatusReasonUnknown``."""
+
+    reason = ""
+
+
+class GatewayTimeout(ApiError):
+    """What was waited for did not come in time."""
+
+    code = 504
+    reason = "Timeout"
 
 
 class Unavailable(ApiError):

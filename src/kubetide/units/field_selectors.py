@@ -107,9 +107,7 @@ def _unescaped(value: str) -> str:
             position += 1
             following = value[position : position + 1]
             if following not in {"\\", ",", "="} or not following:
-                raise FieldSelectorError(
-                    f"invalid field selector: invalid escape sequence in value: \\{following}"
-                )
+                raise FieldSelectorError(f"invalid field selector: invalid escape sequence: \\{following}")
             char = following
         elif char in ",=":
             raise FieldSelectorError(f"invalid field selector: unescaped character in value: {char}")

@@ -30,8 +30,8 @@ def _regex_text(text: str, pattern: str, *examples: str) -> str:
     return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def _too_long(limit: int) -> str:
-    return f"must be no more than {limit} bytes"
+def _too_long(limit: int, unit: str = "bytes") -> str:
+    return f"must be no more than {limit} {unit}"
 
 
 _BAD_QUALIFIED = _regex_text(_QUALIFIED_TEXT, _QUALIFIED, "MyName", "my.name", "123-abc")
@@ -73,7 +73,7 @@ def label_key_errors(text: str) -> tuple[str, ...]:
         name = prefix
     elif "/" in name:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return (f"a qualified name {_BAD_QUALIFIED} {optional}",)
+        return (f"a valid label key {_BAD_QUALIFIED} {optional}",)
     elif not prefix:
         errors.append("prefix part must be non-empty")
     else:
@@ -102,7 +102,7 @@ def dns1123_label_errors(text: str) -> tuple[str, ...]:
     """Checks a name without dots, as namespaces and containers have: at most 63 bytes."""
     errors = []
     if len(text.encode()) > 63:
-        errors.append(_too_long(63))
+        errors.append(_too_long(63, "characters"))
     if not _LABEL_RE.fullmatch(text):
         errors.append(_BAD_LABEL)
     return tuple(errors)
@@ -112,7 +112,7 @@ def dns1123_subdomain_errors(text: str) -> tuple[str, ...]:
     """Checks a name that may have dots, as most objects have: at most 253 bytes."""
     errors = []
     if len(text.encode()) > 253:
-        errors.append(_too_long(253))
+        errors.append(_too_long(253, "characters"))
     if not _SUBDOMAIN_RE.fullmatch(text):
         errors.append(_BAD_SUBDOMAIN)
     return tuple(errors)

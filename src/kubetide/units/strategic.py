@@ -27,6 +27,10 @@ class StrategicPatchError(ValueError):
     """A strategic merge patch that cannot be read or applied; ``str()`` is upstream's sentence."""
 
 
+class StrategicFormatError(StrategicPatchError):
+    """Of those, the ones that upstream answers as a fault of the server."""
+
+
 def strategic_merge(target: Json, patch: Json, shape: Shape = PLAIN) -> Json:
     """Applies a strategic merge patch to an object of that shape. Raises StrategicPatchError."""
     if not isinstance(patch, dict):
@@ -41,7 +45,7 @@ def _merge_map(original: Json, patch: Json, shape: Shape) -> Json:
             return {key: value for key, value in patch.items() if key != _PATCH}
         if directive == "delete":
             return {}
-        raise StrategicPatchError(f"unknown patch type: {directive}")
+        raise StrategicFormatError(f"unknown patch type: {directive} in map: {go_text(patch)}")
     merged = dict(original)
     _retain(merged, patch)
     done = {_RETAIN}
@@ -161,7 +165,7 @@ def _merge_list(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
     merged = list(original)
     for item in patch:
         if key not in item:
-            raise StrategicPatchError(f"map: {item} does not contain declared merge key: {key}")
+            raise StrategicFormatError(f"map: {go_text(item)} does not contain declared merge key: {key}")
         place = _index(merged, item, key)
         if place >= 0:
             merged[place] = _merge_map(merged[place], item, shape.item)
@@ -230,3 +234,16 @@ def _same_key(a: Any, b: Any, key: str) -> bool:
 
 def _holds(items: Sequence[Any], wanted: Any) -> bool:
     return any(same_json(item, wanted) for item in items)
+
+
+def go_text(value: Any) -> str:
+    """Gives a JSON value as Go's ``%v`` prints it, which is how upstream's messages show patches."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_text(item) for item in value)}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

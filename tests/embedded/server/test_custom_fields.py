@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.embedded.server.test_requests import ask
 
-from kubetide.embedded.server.strict import unknown_fields
+from kubetide.embedded.server.strict import findings
 from kubetide.embedded.server.types import openapi
 from kubetide.embedded.server.types.openapi_v2 import document_v2, protobuf_v2
 from kubetide.embedded.store import Request, Rest, Store
@@ -179,8 +179,8 @@ REFUSED = 'CronTab in version "v1" cannot be handled as a CronTab: strict decodi
 def test_unknown_fields_in_their_order(kinds):
     """Metadata is told of first, then the rest in order, then the metadata of embedded objects."""
     kind = next(kind for kind in kinds if kind.kind == "CronTab")
-    assert unknown_fields(kind, ODD) == UNKNOWN
-    assert unknown_fields(kind, []) == []
+    assert findings(kind, ODD).unknown == UNKNOWN
+    assert findings(kind, []).unknown == []
 
 
 def test_strict_creation_is_refused():

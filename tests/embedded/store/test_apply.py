@@ -255,8 +255,8 @@ def test_managers_can_be_forgotten(world):
             BadRequest,
             "metadata.managedFields must be nil",
         ),
-        ({"kind": "Secret"}, {}, BadRequest, "does not match the expected kind"),
-        ({"kind": ""}, {}, BadRequest, "names no kind"),
+        ({"kind": "Secret"}, {}, BadRequest, "invalid object type: /v1, Kind=Secret"),
+        ({"kind": ""}, {}, BadRequest, "invalid object type: /v1, Kind=$"),
         ({"metadata": {"name": "c", "uid": "no"}}, {}, Conflict, "uid mismatch"),
     ],
 )

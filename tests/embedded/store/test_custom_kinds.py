@@ -210,7 +210,7 @@ def test_broken_rules_are_named(world, spec, message):
         ({"versions": [version(schema={"type": "object", "properties": {"x": {}}})]}, "properties[x].type: Required value: must not be empty"),
         ({"versions": [version(schema={"type": "array"})]}, 'openAPIV3Schema.type: Invalid value: "array": must be object at the root'),
         ({"versions": [version(schema={"type": "object", "properties": {"x": {"type": "integer", "default": "y"}}})]}, "properties[x].default: Invalid value"),
-        ({"versions": [{"name": "v1", "served": True, "storage": True}]}, "schema.openAPIV3Schema: Required value: schemas are required"),
+        ({"versions": [{"name": "v1", "served": True, "storage": True}]}, "schema.openAPIV3Schema: Required value"),
         ({"versions": [version(schema={"type": "object", "properties": {"x": {"type": "string", "pattern": "("}}})]}, "must be a valid regular expression"),
         ({"versions": [version(schema={"type": "object", "anyOf": [{"type": "object", "default": {}}]})]}, "anyOf[0].default: Forbidden: must be empty to be structural"),
         ({"versions": [version(subresources={"scale": {"specReplicasPath": ".replicas"}})]}, "should be a json path under .spec."),

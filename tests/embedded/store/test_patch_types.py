@@ -6,7 +6,7 @@ import pytest
 
 from kubetide.embedded.store import Options, Request, Rest, Store
 from kubetide.objects.kinds import DEPLOYMENTS, PODS
-from kubetide.ports.errors import BadRequest, Conflict
+from kubetide.ports.errors import Conflict, Unclassified
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339
 
@@ -66,9 +66,9 @@ def test_the_scale_is_patched_too(rest):
 
 
 def test_preconditions_and_faults_are_refused(rest):
-    """An old version is a Conflict, a patch that makes no sense a BadRequest."""
+    """An old version is a Conflict, a patch that makes no sense answered as upstream does."""
     rest.handle(Request("create", PODS, "default", body=builders.pod("a")))
     with pytest.raises(Conflict):
         patch(rest, PODS, "a", {"metadata": {"resourceVersion": "1"}})
-    with pytest.raises(BadRequest, match="does not contain declared merge key: name"):
+    with pytest.raises(Unclassified, match="does not contain declared merge key: name"):
         patch(rest, PODS, "a", {"spec": {"containers": [{"image": "x"}]}})

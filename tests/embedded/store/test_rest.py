@@ -23,6 +23,7 @@ from kubetide.ports.errors import (
     Invalid,
     MethodNotAllowed,
     NotFound,
+    Unclassified,
 )
 from kubetide.runtime.clock import LoopClock, run_virtual
 from kubetide.testing import builders
@@ -182,7 +183,7 @@ def test_kinds_and_verbs_that_are_not_served(rest):
         rest.handle(Request("get", PODS, "default", "a", "binding"))
     with pytest.raises(MethodNotAllowed):
         rest.handle(Request("delete", PODS, "default", "a", "status"))
-    with pytest.raises(BadRequest, match='invalid resource version "x"'):
+    with pytest.raises(Unclassified, match='parsing "x": invalid syntax'):
         rest.handle(Request("watch", PODS, options=Options(resource_version="x")))
 
 
@@ -303,7 +304,7 @@ def test_only_json_patches_that_leave_an_object(rest):
     options = Options(patch_type="json")
     for path in ("", "/metadata"):
         body = [{"op": "replace", "path": path, "value": 1}]
-        with pytest.raises(BadRequest):
+        with pytest.raises(Invalid):
             rest.handle(Request("patch", CONFIG_MAPS, "default", "a", "", options, body))
 
 

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import msgspec
+from multidict import MultiMapping
 
 from kubetide.embedded.server.refusals import (
     JSON_TYPE,
     YAML_TYPE,
-    invalid_patch,
+    too_many_operations,
+    unknown_patch_type,
+    unrecognized,
     unsupported_media_type,
 )
-from kubetide.embedded.server.strict import duplicate_fields, unknown_fields
+from kubetide.embedded.server.strict import (
+    cannot_unmarshal,
+    duplicate_fields,
+    findings,
+    misfit_in,
+    not_an_object,
+)
+from kubetide.embedded.server.syntax import excerpt, fault_in
+from kubetide.embedded.server.types import DELETE_OPTIONS
 from kubetide.embedded.server.types.protobuf import MEDIA_TYPE, decode_protobuf
 from kubetide.embedded.store.custom import CustomKind
+from kubetide.embedded.store.errors import invalid_options, invalid_patch, not_registered
 from kubetide.embedded.store.request import Options
 from kubetide.objects.base import Json
+from kubetide.objects.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+    unsupported,
+)
 from kubetide.objects.kinds import Kind
 from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.ports.cluster import PatchType, Propagation
-from kubetide.ports.errors import BadRequest
+from kubetide.ports.errors import ApiError, BadRequest, Unclassified
+from kubetide.units.strategic import go_text
 
-Query = Mapping[str, str]
+Query = MultiMapping[str]
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body; the limit of kube-apiserver v1.36."""
@@ -38,7 +61,10 @@ _PATCH_TYPES: dict[str, AnyPatchType] = {
     "application/apply-patch+yaml": "apply",
 }
 
-_PROPAGATIONS = frozenset({"Background", "Foreground", "Orphan"})
+_PROPAGATIONS = ("Foreground", "Background", "Orphan")
+_LONGEST_MANAGER = 128  # bytes
+_MOST_OPERATIONS = 10_000
+_WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +75,15 @@ class Body:
     warnings: tuple[str, ...] = ()
 
 
-def list_options(query: Query, *, name: str = "") -> Options:
-    """Gives the options of a list, watch or deletecollection; ``name`` narrows them to one object."""
+def list_options(query: Query, *, name: str = "", watch: bool = False) -> Options:
+    """Gives the options of a list, watch or deletecollection; ``name`` narrows them to one object.
+
+    Raises: BadRequest, Invalid.
+    """
+    limit = whole_number(query, "limit") or 0
+    faults = _version_faults(query, watch=watch)
+    if faults:
+        raise invalid_options("ListOptions", faults)
     fields = query.get("fieldSelector", "")
     if name:
         own = f"metadata.name={name}"
@@ -59,60 +92,153 @@ def list_options(query: Query, *, name: str = "") -> Options:
         labels=query.get("labelSelector", ""),
         fields=fields,
         resource_version=query.get("resourceVersion", ""),
-        limit=whole_number(query, "limit") or 0,
+        limit=max(limit, 0),
         continue_token=query.get("continue", ""),
     )
 
 
-def write_options(query: Query, patch_type: AnyPatchType = "merge") -> Options:
-    """Gives the options of a create, replace or patch. Raises BadRequest."""
+def _version_faults(query: Query, *, watch: bool) -> list[FieldError]:
+    """Source: apimachinery v1.36, pkg/apis/meta/internalversion/validation."""
+    version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    initial, at = "sendInitialEvents" in query, "resourceVersionMatch"
+    faults = []
+    if watch:
+        if initial and match != "NotOlderThan":
+            faults.append(
+                forbidden(at, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+            )
+        elif match and not initial:
+            faults.append(forbidden(at, f"{at} is forbidden for watch unless sendInitialEvents is provided"))
+        if match not in {"", "NotOlderThan"}:
+            faults.append(unsupported(at, match, ("NotOlderThan",)))
+        return faults
+    if initial:
+        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if match:
+        if not version:
+            faults.append(forbidden(at, f"{at} is forbidden unless resourceVersion is provided"))
+        if query.get("continue"):
+            faults.append(forbidden(at, f"{at} is forbidden when continue is provided"))
+        if match not in {"Exact", "NotOlderThan"}:
+            faults.append(unsupported(at, match, ("Exact", "NotOlderThan", ""), in_order=True))
+        if match == "Exact" and version == "0":
+            faults.append(forbidden(at, f'{at} "exact" is forbidden for resourceVersion "0"'))
+    return faults
+
+
+def write_options(query: Query, what: str, agent: str, patch_type: AnyPatchType | None = None) -> Options:
+    """Gives the options of a create, replace or patch.
+
+    Args:
+        query: The parameters of the request.
+        what: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``.
+        agent: The User-Agent, whose first word is the field manager of whoever names none.
+        patch_type: Of a patch.
+
+    Raises: Invalid.
+    """
+    said, manager, force = query.getall("dryRun", []), query.get("fieldManager", ""), flag(query, "force")
+    level = query.get("fieldValidation", "")
+    faults = []
+    if force and patch_type != "apply":
+        faults.append(forbidden("force", "may not be specified for non-apply patch"))
+    if patch_type == "apply" and not manager:
+        faults.append(required("fieldManager", "is required for apply patch"))
+    faults += _manager_faults(manager)
+    if any(one != "All" for one in said):
+        faults.append(unsupported("dryRun", said, ("All",)))
+    if level not in {"", "Ignore", "Strict", "Warn"}:
+        faults.append(unsupported("fieldValidation", level, ("", "Ignore", "Strict", "Warn")))
+    if faults:
+        raise invalid_options(what, faults)
     return Options(
-        patch_type=patch_type,
-        field_manager=query.get("fieldManager", ""),
-        force=flag(query, "force"),
-        dry_run=_dry_run(query.get("dryRun", "")),
+        patch_type=patch_type or "merge",
+        field_manager=manager or _manager_of(agent),
+        force=force,
+        dry_run=bool(said),
+    )
+
+
+def _manager_faults(manager: str) -> list[FieldError]:
+    faults = [too_long("fieldManager", _LONGEST_MANAGER)] if len(manager.encode()) > _LONGEST_MANAGER else []
+    at = next((index for index, char in enumerate(manager) if not char.isprintable()), None)
+    if at is not None:
+        detail = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
+        faults.append(invalid("fieldManager", manager, detail))
+    return faults
+
+
+def _manager_of(agent: str) -> str:
+    """Gives who writes when nobody is named. Source: apiserver v1.36, managerOrUserAgent."""
+    first = agent.partition("/")[0]
+    return (
+        "".join(char for char in first if char.isprintable())
+        .encode()[:_LONGEST_MANAGER]
+        .decode(errors="ignore")
     )
 
 
 def delete_options(query: Query, body: Any) -> Options:
-    """Gives the options of a delete: those of a DeleteOptions body, else those of the query. Raises BadRequest."""
-    said: Json = body if isinstance(body, dict) else {}
+    """Gives the options of a delete: those of a DeleteOptions body, else those of the query.
+
+    Raises: BadRequest, Invalid.
+    """
+    said = _delete_body(body)
     grace = said.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in query:
         grace = whole_number(query, "gracePeriodSeconds")
-    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
-        raise BadRequest(f"gracePeriodSeconds is a whole number, not {grace!r}")
-    required = said.get("preconditions") or {}
     policy = said.get("propagationPolicy") or query.get("propagationPolicy") or ""
     orphan = said.get("orphanDependents")
-    if not policy:
-        policy = "Orphan" if orphan else "Background"
-    if policy not in _PROPAGATIONS:
-        raise BadRequest(
-            f'DeleteOptions: propagationPolicy: Unsupported value: "{policy}": supported values: '
-            '"Background", "Foreground", "Orphan"'
-        )
-    dry_run = said.get("dryRun") or ()
+    asked: Any = said.get("dryRun") or query.getall("dryRun", [])
+    dry_run: list[str] = list(asked)
+    faults = []
+    if policy and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(invalid("propagationPolicy", policy, detail))
+    if policy and policy not in _PROPAGATIONS:
+        faults.append(unsupported("propagationPolicy", policy, (*_PROPAGATIONS, "nil"), in_order=True))
+    if any(one != "All" for one in dry_run):
+        faults.append(unsupported("dryRun", dry_run, ("All",)))
+    if faults:
+        raise invalid_options("DeleteOptions", faults)
+    preconditions = said.get("preconditions") or {}
     return Options(
         labels=query.get("labelSelector", ""),
         fields=query.get("fieldSelector", ""),
-        uid=required.get("uid") or "",
-        resource_version=required.get("resourceVersion") or "",
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
         grace_period_s=grace,
-        propagation=cast("Propagation", policy),
-        dry_run=_dry_run(dry_run[0] if dry_run else query.get("dryRun", "")),
+        propagation=cast("Propagation", policy or ("Orphan" if orphan else "Background")),
+        dry_run=bool(dry_run),
     )
 
 
+def _delete_body(body: Any) -> Json:
+    """Gives the DeleteOptions that were sent, empty for none."""
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise BadRequest(f"couldn't get version/kind; json parse error: {not_an_object(body)}")
+    kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
+    if kind != "DeleteOptions":
+        raise BadRequest(not_registered(kind, version))
+    misfit = misfit_in(body, DELETE_OPTIONS)
+    if misfit:
+        raise BadRequest(misfit)
+    return body
+
+
 def whole_number(query: Query, name: str) -> int | None:
-    """Gives a query parameter as a number, None where it is not there. Raises BadRequest."""
+    """Gives a query parameter as a 64-bit number, None where it is not there. Raises BadRequest."""
     text = query.get(name, "")
     if not text:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f'{name}: "{text}" is not a whole number') from None
+    if not _WHOLE.fullmatch(text):
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return number
 
 
 def flag(query: Query, name: str) -> bool:
@@ -124,7 +250,7 @@ def patch_type_of(media_type: str) -> AnyPatchType:
     """Gives the patch type that a Content-Type stands for. Raises UnsupportedMediaType."""
     found = _PATCH_TYPES.get(media_type)
     if found is None:
-        raise unsupported_media_type(tuple(_PATCH_TYPES))
+        raise unknown_patch_type()
     return found
 
 
@@ -133,21 +259,26 @@ def decoded(raw: bytes, media_type: str, what: str) -> Any:
 
     Raises: UnsupportedMediaType for another type, BadRequest for a text that cannot be read.
     """
-    if not raw.strip():
+    if not raw:
         return None
     if media_type == MEDIA_TYPE:
         return decode_protobuf(raw)
     if media_type.endswith("yaml"):
         return _from_yaml(raw, what)
-    if media_type in {"", "application/octet-stream"} or media_type.endswith("json"):
-        try:
-            return msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise BadRequest(
-                f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; "
-                f"json parse error: {error}"
-            ) from error
-    raise unsupported_media_type((JSON_TYPE, YAML_TYPE, MEDIA_TYPE))
+    if media_type not in {"", "application/octet-stream"} and not media_type.endswith("json"):
+        raise unsupported_media_type((JSON_TYPE, YAML_TYPE, MEDIA_TYPE))
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # Go reads bytes that are no UTF-8 as U+FFFD.
+        plain = raw.decode(errors="replace").encode()
+        if plain != raw:
+            return decoded(plain, media_type, what)
+        why = fault_in(raw) or str(error)
+        if what == "DeleteOptions":
+            raise BadRequest(f"couldn't get version/kind; json parse error: {why}") from error
+        parse = f"couldn't get version/kind; json parse error: {why}"
+        raise unrecognized(what, parse, excerpt(raw)) from error
 
 
 def checked_body(
@@ -156,7 +287,7 @@ def checked_body(
     media_type: str,
     query: Query,
     *,
-    is_object: bool = True,
+    patch_type: AnyPatchType | None = None,
     result_of: Callable[[Any], Json] | None = None,
 ) -> Body:
     """Gives a body after ``fieldValidation``: Strict refuses, Warn (the default) warns, Ignore is silent.
@@ -165,33 +296,89 @@ def checked_body(
         kind: What the body is, or is a patch of.
         raw: The bytes, of ``media_type``.
         query: Says the level.
-        is_object: The body has the fields of the kind.
-        result_of: Gives what a patch comes to, which then is checked in its place.
-    Raises: BadRequest, UnsupportedMediaType, Invalid (of a patch).
+        patch_type: Of a patch.
+        result_of: Gives what a patch comes to, which then is looked through in its place.
+
+    Raises: BadRequest, Invalid (a patch), UnsupportedMediaType.
     """
     value = decoded(raw, media_type, kind.kind)
-    if value is None:
-        raise BadRequest(f"the request has no body: send the {kind.kind} as {JSON_TYPE}")
-    level = query.get("fieldValidation") or "Warn"
-    if level == "Ignore" or not (is_object or result_of):
+    if patch_type is None:
+        value = _typed(kind, value, raw)
+    elif patch_type == "json":
+        if isinstance(value, list) and len(value) > _MOST_OPERATIONS:
+            raise too_many_operations(_MOST_OPERATIONS, len(value))
+        if result_of is None:
+            return Body(value)
+    elif not isinstance(value, dict):
+        go_type = "map[string]interface {}"
+        raise BadRequest(f"error decoding patch: {not_an_object(value, go_type)}")
+    if isinstance(value, dict) and _is_other(kind, value):
+        return Body(value)  # the semantics refuse it
+    looked_at = value if result_of is None else result_of(value)
+    found = findings(kind, looked_at)
+    if patch_type == "apply":
+        if found.unknown and not isinstance(kind, CustomKind):
+            raise _undeclared(kind, value, found.unknown)
         return Body(value)
-    if level not in {"Warn", "Strict"}:
-        raise BadRequest(
-            f'fieldValidation: Unsupported value: "{level}": supported values: "Ignore", "Strict", "Warn"'
-        )
-    in_json = is_object and (media_type.endswith("json") or not media_type)
-    twice = [f'duplicate field "{path}"' for path in (duplicate_fields(raw) if in_json else ())]
-    checked = value if result_of is None else result_of(value)
-    unknown = [f'unknown field "{path}"' for path in unknown_fields(kind, checked)]
-    said = [*twice, *unknown] if isinstance(kind, CustomKind) else [*unknown, *twice]
+    if found.misfit:
+        raise _unreadable(kind, looked_at, found.misfit, patch_type)
+    level = query.get("fieldValidation") or "Warn"
+    if level == "Ignore":
+        return Body(value)
+    in_json = patch_type != "json" and (media_type.endswith("json") or not media_type)
+    said = [f'duplicate field "{path}"' for path in (duplicate_fields(raw) if in_json else ())]
+    said += [f'unknown field "{path}"' for path in found.unknown]
     if said and level == "Strict":
-        problem = f"strict decoding error: {', '.join(said)}"
-        if result_of is not None:
-            raise invalid_patch(checked, problem)
-        raise BadRequest(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
-        )
+        raise _unreadable(kind, looked_at, f"strict decoding error: {', '.join(said)}", patch_type)
     return Body(value, tuple(said))
+
+
+def _typed(kind: Kind[Any], value: Any, raw: bytes) -> Any:
+    """Gives a whole object, of which it is known that its type can be read."""
+    parse = "couldn't get version/kind; json parse error: "
+    if value is None:
+        if raw.strip() == b"null":
+            return {}
+        raise unrecognized(kind.kind, parse + fault_in(raw), excerpt(raw))
+    if not isinstance(value, dict):
+        raise unrecognized(kind.kind, parse + not_an_object(value), excerpt(raw))
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name) or "", str):
+            why = cannot_unmarshal(value[name], "string", "", name)
+            raise unrecognized(kind.kind, parse + why, excerpt(raw))
+    version = value.get("apiVersion") or ""
+    if version.count("/") > 1:
+        raise unrecognized(kind.kind, f"unexpected GroupVersion string: {version}", excerpt(raw))
+    if isinstance(kind, CustomKind) and not value.get("kind"):
+        text = raw.decode(errors="replace")
+        raise unrecognized(kind.kind, f"Object 'Kind' is missing in '{text}'", excerpt(raw))
+    return value
+
+
+def _is_other(kind: Kind[Any], value: Json) -> bool:
+    """Whether a body says that it is of another type."""
+    return (value.get("kind") or kind.kind, value.get("apiVersion") or kind.api_version) != (
+        kind.kind,
+        kind.api_version,
+    )
+
+
+def _undeclared(kind: Kind[Any], value: Json, paths: list[str]) -> ApiError:
+    """What an apply is told of fields that its type does not have, whatever ``fieldValidation`` says."""
+    meta = value.get("metadata") or {}
+    group, _, version = kind.api_version.rpartition("/")
+    what = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}; {group}/{version}, Kind={kind.kind}"
+    faults = [f".{path}: field not declared in schema" for path in paths]
+    said = faults[0] if len(faults) == 1 else "errors:\n  " + "\n  ".join(faults)
+    return Unclassified(f"failed to create typed patch object ({what}): {said}")
+
+
+def _unreadable(kind: Kind[Any], value: Json, why: str, patch_type: AnyPatchType | None) -> ApiError:
+    if patch_type is not None:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        shown = go_text(value) if patch_type == "strategic" else text
+        return invalid_patch(shown, why)
+    return BadRequest(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
 
 def _from_yaml(raw: bytes, what: str) -> Any:
@@ -202,9 +389,3 @@ def _from_yaml(raw: bytes, what: str) -> Any:
     if len(documents) != 1:
         raise BadRequest(f"the body holds {len(documents)} documents: send one {what}")
     return documents[0].value
-
-
-def _dry_run(said: str) -> bool:
-    if said not in {"", "All"}:
-        raise BadRequest(f'dryRun: Unsupported value: "{said}": supported values: "All"')
-    return said == "All"

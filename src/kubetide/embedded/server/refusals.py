@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from kubetide.objects.base import Json
-from kubetide.objects.field_errors import invalid
-from kubetide.ports.errors import ApiError, Invalid
+from kubetide.ports.errors import ApiError, BadRequest
 
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
@@ -44,12 +40,19 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> UnsupportedMediaType:
     )
 
 
-def invalid_patch(obj: Json, problem: str) -> Invalid:
-    """Gives the refusal of a patch by what it comes to."""
-    text = json.dumps(obj, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    message = str(invalid("patch", text, problem))
-    cause = {"reason": "FieldValueInvalid", "message": message.removeprefix("patch: "), "field": "patch"}
-    return Invalid(f' "" is invalid: {message}', causes=(cause,))
+def unknown_patch_type() -> UnsupportedMediaType:
+    return UnsupportedMediaType("415: Unsupported Media Type")
+
+
+def unrecognized(what: str, why: str, shown: str) -> BadRequest:
+    """What a body is told that is not even an object of some type; ``shown`` is how it begins."""
+    return BadRequest(f"the object provided is unrecognized (must be of type {what}): {why} ({shown})")
+
+
+def too_many_operations(limit: int, got: int) -> RequestEntityTooLarge:
+    return RequestEntityTooLarge(
+        f"Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {got}"
+    )
 
 
 def too_large(limit: int) -> RequestEntityTooLarge:

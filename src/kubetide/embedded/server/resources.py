@@ -28,13 +28,15 @@ from kubetide.embedded.server.streams import send_parts, send_watch
 from kubetide.embedded.server.usage import Metrics, read_usage
 from kubetide.embedded.store.changes import changed
 from kubetide.embedded.store.custom import CustomKind
+from kubetide.embedded.store.errors import too_large_version
 from kubetide.embedded.store.request import Options, Request, Verb
-from kubetide.embedded.store.rest import Rest
+from kubetide.embedded.store.rest import Rest, version_in
 from kubetide.embedded.store.revision import Revision
+from kubetide.embedded.store.scale import SCALE
 from kubetide.embedded.store.watcher import Watcher
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import BadRequest, Expired, MethodNotAllowed
+from kubetide.ports.errors import BadRequest, Expired, MethodNotAllowed, Unclassified
 
 _NOT_ALLOWED = "the server does not allow this method on the requested resource"
 
@@ -51,6 +53,12 @@ _COLLECTION_VERBS: dict[str, Verb] = {
     "HEAD": "list",
     "POST": "create",
     "DELETE": "deletecollection",
+}
+
+_OPTIONS: dict[Verb, str] = {
+    "create": "CreateOptions",
+    "replace": "UpdateOptions",
+    "patch": "PatchOptions",
 }
 
 # Of these a delete answers with the object also when it is gone at once.
@@ -110,24 +118,24 @@ class Resources:
         self, request: web.Request, target: Target, verb: Verb, view: View
     ) -> web.StreamResponse:
         query, media_type = request.query, _media_type(request)
+        patch_type = reading.patch_type_of(media_type) if verb == "patch" else None
         raw = await request.read()
-        is_object = not target.subresource or target.subresource == "status"
-        if verb == "patch":
-            options = reading.write_options(query, reading.patch_type_of(media_type))
-            is_object = is_object and options.patch_type != "json"
-        else:
-            options = reading.write_options(query)
+        agent = request.headers.get("User-Agent", "")
+        options = reading.write_options(query, _OPTIONS[verb], agent, patch_type)
         if target.subresource in {"binding", "eviction"}:
             sent = reading.decoded(raw, media_type, target.subresource)
             target, options, body = _on_pod(target, options, sent)
         else:
+            sent_as = SCALE if target.subresource == "scale" else target.kind
+            strict = query.get("fieldValidation") == "Strict"
             result_of = None
-            if verb == "patch" and target.subresource != "scale" and isinstance(target.kind, CustomKind):
-                # What an apply says is held against the schema by its own rules.
-                is_object = options.patch_type not in {"json", "apply"}
-                result_of = None if options.patch_type == "apply" else self._result_of(target, options)
+            if sent_as is target.kind and (
+                (isinstance(sent_as, CustomKind) and patch_type not in {None, "apply"})
+                or (patch_type == "json" and strict)
+            ):
+                result_of = self._result_of(target, options)
             body = reading.checked_body(
-                target.kind, raw, media_type, query, is_object=is_object, result_of=result_of
+                sent_as, raw, media_type, query, patch_type=patch_type, result_of=result_of
             )
         response = self._rest.handle(_request(verb, target, options, body.value))
         assert response.object is not None
@@ -162,10 +170,9 @@ class Resources:
 
     async def _watch(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
         query = request.query
-        options = reading.list_options(query, name=target.name)
+        options = reading.list_options(query, name=target.name, watch=True)
         bookmarks = reading.flag(query, "allowWatchBookmarks")
         initial = reading.flag(query, "sendInitialEvents")
-        _check_watch(query, initial=initial, bookmarks=bookmarks)
         if initial:
             # The objects come as they are now, which is not older than any version that was given.
             options = replace(options, resource_version="")
@@ -291,32 +298,14 @@ def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Optio
 
 def _check_list_version(query: reading.Query, version: int) -> None:
     """Raises for a version that a list cannot be answered at: only the newest state is kept."""
-    text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
-    if match and not text:
-        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    if match not in {"", "Exact", "NotOlderThan"}:
-        raise BadRequest(f'resourceVersionMatch: Unsupported value: "{match}"')
-    if not text or text == "0":
+    text = query.get("resourceVersion", "")
+    if not text or text == "0" or query.get("continue"):
         return
-    if not text.isdecimal():
-        raise BadRequest(f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: invalid syntax')
-    if int(text) > version:
-        raise BadRequest(f"Too large resource version: {text}, current: {version}")
-    if match == "Exact" and int(text) != version:
+    try:
+        asked = version_in(text)
+    except Unclassified as error:
+        raise BadRequest(f"invalid resource version: {error.message}") from error
+    if asked > version:
+        raise too_large_version(asked, version)
+    if query.get("resourceVersionMatch") == "Exact" and asked != version:
         raise Expired(f"The resourceVersion for the provided list is too old: {text} ({version})")
-
-
-def _check_watch(query: reading.Query, *, initial: bool, bookmarks: bool) -> None:
-    match = query.get("resourceVersionMatch", "")
-    if initial and match != "NotOlderThan":
-        raise BadRequest(
-            'resourceVersionMatch: Forbidden: resourceVersionMatch must be "NotOlderThan" if '
-            "sendInitialEvents is provided"
-        )
-    if initial and not bookmarks:
-        raise BadRequest("sendInitialEvents is supported only together with allowWatchBookmarks=true")
-    if match and "sendInitialEvents" not in query:
-        raise BadRequest(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
-            "sendInitialEvents is provided"
-        )

@@ -64,7 +64,7 @@ def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
     """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
     if isinstance(kind, CustomKind):
         json = kind.admitted(json)
-        faults = [*validate(kind, json, old), *kind.faults(json)]
+        faults = [*validate(kind, json, old), *kind.faults(json, old)]
     elif kind is CUSTOM_RESOURCE_DEFINITIONS:
         json = with_defaults(json)
         faults = validate(kind, json, old) or definition_faults(json, old)

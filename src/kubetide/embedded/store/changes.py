@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import cast
 
 from kubetide.embedded.store import metadata
 from kubetide.embedded.store.copying import copy_json, without_nulls
 from kubetide.embedded.store.custom import CustomKind, shape_in
+from kubetide.embedded.store.errors import invalid_patch
 from kubetide.embedded.store.request import Request
 from kubetide.embedded.store.scale import SCALE, replicas_in, with_replicas
 from kubetide.objects.base import Json
-from kubetide.ports.errors import BadRequest, Invalid, UnsupportedMediaType
+from kubetide.ports.errors import BadRequest, Invalid, Unclassified, UnsupportedMediaType
 from kubetide.units.patch import PatchError, json_patch, merge_patch
 from kubetide.units.shapes import PLAIN
-from kubetide.units.strategic import StrategicPatchError, strategic_merge
+from kubetide.units.strategic import StrategicFormatError, StrategicPatchError, strategic_merge
 
 _NOT_STRATEGIC = (
     "the body of the request was in an unknown format - accepted media types include: "
-    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, "
-    "application/apply-patch+cbor"
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 )
 
 _NOT_APPLIED = "the server rejected our request due to an error in our request"
@@ -29,9 +30,9 @@ def changed(request: Request, old: Json) -> Json:
     kind, body = request.kind, request.body
     is_scale = request.subresource == "scale"
     if request.verb == "replace":
-        if not is_scale:
-            metadata.check_type(kind, body)
-        metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=True)
+        metadata.check_type(SCALE if is_scale else kind, body)
+        sent = metadata.sent_in(kind, body)
+        metadata.check_preconditions(kind, sent, old["metadata"], whole=True, scale=is_scale)
         return cast("Json", copy_json(body))
     if request.options.patch_type == "json":
         if not isinstance(body, list):
@@ -45,9 +46,7 @@ def changed(request: Request, old: Json) -> Json:
             cause = {"reason": "FieldValueInvalid", "message": str(error), "field": "patch"}
             raise Invalid(_NOT_APPLIED, causes=(cause,)) from error
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-            raise BadRequest(
-                f"the JSON patch of {kind.resource} {request.name} leaves no object with metadata"
-            )
+            raise invalid_patch(json.dumps(new), "it leaves no object with metadata")
         metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)
         return cast("Json", new)
     metadata.check_preconditions(kind, metadata.sent_in(kind, body), old["metadata"], whole=False)
@@ -56,10 +55,17 @@ def changed(request: Request, old: Json) -> Json:
             raise UnsupportedMediaType(_NOT_STRATEGIC)
         try:
             new = strategic_merge(old, copy_json(body), PLAIN if is_scale else shape_in(kind))
+        except StrategicFormatError as error:
+            raise Unclassified(str(error)) from error
         except StrategicPatchError as error:
             raise BadRequest(str(error)) from error
     else:
         new = merge_patch(old, body if request.given else copy_json(body))
+    expected = SCALE if is_scale else kind
+    said, version = new.get("kind"), new.get("apiVersion")
+    if not isinstance(kind, CustomKind) and (said, version) != (expected.kind, expected.api_version):
+        why = metadata.other_type(expected, str(version), str(said))
+        raise invalid_patch(json.dumps(body, separators=(",", ":")), why)
     if not is_scale:
         metadata.check_type(kind, new)
     return cast("Json", new)
@@ -85,12 +91,10 @@ def applied_config(request: Request) -> Json:
         metadata.check_type(SCALE, config)
         replicas = replicas_in(config, request.name)
         return with_replicas(kind, {"metadata": {"name": request.name}}, replicas)
-    for field in ("apiVersion", "kind"):
-        if not config.get(field):
-            raise BadRequest(
-                f"the configuration that is applied to {kind.resource} {request.name} names no {field}"
-            )
-    metadata.check_type(kind, config)
+    version, said = config.get("apiVersion") or "", config.get("kind") or ""
+    if (version, said) != (kind.api_version, kind.kind):
+        group, _, short = version.rpartition("/")
+        raise BadRequest(f"invalid object type: {group}/{short}, Kind={said}")
     if sent.get("name", request.name) != request.name:
         raise BadRequest(
             f"the name of the object ({sent['name']}) does not match the name on the URL ({request.name})"

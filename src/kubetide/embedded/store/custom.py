@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.store.schema import defaulted, faults_in, pruned, shape_of_schema
+from kubetide.embedded.store.schema import ABSENT, defaulted, faults_in, pruned
+from kubetide.embedded.store.schema_shape import shape_of_schema
 from kubetide.objects.base import Json
 from kubetide.objects.custom import subresources_of
 from kubetide.objects.definition import CustomResourceDefinition, DefinitionVersion, PrinterColumn, ScalePaths
@@ -49,9 +50,14 @@ class CustomKind(Kind[Json]):
             return {**result, "metadata": metadata}
         return result
 
-    def faults(self, obj: Json) -> list[FieldError]:
-        """Gives every rule of the schema that the object breaks."""
-        return faults_in({key: value for key, value in obj.items() if key != "metadata"}, self.schema, "")
+    def faults(self, obj: Json, old: Json | None = None) -> list[FieldError]:
+        """Gives every rule of the schema that the object breaks, and that ``old`` has not broken alike."""
+        before = ABSENT if old is None else _without_metadata(old)
+        return faults_in(_without_metadata(obj), self.schema, "", before)
+
+
+def _without_metadata(obj: Json) -> Json:
+    return {key: value for key, value in obj.items() if key != "metadata"}
 
 
 def kind_of(definition: CustomResourceDefinition, version: DefinitionVersion) -> CustomKind:

@@ -57,8 +57,11 @@ def definition_faults(body: Json, before: Json | None) -> list[FieldError]:
     names = [version.name for version in versions]
     if len(set(names)) != len(names):
         faults.append(invalid("spec.versions", names, "must contain unique version names"))
+    schemas = [version.schema.schema if version.schema else None for version in versions]
+    # Upstream takes one schema of all versions for that of the definition.
+    shared = bool(schemas) and all(schema and schema == schemas[0] for schema in schemas)
     for index, version in enumerate(versions):
-        faults += _version_faults(version, f"spec.versions[{index}]")
+        faults += _version_faults(version, f"spec.versions[{index}]", shared=shared)
     if before is not None:
         old = msgspec.convert(before, CustomResourceDefinition)
         faults += [
@@ -108,12 +111,12 @@ def _name_faults(name: str, spec: DefinitionSpec) -> list[FieldError]:
     return faults
 
 
-def _version_faults(version: DefinitionVersion, at: str) -> list[FieldError]:
+def _version_faults(version: DefinitionVersion, at: str, *, shared: bool) -> list[FieldError]:
     faults = [invalid(f"{at}.name", version.name, text) for text in dns1123_label_errors(version.name)]
     schema = version.schema.schema if version.schema else None
-    where = f"{at}.schema.openAPIV3Schema"
+    where = "spec.validation.openAPIV3Schema" if shared else f"{at}.schema.openAPIV3Schema"
     if schema is None:
-        return [*faults, required(where, "schemas are required")]
+        return [*faults, required(where)]
     faults += schema_faults(schema, where)
     scale = version.subresources.scale if version.subresources else None
     if scale is not None:

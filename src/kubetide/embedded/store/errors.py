@@ -5,12 +5,21 @@ Source: apimachinery v1.36, pkg/api/errors; the messages of the registry strateg
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
-from kubetide.ports.errors import AlreadyExists, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
+from kubetide.ports.errors import (
+    AlreadyExists,
+    Conflict,
+    Expired,
+    Forbidden,
+    GatewayTimeout,
+    Invalid,
+    NotFound,
+)
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -24,6 +33,7 @@ _CAUSES = {
     "Required value": "FieldValueRequired",
     "Too long": "FieldValueTooLong",
     "Too many": "FieldValueTooMany",
+    "Type invalid": "FieldValueTypeInvalid",
     "Unsupported value": "FieldValueNotSupported",
 }
 
@@ -62,10 +72,13 @@ def already_exists(kind: Kind[Any], name: str) -> AlreadyExists:
     return AlreadyExists(f'{kind.resource} "{name}" already exists', details=_details(kind, name))
 
 
-def conflict(kind: Kind[Any], name: str, why: str = MODIFIED, *, resource: str = "") -> Conflict:
+def conflict(
+    kind: Kind[Any], name: str, why: str = MODIFIED, *, resource: str = "", as_kind: bool = False
+) -> Conflict:
     resource = resource or kind.resource
     return Conflict(
-        f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=_details(kind, name)
+        f'Operation cannot be fulfilled on {resource} "{name}": {why}',
+        details=_details(kind, name, as_kind=as_kind),
     )
 
 
@@ -97,17 +110,56 @@ def expired(version: int, oldest: int) -> Expired:
     return Expired(f"too old resource version: {version} ({oldest})")
 
 
-def field_not_supported(kind: Kind[Any], labels: str, fields: str, path: str) -> BadRequest:
-    return BadRequest(
-        f'Unable to find "{kind.group}/{kind.version}, Resource={kind.plural}" that match label selector '
-        f'"{labels}", field selector "{fields}": field label not supported: {path}'
+def too_large_version(version: int, current: int) -> GatewayTimeout:
+    """What a read is told that asks for a version which this store has not come to."""
+    text = "Too large resource version"
+    return GatewayTimeout(
+        f"Timeout: {text}: {version}, current: {current}",
+        causes=({"reason": "ResourceVersionTooLarge", "message": text},),
+        retry_after_s=1,
     )
 
 
 def invalid(kind: Kind[Any], name: str, faults: Sequence[Fault]) -> Invalid:
     """``Pod "x" is invalid: ...`` with one cause per field."""
+    title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    return _invalid(title, name, _details(kind, name, as_kind=True), faults)
+
+
+def version_required(kind: Kind[Any], name: str) -> Invalid:
+    """What an update is told that names no version, of a kind that wants one. Upstream names the resource here."""
+    text = "Invalid value: 0: must be specified for an update"
+    field = "metadata.resourceVersion"
+    return Invalid(
+        f'{kind.resource} "{name}" is invalid: {field}: {text}',
+        details=_details(kind, name),
+        causes=({"reason": "FieldValueInvalid", "message": text, "field": field},),
+    )
+
+
+def not_registered(kind: str, version: str) -> str:
+    """Gives the words about a type that nobody knows; upstream names the line of its own scheme."""
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+
+
+def invalid_options(options: str, faults: Sequence[Fault]) -> Invalid:
+    """What is wrong with the options of a request: ``CreateOptions``, ``ListOptions`` and so on."""
+    details = {"group": "meta.k8s.io", "kind": options}
+    return _invalid(f"{options}.meta.k8s.io", "", details, faults)
+
+
+def invalid_patch(value: str, why: str) -> Invalid:
+    """What a patch is told whose result, or which itself, cannot be read."""
+    text = f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
+    causes = ({"reason": "FieldValueInvalid", "message": text, "field": "patch"},)
+    return Invalid(f' "" is invalid: patch: {text}', causes=causes)
+
+
+def _invalid(title: str, name: str, details: Json, faults: Sequence[Fault]) -> Invalid:
     texts = [str(fault) for fault in faults]
-    what = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    # The causes say what was found twice twice, the message says it once.
+    said = list(dict.fromkeys(texts))
+    what = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
     causes = tuple(
         {
             "reason": _CAUSES.get(fault.type, "FieldValueInvalid"),
@@ -116,7 +168,4 @@ def invalid(kind: Kind[Any], name: str, faults: Sequence[Fault]) -> Invalid:
         }
         for fault, text in zip(faults, texts, strict=True)
     )
-    title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    return Invalid(
-        f'{title} "{name}" is invalid: {what}', details=_details(kind, name, as_kind=True), causes=causes
-    )
+    return Invalid(f'{title} "{name}" is invalid: {what}', details=details, causes=causes)

@@ -5,13 +5,16 @@ Source: apiserver v1.36, registry/rest (create, update) and the strategies of th
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from kubetide.embedded.store.custom import CustomKind
-from kubetide.embedded.store.errors import conflict
+from kubetide.embedded.store.errors import conflict, invalid, not_registered, version_required
+from kubetide.objects import field_errors
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import Kind
-from kubetide.ports.errors import BadRequest, Invalid
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS_V1, STORED_KINDS, Kind
+from kubetide.ports.errors import BadRequest, Unclassified
 from kubetide.units.seeds import name_suffix, uuid_of
 
 # What an update never takes from the body.
@@ -80,13 +83,38 @@ def sent_in(kind: Kind[Any], body: Any) -> Json:
 
 def check_type(kind: Kind[Any], body: Any) -> None:
     """Raises BadRequest when the body says that it is of another type."""
-    sent_in(kind, body)
-    for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        said = body.get(field)
-        if said and said != expected:
+    name = sent_in(kind, body).get("name") or ""
+    version, said = body.get("apiVersion") or kind.api_version, body.get("kind") or kind.kind
+    if not (isinstance(version, str) and isinstance(said, str)):
+        raise BadRequest(f"the apiVersion and the kind of a {kind.kind} are texts")
+    if isinstance(kind, CustomKind):
+        if said != kind.kind:
+            fault = field_errors.invalid("kind", said, f"must be {kind.kind}")
+            raise invalid(replace(kind, kind=said), name, [fault])
+        if version != kind.api_version:
             raise BadRequest(
-                f"the {field} in the data ({said}) does not match the expected {field} ({expected})"
+                f"the API version in the data ({version}) does not match the expected API version "
+                f"({kind.api_version})"
             )
+    elif (version, said) != (kind.api_version, kind.kind):
+        short = version.rpartition("/")[2]
+        raise BadRequest(
+            f'{said} in version "{short}" cannot be handled as a {kind.kind}: {other_type(kind, version, said)}'
+        )
+
+
+def other_type(kind: Kind[Any], version: str, said: str) -> str:
+    """Gives upstream's words about an object of type ``said`` where one of ``kind`` is expected."""
+    if (version, said) not in _known_types():
+        return not_registered(said, version)
+    own = kind.group.partition(".")[0] or "core"
+    return f"converting ({version.rpartition('/')[2]}.{said}) to ({own}.{kind.kind}): unknown conversion"
+
+
+@cache
+def _known_types() -> frozenset[tuple[str, str]]:
+    kinds = (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, HPAS_V1)
+    return frozenset((kind.api_version, kind.kind) for kind in kinds)
 
 
 def namespace_of(kind: Kind[Any], body: Json, namespace: str) -> str:
@@ -96,7 +124,7 @@ def namespace_of(kind: Kind[Any], body: Json, namespace: str) -> str:
     said = (body.get("metadata") or {}).get("namespace") or ""
     if said and namespace and said != namespace:
         raise BadRequest(
-            f"the namespace of the provided object does not match the namespace sent on the request: {said}, {namespace}"
+            "the namespace of the provided object does not match the namespace sent on the request"
         )
     if not (said or namespace):
         raise BadRequest(f"an empty namespace may not be set during creation of a {kind.kind}")
@@ -162,7 +190,7 @@ _VERSION_REQUIRED = frozenset(
 )
 
 
-def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool) -> None:
+def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool, scale: bool = False) -> None:
     """Raises when an update may not apply to this object.
 
     Args:
@@ -170,6 +198,7 @@ def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool) 
         sent: The metadata of the body or of the merge patch.
         old: The metadata of the stored object.
         whole: The body is the whole object (PUT), not a patch.
+        scale: The body is a Scale of the object.
 
     Raises:
         Conflict: It names another version or another uid.
@@ -177,24 +206,38 @@ def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool) 
         BadRequest: It names another object.
     """
     name = old["name"]
-    for field in ("name", "namespace"):
-        if sent.get(field) and sent[field] != old.get(field, ""):
-            raise BadRequest(
-                f"the {field} of the object ({sent[field]}) does not match the {field} on the URL ({old.get(field, '')})"
-            )
+    if whole and not sent.get("name"):
+        raise BadRequest(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
+    if sent.get("name") and sent["name"] != name:
+        raise BadRequest(
+            f"the name of the object ({sent['name']}) does not match the name on the URL ({name})"
+        )
+    if sent.get("namespace") and sent["namespace"] != old.get("namespace", ""):
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
     uid = sent.get("uid")
     if uid and uid != old["uid"]:
+        if not whole:
+            fault = field_errors.invalid("metadata.uid", uid, field_errors.IMMUTABLE)
+            raise invalid(kind, name, [fault, fault])  # upstream looks at it twice
+        place = "/".join(part for part in (kind.plural, old.get("namespace", ""), name) if part)
         raise conflict(
-            kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+            kind,
+            name,
+            f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+            f"UID in object meta: {old['uid']}",
         )
     version = sent.get("resourceVersion")
     if version and version != "0":
+        if not isinstance(version, str):
+            raise BadRequest(f"the resourceVersion of a {kind.kind} is a text")
+        if not (version.isascii() and version.isdecimal()):
+            raise Unclassified(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version != old["resourceVersion"]:
             raise conflict(kind, name)
-    elif whole and kind.resource in _VERSION_REQUIRED:
-        text = "Invalid value: 0: must be specified for an update"
-        field = "metadata.resourceVersion"
-        raise Invalid(
-            f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: {text}',
-            causes=({"reason": "FieldValueInvalid", "message": text, "field": field},),
-        )
+    elif whole and not scale and (kind.resource in _VERSION_REQUIRED or isinstance(kind, CustomKind)):
+        raise version_required(kind, name)

@@ -7,8 +7,8 @@ what was there then. Source: apiserver v1.36, storage (``continue.go``, ``errors
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import string
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from kubetide.embedded.store.store import Store
 from kubetide.ports.errors import BadRequest, Expired
 
 _FORM = "meta.k8s.io/v1"
+_ALPHABET = frozenset(string.ascii_letters + string.digits + "-_")
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
     "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
@@ -82,14 +83,24 @@ def _written(place: _Place) -> str:
 
 
 def _read(token: str) -> _Place:
+    """Gives what a token says. Raises BadRequest, in the words of Go's decoders."""
+    bad = "invalid continue token: continue key is not valid: "
+    at = next((index for index, char in enumerate(token) if char not in _ALPHABET), None)
+    if at is not None or len(token) % 4 == 1:
+        raise BadRequest(f"{bad}illegal base64 data at input byte {len(token) if at is None else at}")
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     try:
-        said = json.loads(base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True))
-        form, version, start = said["v"], said["rv"], said["start"]
-        namespace, name = start.removesuffix("\0").split("/")
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
-    if form != _FORM or not isinstance(version, int) or isinstance(version, bool):
-        raise BadRequest(
-            "invalid continue token: continue key is not valid: server does not recognize this encoded version"
-        )
+        said = json.loads(raw)
+        form, version, start = said.get("v", ""), said.get("rv", 0), said.get("start", "")
+        namespace, name = start.removesuffix("\0").split("/") if "/" in start else ("", "")
+    except (ValueError, TypeError, AttributeError) as error:
+        first = raw[:1].decode("latin-1")
+        shown = first if first.isprintable() and first.isascii() else f"\\u{ord(first or chr(0)):04x}"
+        raise BadRequest(f"{bad}invalid character '{shown}' looking for beginning of value") from error
+    if form != _FORM:
+        raise BadRequest(f"{bad}server does not recognize this encoded version {form}")
+    if not isinstance(version, int) or isinstance(version, bool) or version == 0:
+        raise BadRequest(f"{bad}incorrect encoded start resourceVersion (version {_FORM})")
+    if not name:
+        raise BadRequest(f"{bad}empty encoded start key (version {_FORM})")
     return _Place(None if version < 0 else version, (namespace, name))

@@ -12,10 +12,11 @@ from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.embedded.store.writes import Writer
 from kubetide.objects.base import Json
+from kubetide.objects.field_errors import unsupported
 from kubetide.objects.kinds import PDBS, PODS
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.policy import PodDisruptionBudget
-from kubetide.ports.errors import BadRequest, InternalError, TooManyRequests
+from kubetide.ports.errors import InternalError, TooManyRequests, Unclassified
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -24,12 +25,14 @@ _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def bind(writer: Writer, pod: Revision, body: Json, options: Options, now: Instant) -> None:
-    """Binds a pod to the node that a Binding names. Raises BadRequest, Conflict."""
+    """Binds a pod to the node that a Binding names. Raises Conflict, Unclassified (no target)."""
     name, json = pod.key[1], pod.json
     target = body.get("target") or {}
     node = target.get("name") or ""
-    if target.get("kind") not in {None, "", "Node"} or not node:
-        raise BadRequest(f"the binding of pod {name} needs target.kind Node and target.name")
+    if target.get("kind") not in {None, "", "Node"}:
+        raise Unclassified(str(unsupported("target.kind", target["kind"], ("Node", "<empty>"))))
+    if not node:
+        raise Unclassified("target.name: Required value")
     sent = body.get("metadata") or {}
     uid = options.uid or sent.get("uid") or ""
     spec = json.get("spec") or {}

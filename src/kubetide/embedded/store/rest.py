@@ -28,7 +28,7 @@ from kubetide.embedded.store.writes import Writer
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import HPAS_V1, NAMESPACES, PRIORITY_CLASSES, Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import BadRequest, InternalError, MethodNotAllowed
+from kubetide.ports.errors import MethodNotAllowed, Unclassified
 from kubetide.units.time import format_rfc3339
 
 _READS = frozenset({"get", "list", "watch"})
@@ -80,7 +80,9 @@ class Rest:
             return listed(self.store, request)
         if verb == "watch":
             selection = Selection(kind, request.namespace, options.labels, options.fields)
-            watcher = self.store.watch(kind, selection, _version_in(options.resource_version))
+            since = options.resource_version
+            start = None if since in {"", "0"} else version_in(since)
+            watcher = self.store.watch(kind, selection, start)
             return Response(200, self.store.version, watcher=watcher)
         if verb == "create":
             return self._answer(self._create(request, request.body), 201)
@@ -252,24 +254,22 @@ class Rest:
 
 
 def _check_declared(kind: CustomKind, config: Json) -> None:
-    """Raises InternalError, as upstream does, for a field of an applied configuration that the schema lacks."""
+    """Raises Unclassified, as upstream does, for a field of an applied configuration that the schema lacks."""
     unknown = unknown_paths(config, kind.schema)
     if unknown:
         meta = config["metadata"]
         name = f"{meta.get('namespace') or ''}/{meta['name']}"
-        raise InternalError(
+        raise Unclassified(
             f"failed to create typed patch object ({name}; {kind.api_version}, Kind={kind.kind}): "
             f".{unknown[0]}: field not declared in schema"
         )
 
 
-def _version_in(text: str) -> int | None:
-    """Gives where a watch begins; None for the start with what is there."""
-    if text in {"", "0"}:
-        return None
-    if not text.isdecimal():
-        raise BadRequest(
-            f'invalid resource version "{text}": it is the resourceVersion of a list, an object or an event'
+def version_in(text: str) -> int:
+    """Gives the number of a version. Raises Unclassified, as upstream has no reason for what is none."""
+    if not (text.isascii() and text.isdecimal()):
+        raise Unclassified(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         )
     return int(text)
 

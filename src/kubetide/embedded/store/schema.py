@@ -15,6 +15,7 @@ from typing import Any
 
 from kubetide.objects.base import Json
 from kubetide.objects.field_errors import (
+    TYPE_INVALID,
     FieldError,
     duplicate,
     forbidden,
@@ -24,7 +25,6 @@ from kubetide.objects.field_errors import (
     unsupported,
 )
 from kubetide.units.patch import same_json
-from kubetide.units.shapes import PLAIN, Shape
 from kubetide.units.time import parse_rfc3339
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -194,9 +194,19 @@ def defaulted(value: Any, schema: Json) -> Any:
 # ── Validation ──────────────────────────────────────────────────────────────────────────────────
 
 
-def faults_in(value: Any, schema: Json, at: str) -> list[FieldError]:
-    """Gives every rule of the schema that the value breaks."""
+ABSENT = object()
+"""Stands for no value where null is one."""
+
+
+def faults_in(value: Any, schema: Json, at: str, old: Any = ABSENT) -> list[FieldError]:
+    """Gives every rule of the schema that the value breaks.
+
+    ``old`` is what stands there before an update: what has not changed is not held against it, so
+    that an object from before a stricter schema can still be written (KEP-4008, ratcheting).
+    """
     if value is None and schema.get("nullable"):
+        return []
+    if old is not ABSENT and same_json(value, old):
         return []
     wrong = _type_fault(value, schema, at)
     if wrong is not None:
@@ -210,9 +220,9 @@ def faults_in(value: Any, schema: Json, at: str) -> list[FieldError]:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         faults += _number_faults(value, schema, at)
     elif isinstance(value, list):
-        faults += _items_faults(value, schema, at)
+        faults += _items_faults(value, schema, at, old)
     elif isinstance(value, dict):
-        faults += _object_faults(value, schema, at)
+        faults += _object_faults(value, schema, at, old)
     return faults + _combination_faults(value, schema, at)
 
 
@@ -226,7 +236,7 @@ def _type_fault(value: Any, schema: Json, at: str) -> FieldError | None:
     if fits:
         return None
     got = _type_of(value)
-    return invalid(at, got, f'{_name(at)} must be of type {kind}: "{got}"')
+    return FieldError(at, TYPE_INVALID, got, f'{_name(at)} must be of type {kind}: "{got}"')
 
 
 def _has_type(value: Any, kind: str) -> bool:
@@ -290,7 +300,7 @@ def _number_faults(value: float, schema: Json, at: str) -> list[FieldError]:
     return faults
 
 
-def _items_faults(value: list[Any], schema: Json, at: str) -> list[FieldError]:
+def _items_faults(value: list[Any], schema: Json, at: str, old: Any) -> list[FieldError]:
     faults = []
     if len(value) > schema.get("maxItems", len(value)):
         faults.append(FieldError(at, "Too many", len(value), f"must have at most {schema['maxItems']} items"))
@@ -307,12 +317,23 @@ def _items_faults(value: list[Any], schema: Json, at: str) -> list[FieldError]:
             if any(same_json(known, other) for other in seen):
                 faults.append(duplicate(f"{at}[{index}]", known))
             seen.append(known)
+    before = _old_items(old, keys)
     for index, item in enumerate(value):
-        faults += faults_in(item, schema.get("items") or {}, f"{at}[{index}]")
+        was = before.get(_item_key(item, keys), ABSENT) if keys else ABSENT
+        faults += faults_in(item, schema.get("items") or {}, f"{at}[{index}]", was)
     return faults
 
 
-def _object_faults(value: Json, schema: Json, at: str) -> list[FieldError]:
+def _old_items(old: Any, keys: Any) -> dict[str, Any]:
+    """Gives the items of a list before, by their keys; items of other lists have no before."""
+    return {_item_key(item, keys): item for item in old} if keys and isinstance(old, list) else {}
+
+
+def _item_key(item: Any, keys: Any) -> str:
+    return repr([item.get(key) for key in keys]) if isinstance(item, dict) else ""
+
+
+def _object_faults(value: Json, schema: Json, at: str, old: Any) -> list[FieldError]:
     faults = [
         required(_joined(at, name))
         for name in schema.get("required") or ()
@@ -328,11 +349,12 @@ def _object_faults(value: Json, schema: Json, at: str) -> list[FieldError]:
             invalid(at, len(value), f"{_name(at)} should have at least {schema['minProperties']} properties")
         )
     properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
-    for key, member in value.items():
+    for key, member in sorted(value.items()):
         child = properties.get(key, more)
         missing = member is None and key in (schema.get("required") or ())
         if isinstance(child, dict) and not (missing and not child.get("nullable")):
-            faults += faults_in(member, child, _joined(at, key))
+            was = old.get(key, ABSENT) if isinstance(old, dict) else ABSENT
+            faults += faults_in(member, child, _joined(at, key), was)
     return faults
 
 
@@ -361,30 +383,3 @@ def _name(at: str) -> str:
 
 def _joined(at: str, name: str) -> str:
     return f"{at}.{name}" if at else name
-
-
-# ── How it is merged ────────────────────────────────────────────────────────────────────────────
-
-
-def shape_of_schema(schema: Json) -> Shape:
-    """Gives how server-side apply sees objects of the schema."""
-    more = schema.get("additionalProperties")
-    properties = schema.get("properties") or {}
-    if isinstance(schema.get("items"), dict):
-        items = schema["items"]
-        defaults = {
-            name: one["default"] for name, one in (items.get("properties") or {}).items() if "default" in one
-        }
-        return Shape(
-            items=shape_of_schema(items),
-            list_type=schema.get("x-kubernetes-list-type") or "atomic",
-            keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
-            key_defaults=defaults,
-        )
-    if not properties and not isinstance(more, dict) and schema.get("x-kubernetes-map-type") != "atomic":
-        return PLAIN
-    return Shape(
-        fields={name: shape_of_schema(child) for name, child in properties.items()},
-        items=shape_of_schema(more) if isinstance(more, dict) else None,
-        atomic=schema.get("x-kubernetes-map-type") == "atomic",
-    )

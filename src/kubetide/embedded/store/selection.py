@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.embedded.store.errors import field_not_supported
 from kubetide.embedded.store.revision import Revision
 from kubetide.objects.kinds import Kind
 from kubetide.ports.errors import BadRequest
@@ -47,8 +46,19 @@ _SELECTABLE: dict[str, frozenset[str]] = {
     ),
 }
 
+# The kinds of the core group that convert their selectors themselves, and have words of their own.
+_OWN_WORDS = frozenset({"pods", "nodes", "namespaces", "events"})
+
 # What a field is when the object does not say: booleans and numbers compare as their zero.
 _ABSENT = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0"}
+
+
+def _unsupported(kind: Kind[Any], path: str) -> str:
+    if kind.resource in _OWN_WORDS or kind.model is dict:
+        return f"field label not supported: {path}"
+    if kind.group == "batch":
+        return f'field label "{path}" not supported for {kind.kind}'
+    return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 class Selection:
@@ -65,14 +75,16 @@ class Selection:
         try:
             self._labels = Selector.parse(labels) if labels else None
             self._fields = FieldSelector.parse(fields) if fields else None
-        except (SelectorError, FieldSelectorError) as error:
+        except SelectorError as error:
+            raise BadRequest(error.detail) from error
+        except FieldSelectorError as error:
             raise BadRequest(str(error)) from error
         if self._fields is None:
             return
         supported = _ALWAYS | _SELECTABLE.get(kind.resource, frozenset())
         for term in self._fields.terms:
             if term.path not in supported:
-                raise field_not_supported(kind, labels, fields, term.path)
+                raise BadRequest(_unsupported(kind, term.path))
             if term.path == "spec.nodeName" and term.equal:
                 self.node_name = term.value
 

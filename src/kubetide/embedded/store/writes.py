@@ -33,7 +33,7 @@ from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import EVENTS, NAMESPACES, Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import BadRequest
+from kubetide.ports.errors import Unclassified
 from kubetide.units.time import Instant, after, format_rfc3339, hours
 
 _EVENT_LIFE = hours(1)  # kube-apiserver --event-ttl
@@ -89,7 +89,7 @@ class Writer:
         json = readable(kind, {**body} if given else copy_json(body))
         sent = metadata.sent_in(kind, json)
         if sent.get("resourceVersion"):
-            raise BadRequest("resourceVersion should not be set on objects to be created")
+            raise Unclassified("resourceVersion should not be set on objects to be created")
         namespace = metadata.namespace_of(kind, json, namespace)
         name = sent.get("name") or ""
         prefix = "" if name else sent.get("generateName") or ""
@@ -97,17 +97,18 @@ class Writer:
             self._check_namespace(kind, namespace, name or prefix)
         for _ in range(_TRIES if prefix else 1):
             key = namespace, self._identities.next_name(kind, namespace, prefix) if prefix else name
-            if self._store.get(kind, key) is None:
+            taken = self._store.get(kind, key) is not None
+            if not taken:
                 break
-        else:
-            raise already_exists(kind, key[1])
-        uid = self._identities.next_uid(kind, *key, self._store.version, prefix)
+        uid = "" if taken else self._identities.next_uid(kind, *key, self._store.version, prefix)
         now = self._clock.now()
         json["apiVersion"], json["kind"] = kind.api_version, kind.kind
         json["metadata"] = metadata.for_create(
             kind, sent, namespace=namespace, name=key[1], uid=uid, now=format_rfc3339(now)
         )
         json = admitted(self._store, kind, json)
+        if taken:
+            raise already_exists(kind, key[1])  # only now: what is wrong with the object is said first
         if manage is not None:
             json = manage(json)
         revision = self.put(kind, key, json, dry_run=dry_run)
@@ -277,16 +278,17 @@ class Writer:
 def _check_delete(kind: Kind[Any], old: Revision, options: Options) -> None:
     """Raises Conflict when the preconditions of a delete do not hold."""
     uid, version = options.uid, options.resource_version
+    # Upstream says the kind in the place of the resource here.
     resource = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     if uid and uid != old.uid:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({old.uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(kind, old.key[1], why, resource=resource)
+        raise conflict(kind, old.key[1], why, resource=resource, as_kind=True)
     if version and version != str(old.version):
         why = (
             f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion "
             f"in record ({old.version}). The object might have been modified"
         )
-        raise conflict(kind, old.key[1], why, resource=resource)
+        raise conflict(kind, old.key[1], why, resource=resource, as_kind=True)

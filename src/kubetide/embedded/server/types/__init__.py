@@ -22,6 +22,7 @@ TIME = f"{META}.Time"
 MICRO_TIME = f"{META}.MicroTime"
 DURATION = f"{META}.Duration"
 FIELDS_V1 = f"{META}.FieldsV1"
+DELETE_OPTIONS = f"{META}.DeleteOptions"
 OBJECT_META = f"{META}.ObjectMeta"
 
 
