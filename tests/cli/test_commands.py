@@ -218,7 +218,13 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         if "manifests" not in path.name:
             found[path.stem] = load_scenario(path, trace=trace if "trace:" in path.read_text() else None).name
     assert found.pop("autothrottle") == "autothrottle-diurnal-2"
-    assert sorted(found) == ["bad-day", "from-zero-wrong-catalogue", "web-shop", "worldcup98"]
+    assert sorted(found) == [
+        "bad-day",
+        "from-zero-wrong-catalogue",
+        "queue-workers",
+        "web-shop",
+        "worldcup98",
+    ]
     assert all(stem == name for stem, name in found.items())
     assert SHIPPED.samefile(ROOT / "examples" / "web-shop.yaml")
 
