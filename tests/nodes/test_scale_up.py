@@ -230,6 +230,19 @@ def test_existing_pods_do_not_count_twice():
     assert world.increases(intents=(intent,)) == {"g": 4}
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "CronTab"])
+def test_a_workload_that_controls_its_pods_itself(kind):
+    """Of a StatefulSet or a custom kind the replicas that are missing look like the pods that there are."""
+    workload = Workload("default", kind, "db")
+    intent = Intent(workload=workload, replicas=5, due=START, source="horizontal")
+    settings = {"demand_sources": ("pending", "intents")}
+    own = pods("db", 2, cpu="3", kind=kind, of="db")
+    others = pods("other", 1, cpu="3", kind=kind, of="other")
+    world = World(pods=[*own, *others], groups=[group("g")], settings=settings)
+    assert world.increases(intents=(intent,)) == {"g": 6}
+    assert World(groups=[group("g")], settings=settings).increases(intents=(intent,)) == {}
+
+
 def test_wants_that_never_come_true_are_given_up():
     """Replicas that are wanted but do not come into being buy nothing after 10 minutes."""
     world = World(

@@ -28,6 +28,9 @@ from kubetide.units.time import Duration, Instant, after
 
 Key = tuple[str, str]
 
+_WITH_SETS = ("Deployment", "ReplicaSet")
+"""Of these the ReplicaSets say what a new pod looks like, also while there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -73,7 +76,9 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
     nodes must be asked for, by the longest joining that was seen. Replicas that are wanted for long
-    and do not come into being are given up (``intent_patience``).
+    and do not come into being are given up (``intent_patience``). A workload without ReplicaSets, such
+    as a StatefulSet or a custom one, wants more of what its pods are now; without a pod nobody knows
+    what it wants.
     """
     lead = max(state.memory.longest_join.values(), default=0)
     wanted: dict[Workload, Intent] = {}
@@ -87,11 +92,13 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
         return []
     found = []
     sets = _sets_by_workload(state)
+    owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in wanted) else {}
     since = state.memory.wanted_since
     missing_now: dict[str, Instant] = {}
     for workload in sorted(wanted):
         own = sets.get(workload, ())
-        existing = sum(state.count_of(replica_set.metadata.uid) for replica_set in own)
+        uids = [one.metadata.uid for one in own] or owners.get(workload, [])
+        existing = sum(state.count_of(uid) for uid in uids)
         missing = missing_replicas(wanted[workload].replicas, existing)
         if not missing:
             continue
@@ -99,7 +106,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
         first = missing_now[name] = since.get(name, now)
         if after(first, state.settings.intent_patience) < now:
             continue
-        prototype = _prototype(state, workload, own, _pods_of(state, own))
+        prototype = _prototype(state, workload, own, _pods_of(state, uids))
         if prototype is not None:
             found += [
                 Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)
@@ -155,9 +162,18 @@ def _sets_by_workload(state: State) -> dict[Workload, list[ReplicaSet]]:
     return found
 
 
-def _pods_of(state: State, sets: Sequence[ReplicaSet]) -> list[Pod]:
-    """Gives the pods of the ReplicaSets that are not being deleted, in name order."""
-    found = [pod for replica_set in sets for pod in state.pods_of(replica_set.metadata.uid)]
+def _owners(state: State) -> dict[Workload, list[str]]:
+    """Gives the uids of the workloads that control pods themselves, in order of uid."""
+    found: dict[Workload, list[str]] = {}
+    for uid, namespace, owner in state.controllers():
+        if owner.kind not in _WITH_SETS:
+            found.setdefault(Workload(namespace, owner.kind, owner.name), []).append(uid)
+    return found
+
+
+def _pods_of(state: State, uids: Sequence[str]) -> list[Pod]:
+    """Gives the pods of these controllers that are not being deleted, in name order."""
+    found = [pod for uid in uids for pod in state.pods_of(uid)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 
@@ -187,7 +203,11 @@ def _prototype(
     if workload.kind == "Deployment" and deployment is not None:
         template = deployment.spec.template
         return _made(deployment.metadata, "Deployment", template.metadata, template.spec)
-    return None
+    if workload.kind in _WITH_SETS or not existing:
+        return None
+    return without_node(
+        max(existing, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    )
 
 
 def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> Pod:

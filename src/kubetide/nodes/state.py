@@ -26,7 +26,7 @@ from kubetide.nodes.memory import Memory
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
-from kubetide.objects.meta import ApiObject, controller_of
+from kubetide.objects.meta import ApiObject, OwnerReference, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
@@ -169,6 +169,16 @@ class State:
     def count_of(self, owner_uid: str) -> int:
         """Gives the number of ``pods_of``."""
         return len(self._pods_of.get(owner_uid, ()))
+
+    def controllers(self) -> list[tuple[str, str, OwnerReference]]:
+        """Gives uid, namespace and reference of each object that controls pods, in order of uid."""
+        found = []
+        for uid, pods in sorted(self._pods_of.items()):
+            metadata = next(iter(pods.values())).metadata
+            owner = controller_of(metadata)
+            assert owner is not None, "pods are held by their controller"
+            found.append((uid, metadata.namespace, owner))
+        return found
 
     # -- changing ----------------------------------------------------------------------------
 
