@@ -141,6 +141,9 @@ def test_a_custom_kind_is_run_scaled_and_autoscaled(tmp_path):
             said = await kubectl(config, "explain", "crontab.spec.replicas")
             assert said is None or "How many pods there are to be." in said
 
+            said = await kubectl(config, "get", "all")
+            assert said is None or f"crontab.stable.example.com/{SHIPPED} " in said
+
             async def scaled_up():
                 return (await cluster.get(CRON_TABS, SHIPPED, namespace="default"))["spec"]["replicas"] >= 4
 

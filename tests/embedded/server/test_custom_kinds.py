@@ -36,7 +36,13 @@ def rest_with(columns):
         "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
         "additionalPrinterColumns": columns,
     }
-    names = {"plural": "rollouts", "kind": "Rollout", "shortNames": ["ro"]}
+    names = {
+        "plural": "rollouts",
+        "singular": "roll",
+        "kind": "Rollout",
+        "shortNames": ["ro"],
+        "categories": ["all", "delivery"],
+    }
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     rest = Rest(Store(), Clock(), seed=1)
     rest.handle(Request("create", CRDS, body={"metadata": {"name": "rollouts.example.com"}, "spec": spec}))
@@ -81,3 +87,17 @@ def test_discovery_and_openapi_know_what_is_defined(path):
     found = Discovery(entries_of(rest.kinds, ()), "127.0.0.1").document(path)
     assert found["groupVersion"] == path.removeprefix("/apis/")
     assert openapi.document(path.strip("/"), rest.kinds)["paths"]
+
+
+def test_discovery_tells_the_names_of_a_definition():
+    """Singular, short names and categories are the definition's, in both forms of discovery."""
+    discovery = Discovery(entries_of(rest_with(COLUMNS).kinds, ()), "127.0.0.1")
+    [plain] = discovery.document("/apis/example.com/v1")["resources"]
+    assert (plain["singularName"], plain["shortNames"]) == ("roll", ["ro"])
+    assert plain["categories"] == ["all", "delivery"]
+    groups = discovery.aggregated("/apis")["items"]
+    [group] = [one for one in groups if one["metadata"]["name"] == "example.com"]
+    [one] = group["versions"][0]["resources"]
+    assert (one["singularResource"], one["categories"]) == ("roll", ["all", "delivery"])
+    pods = discovery.document("/api/v1")["resources"][0]
+    assert (pods["name"], pods["singularName"], pods["categories"]) == ("pods", "pod", ["all"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kubetide.embedded.store.custom import CustomKind
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind, version_priority
 
@@ -44,6 +45,8 @@ class Entry(NamedTuple):
     """Group, version and kind of the answer, where they are not the entry's own."""
     singular: str | None = None
     """The name of one; None for the kind in lower case."""
+    categories: tuple[str, ...] = ()
+    """Words by which clients ask for several resources at once, as in ``kubectl get all``."""
 
 
 WITHOUT_OBJECTS = (
@@ -151,7 +154,23 @@ class Discovery:
 
 
 def _entry(kind: Kind[Any], verbs: tuple[str, ...]) -> Entry:
-    return Entry(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, verbs, kind.short_names)
+    singular: str | None = None
+    categories: tuple[str, ...] = ()
+    if isinstance(kind, CustomKind):
+        singular, categories = kind.singular, kind.categories
+    elif kind.plural in _CATEGORY_ALL and verbs is _ALL_VERBS:
+        categories = ("all",)
+    return Entry(
+        kind.group,
+        kind.version,
+        kind.plural,
+        kind.kind,
+        kind.namespaced,
+        verbs,
+        kind.short_names,
+        singular=singular,
+        categories=categories,
+    )
 
 
 def _singular(entry: Entry) -> str:
@@ -171,8 +190,8 @@ def _legacy(entry: Entry) -> Json:
         found["group"], found["version"] = entry.answers[:2]
     if entry.short_names:
         found["shortNames"] = list(entry.short_names)
-    if entry.plural in _CATEGORY_ALL and len(entry.verbs) > len(_READ_VERBS):
-        found["categories"] = ["all"]
+    if entry.categories:
+        found["categories"] = list(entry.categories)
     return found
 
 
@@ -207,7 +226,7 @@ def _aggregated(entries: Sequence[Entry]) -> list[Json]:
         }
         if entry.short_names:
             item["shortNames"] = list(entry.short_names)
-        if plural in _CATEGORY_ALL and len(entry.verbs) > len(_READ_VERBS):
-            item["categories"] = ["all"]
+        if entry.categories:
+            item["categories"] = list(entry.categories)
         found[plural] = item
     return list(found.values())

@@ -35,6 +35,8 @@ class CustomKind(Kind[Json]):
     columns: tuple[PrinterColumn, ...] = ()
     shape: Shape = field(default_factory=Shape, compare=False, repr=False)
     served: bool = True
+    singular: str = ""
+    categories: tuple[str, ...] = ()
 
     @property
     def has_status(self) -> bool:
@@ -81,6 +83,8 @@ def kind_of(definition: CustomResourceDefinition, version: DefinitionVersion) ->
         columns=version.additional_printer_columns or (),
         shape=struct(**{**own.fields, "metadata": shape_of(bare).child("metadata")}),
         served=version.served,
+        singular=spec.names.singular,
+        categories=spec.names.categories or (),
     )
 
 
