@@ -17,13 +17,16 @@ _AUTHORITY = Authority()
 
 
 @asynccontextmanager
-async def served(clock, *, store=None, identities=None, metrics=None, custom=None, external=None):
+async def served(
+    clock, *, store=None, identities=None, metrics=None, custom=None, external=None, webhooks=None
+):
     """Gives the embedded cluster, its server, and the connection of an administrator."""
-    cluster = EmbeddedCluster(store or Store(), clock, seed=1)
+    cluster = EmbeddedCluster(store or Store(), clock, seed=1, webhooks=webhooks)
     server = ApiServer(
         cluster.rest,
         clock,
         identities=identities or Identities({TOKEN: ADMIN}),
+        front=cluster.front,
         metrics=metrics,
         custom=custom,
         external=external,

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kubetide.objects.base import Json
 
 
@@ -18,8 +16,8 @@ class KubetideError(Exception):
 class ApiError(KubetideError):
     """The API server refused or failed a request; ``str()`` is the message of its Status."""
 
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
+    code: int = 500
+    reason: str = "InternalError"
 
     def __init__(
         self,

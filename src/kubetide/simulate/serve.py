@@ -63,6 +63,7 @@ class Serving:
             world.cluster.rest,
             world.clock,
             identities=Identities({token: _ADMIN}),
+            front=world.cluster.front,
             metrics=world.metrics,
             custom=world.custom_metrics,
             external=world.external_metrics,

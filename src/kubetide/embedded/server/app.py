@@ -28,7 +28,9 @@ from kubetide.embedded.server.types.measure_types import (
 )
 from kubetide.embedded.server.types.openapi_v2 import ASKED_TYPE, MEDIA_TYPE, document_v2, protobuf_v2
 from kubetide.embedded.server.usage import USAGE_KINDS, Metrics
+from kubetide.embedded.server.warnings import send_warnings
 from kubetide.embedded.store.errors import no_such_resource
+from kubetide.embedded.store.front import Front
 from kubetide.embedded.store.rest import Rest
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -65,6 +67,7 @@ class ApiServer:
 
     Args:
         rest: The semantics, those that clients in the same process use.
+        front: The way in to them through admission webhooks; None for one that can call none.
         clock: The cluster's time.
         identities: Who may ask.
         metrics: What metrics.k8s.io answers from; None leaves that API out.
@@ -79,6 +82,7 @@ class ApiServer:
         clock: Clock,
         *,
         identities: Identities,
+        front: Front | None = None,
         metrics: Metrics | None = None,
         custom: CustomMetrics | None = None,
         external: ExternalMetrics | None = None,
@@ -89,7 +93,7 @@ class ApiServer:
         self._identities = identities
         self._tls = tls
         self._usage_kinds: tuple[Kind[Any], ...] = () if metrics is None else USAGE_KINDS
-        self._resources = Resources(rest, clock, metrics)
+        self._resources = Resources(rest, front or Front(rest), clock, metrics)
         self._measures = Measures(custom, external, rest)
         self._routes = Routes(())
         self._runner: web.AppRunner | None = None
@@ -99,6 +103,7 @@ class ApiServer:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listens; port 0 takes a free one. Raises OSError when the address cannot be had."""
         app = web.Application(middlewares=[self._refusals], client_max_size=BODY_LIMIT)
+        app.on_response_prepare.append(send_warnings)
         app.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(
             app,

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from kubetide.embedded.admission import UserInfo
 from kubetide.embedded.server import reading
 from kubetide.embedded.server.access import User, Wish
 from kubetide.embedded.server.encoding import (
@@ -26,10 +27,12 @@ from kubetide.embedded.server.negotiation import OBJECT_SHAPES, accepted_form
 from kubetide.embedded.server.routes import Target
 from kubetide.embedded.server.streams import send_parts, send_watch
 from kubetide.embedded.server.usage import Metrics, read_usage
+from kubetide.embedded.server.warnings import Warnings
 from kubetide.embedded.store.changes import changed
 from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.errors import too_large_version
-from kubetide.embedded.store.request import Options, Request, Verb
+from kubetide.embedded.store.front import Front
+from kubetide.embedded.store.request import Options, Request, Response, Verb
 from kubetide.embedded.store.rest import Rest, version_in
 from kubetide.embedded.store.revision import Revision
 from kubetide.embedded.store.scale import SCALE
@@ -70,12 +73,14 @@ class Resources:
 
     Args:
         rest: The semantics.
+        front: The way in to them for what writes.
         clock: The cluster's time, for ages in tables.
         metrics: What pods and nodes use.
     """
 
-    def __init__(self, rest: Rest, clock: Clock, metrics: Metrics | None) -> None:
+    def __init__(self, rest: Rest, front: Front, clock: Clock, metrics: Metrics | None) -> None:
         self._rest = rest
+        self._front = front
         self._clock = clock
         self._metrics = metrics
         self._encoder = EventEncoder()
@@ -103,19 +108,23 @@ class Resources:
         if verb == "list":
             return await self._list(request, target, view)
         if verb == "delete":
-            return await self._delete(request, target, view)
+            return await self._delete(request, target, view, user)
         if verb == "deletecollection":
             options = reading.delete_options(request.query, await _body(request, "DeleteOptions"))
-            response = self._rest.handle(_request(verb, target, options))
+            response = await self._reviewed(request, _request(verb, target, options), user)
             return await self._send_list(request, view, response.listing or (), Page(response.version))
         if verb == "get":
             response = self._rest.handle(_request(verb, target))
             assert response.object is not None
             return _sent(view, response.object, response.code)
-        return await self._write(request, target, verb, view)
+        return await self._write(request, target, verb, view, user)
+
+    async def _reviewed(self, request: web.Request, asked: Request, user: User) -> Response:
+        """Answers a write that webhooks may want to see; what they warn of goes with the answer."""
+        return await self._front.handle(asked, UserInfo(user.name, user.groups), Warnings.of(request).add)
 
     async def _write(
-        self, request: web.Request, target: Target, verb: Verb, view: View
+        self, request: web.Request, target: Target, verb: Verb, view: View, user: User
     ) -> web.StreamResponse:
         query, media_type = request.query, _media_type(request)
         patch_type = reading.patch_type_of(media_type) if verb == "patch" else None
@@ -137,13 +146,11 @@ class Resources:
             body = reading.checked_body(
                 sent_as, raw, media_type, query, patch_type=patch_type, result_of=result_of
             )
-        response = self._rest.handle(_request(verb, target, options, body.value))
-        assert response.object is not None
-        answer = _sent(view, response.object, response.code)
         for warning in body.warnings:
-            text = warning.replace("\\", "\\\\").replace('"', '\\"')
-            answer.headers.add("Warning", f'299 - "{text}"')
-        return answer
+            Warnings.of(request).add(warning)
+        response = await self._reviewed(request, _request(verb, target, options, body.value), user)
+        assert response.object is not None
+        return _sent(view, response.object, response.code)
 
     def _result_of(self, target: Target, options: Options) -> Callable[[Any], Json]:
         """Gives what says the object that a patch comes to."""
@@ -197,9 +204,11 @@ class Resources:
         finally:
             del self._watchers[watcher]
 
-    async def _delete(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
+    async def _delete(
+        self, request: web.Request, target: Target, view: View, user: User
+    ) -> web.StreamResponse:
         options = reading.delete_options(request.query, await _body(request, "DeleteOptions"))
-        response = self._rest.handle(_request("delete", target, options))
+        response = await self._reviewed(request, _request("delete", target, options), user)
         last, kind = response.object, target.kind
         assert last is not None
         gone = self._rest.store.get(kind, last.key) is None

@@ -34,9 +34,8 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
         json = {key: value for key, value in json.items() if key != "status"}
         if kind.resource in _FIRST_STATUS:
             json["status"] = dict(_FIRST_STATUS[kind.resource])
-    if kind.resource == "pods":
-        json = _with_priority(store, kind, json)
-    elif kind.resource == "jobs.batch":
+    json = with_priority(store, kind, json)
+    if kind.resource == "jobs.batch":
         json = _with_job_selector(json)
     elif kind.resource == "namespaces":
         json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
@@ -60,17 +59,21 @@ def readable(kind: Kind[Any], json: Json) -> Json:
     return json
 
 
+def filled(kind: Kind[Any], json: Json) -> Json:
+    """Gives an object with the defaults filled in, and without what a custom kind does not know."""
+    if isinstance(kind, CustomKind):
+        return kind.admitted(json)
+    return with_defaults(json) if kind is CUSTOM_RESOURCE_DEFINITIONS else defaults(kind, json)
+
+
 def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
     """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
+    json = filled(kind, json)
+    faults = validate(kind, json, old)
     if isinstance(kind, CustomKind):
-        json = kind.admitted(json)
-        faults = [*validate(kind, json, old), *kind.faults(json, old)]
+        faults += kind.faults(json, old)
     elif kind is CUSTOM_RESOURCE_DEFINITIONS:
-        json = with_defaults(json)
-        faults = validate(kind, json, old) or definition_faults(json, old)
-    else:
-        json = defaults(kind, json)
-        faults = validate(kind, json, old)
+        faults = faults or definition_faults(json, old)
     if faults:
         raise invalid(kind, json["metadata"]["name"], faults)
     return json
@@ -109,13 +112,18 @@ def _with_job_selector(job: Json) -> Json:
     }
 
 
-def _with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
+def with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
+    """Gives a pod with the priority of its class; anything else as it is. Raises Forbidden."""
+    if kind.resource != "pods":
+        return pod
     spec = pod.get("spec") or {}
     name = spec.get("priorityClassName") or ""
     if name:
         revision = store.get(PRIORITY_CLASSES, ("", name))
         if revision is None:
-            raise forbidden(kind, pod["metadata"]["name"], f"no PriorityClass with name {name} was found")
+            raise forbidden(
+                kind, pod["metadata"].get("name") or "", f"no PriorityClass with name {name} was found"
+            )
         found = revision.read_as(PriorityClass)
     else:
         found = _global_default(store) or PriorityClass()
@@ -124,7 +132,7 @@ def _with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
     if said is not None and said != found.value:
         raise forbidden(
             kind,
-            pod["metadata"]["name"],
+            pod["metadata"].get("name") or "",
             f"the integer value of priority ({said}) must not be provided in pod spec; "
             f"priority admission controller computed {found.value} from the given PriorityClass name",
         )

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from copy import copy
 from typing import Any, Literal, Protocol, TypeVar
 
+from kubetide.embedded.admission import Caller, UserInfo
+from kubetide.embedded.store.front import Front
 from kubetide.embedded.store.request import NO_OPTIONS, Options, Request, Response, Verb
 from kubetide.embedded.store.rest import Rest
 from kubetide.embedded.store.scale import SCALE
@@ -25,6 +27,8 @@ T = TypeVar("T")
 # After so many requests the other tasks get a turn, as no request here waits for anything: often
 # enough that no watch falls behind, seldom enough that watches are handed batches.
 _REQUESTS_A_TURN = 16
+
+_USER = UserInfo("system:kube-controller-manager", ("system:authenticated",))
 
 _BOOKMARK_EVERY = minutes(1)
 
@@ -45,9 +49,12 @@ class EmbeddedCluster:
         clock: What time creations, deletions and conditions are stamped with.
         seed: What uids and generated names are drawn from.
         faults: What may go wrong; None for nothing.
+        webhooks: Calls admission webhooks; without it such a call fails, and its policy decides.
+        user: Who webhooks are told asks.
 
     Attributes:
         rest: The REST semantics, for an HTTP face over the same cluster.
+        front: The way in to them through admission webhooks.
     """
 
     def __init__(
@@ -57,21 +64,29 @@ class EmbeddedCluster:
         seed: int = 0,
         *,
         faults: Faults | None = None,
+        webhooks: Caller | None = None,
+        user: UserInfo = _USER,
     ) -> None:
         self.rest = Rest(store, clock, seed)
+        self.front = Front(self.rest, webhooks, seed)
+        self._user = user
         self.faults = faults
         self._store = store
         self._requests = 0
         self._gives_bodies = False
 
-    def client(self, *, faults: Faults | None = None, gives_bodies: bool = False) -> EmbeddedCluster:
+    def client(
+        self, *, faults: Faults | None = None, gives_bodies: bool = False, user: UserInfo | None = None
+    ) -> EmbeddedCluster:
         """Gives another client of the same cluster.
 
         Args:
             faults: What may go wrong for it.
             gives_bodies: Its users never change a body that they have sent, so none is copied.
+            user: Who webhooks are told asks; None for whoever this client says.
         """
         other = copy(self)
+        other._user = user or self._user  # noqa: SLF001  its own copy
         other.faults = faults
         other._gives_bodies = gives_bodies  # noqa: SLF001  its own copy
         return other
@@ -218,7 +233,9 @@ class EmbeddedCluster:
         self._requests += 1
         if self._requests % _REQUESTS_A_TURN == 0:
             await _turn()
-        return self.rest.handle(request)
+        if self.front.idle:
+            return self.rest.handle(request)
+        return await self.front.handle(request, self._user)
 
 
 class _Bookmarks:

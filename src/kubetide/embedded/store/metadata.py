@@ -135,6 +135,15 @@ def _has_generation(kind: Kind[Any]) -> bool:
     return kind.resource in _WITH_GENERATION or isinstance(kind, CustomKind)
 
 
+def for_review(sent: Json, namespace: str) -> Json:
+    """Gives the metadata of a new object before the server has set its own fields."""
+    own = {*_OWNED_BY_SERVER, *_ALSO_OWNED} - {"name"}
+    meta = {key: value for key, value in sent.items() if value is not None and key not in own}
+    if namespace:
+        meta["namespace"] = namespace
+    return meta
+
+
 def for_create(kind: Kind[Any], sent: Json, *, namespace: str, name: str, uid: str, now: str) -> Json:
     """Gives the metadata of a new object from what was sent."""
     meta = {key: value for key, value in sent.items() if value is not None}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from kubetide.embedded.store.review import Review
 from kubetide.embedded.store.revision import Revision
 from kubetide.embedded.store.watcher import Watcher
 from kubetide.objects.kinds import Kind
@@ -54,7 +55,7 @@ class Request:
     """One request. ``body`` is decoded JSON, a list for a JSON patch; it is never changed.
 
     ``given`` says that the sender gives the body away and will not change it either, so that parts of
-    it may be kept; else they are copied.
+    it may be kept; else they are copied. ``review`` is asked before anything is written.
     """
 
     verb: Verb
@@ -65,6 +66,7 @@ class Request:
     options: Options = NO_OPTIONS
     body: Any = None
     given: bool = False
+    review: Review | None = None
 
 
 class Response(NamedTuple):

@@ -19,8 +19,9 @@ from kubetide.embedded.store.custom import CustomKind, shape_in
 from kubetide.embedded.store.errors import conflict, no_such_resource, not_found
 from kubetide.embedded.store.paging import listed
 from kubetide.embedded.store.request import Options, Request, Response
+from kubetide.embedded.store.review import BINDING, EVICTION, Review, unsettled
 from kubetide.embedded.store.revision import Revision
-from kubetide.embedded.store.scale import replicas_in, scale_of, with_replicas
+from kubetide.embedded.store.scale import SCALE, replicas_in, scale_of, with_replicas
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.embedded.store.unknown import unknown_paths
@@ -91,7 +92,7 @@ class Rest:
         if verb in {"replace", "patch"}:
             return self._answer(self._update(request))
         if verb == "delete":
-            return self._answer(self._writer.delete(kind, self._get(request).key, options))
+            return self._answer(self._writer.delete(kind, self._get(request).key, options, request.review))
         return self._delete_collection(request)
 
     @property
@@ -100,9 +101,15 @@ class Rest:
         stored = (kind for kind in self.store.kinds if not isinstance(kind, CustomKind) or kind.served)
         return (*stored, HPAS_V1, *(version.kind for version in self._custom.versions))
 
+    def versions_of(self, kind: Kind[Any]) -> tuple[Version, ...]:
+        """Gives the versions that a kind is served in beside the stored one."""
+        return tuple(
+            version for version in (HPA_V1, *self._custom.versions) if version.kind.resource == kind.resource
+        )
+
     def _version_of(self, kind: Kind[Any]) -> Version:
-        for version in (HPA_V1, *self._custom.versions):
-            if (version.kind.resource, version.kind.version) == (kind.resource, kind.version):
+        for version in self.versions_of(kind):
+            if version.kind.version == kind.version:
                 return version
         raise no_such_resource()
 
@@ -123,6 +130,8 @@ class Rest:
             pod = self._get(request)
             body = request.body if isinstance(request.body, dict) else {}
             now = self._clock.now()
+            if request.review is not None:
+                body = _reviewed_body(request, pod, body, request.review)
             if subresource == "binding":
                 pods.bind(self._writer, pod, body, request.options, now)
             else:
@@ -156,14 +165,23 @@ class Rest:
             manage=manage,
             dry_run=options.dry_run,
             given=request.given,
+            review=request.review,
         )
 
     def _update(self, request: Request) -> Revision:
         old = self._get(request)
-        return self._write(request, old, changed(request, old.json), request.subresource)
+        return self._write(
+            request, old, changed(request, old.json), request.subresource, review=request.review
+        )
 
     def _write(
-        self, request: Request, old: Revision, new: Json, subresource: str = "", manage: Manage | None = None
+        self,
+        request: Request,
+        old: Revision,
+        new: Json,
+        subresource: str = "",
+        manage: Manage | None = None,
+        review: Review | None = None,
     ) -> Revision:
         if manage is None and (request.options.field_manager or is_tracked(old.json)):
             manage = self._tracker(request, old.json)
@@ -174,6 +192,7 @@ class Rest:
             subresource=subresource,
             manage=manage,
             dry_run=request.options.dry_run,
+            review=review,
         )
 
     def _tracker(self, request: Request, before: Json | None) -> Manage:
@@ -219,9 +238,12 @@ class Rest:
         )
         if old is None:
             return self._answer(self._create(request, result.json, result.manage), 201)
+        if subresource == "scale":
+            wanted = scale_of(kind, Revision(old.version, old.key, result.json)).json
+            json = self._reviewed_scale(request, old, wanted, result.json)
+            return self._answer(scale_of(kind, self._write(request, old, json, "", result.manage)))
         part = "status" if subresource == "status" else ""
-        written = self._write(request, old, result.json, part, result.manage)
-        return self._answer(scale_of(kind, written) if subresource == "scale" else written)
+        return self._answer(self._write(request, old, result.json, part, result.manage, request.review))
 
     def _scale(self, request: Request) -> Response:
         kind = request.kind
@@ -231,10 +253,20 @@ class Rest:
             return self._answer(current)
         if request.verb not in {"replace", "patch"}:
             raise MethodNotAllowed(f"the server does not allow this method on {kind.resource}/scale")
-        new = changed(request, current.json)
-        replicas = replicas_in(new, request.name)
-        json = with_replicas(kind, old.json, replicas)
+        json = self._reviewed_scale(request, old, changed(request, current.json), old.json)
         return self._answer(scale_of(kind, self._write(request, old, json)))
+
+    def _reviewed_scale(self, request: Request, old: Revision, scale: Json, json: Json) -> Json:
+        """Gives an object with as many replicas as a Scale asks for, once webhooks have seen that."""
+        kind, review = request.kind, request.review
+        if review is not None:
+            current = scale_of(kind, old)
+            mutated = review.mutated(SCALE, current, scale, unsettled)
+            assert mutated is not None, "an update has an object"
+            replicas = replicas_in(mutated, request.name)
+            review.validate(SCALE, current, {**current.json, "spec": {"replicas": replicas}})
+            scale = mutated
+        return with_replicas(kind, json, replicas_in(scale, request.name))
 
     def _delete_collection(self, request: Request) -> Response:
         kind, options = request.kind, request.options
@@ -263,6 +295,23 @@ def _check_declared(kind: CustomKind, config: Json) -> None:
             f"failed to create typed patch object ({name}; {kind.api_version}, Kind={kind.kind}): "
             f".{unknown[0]}: field not declared in schema"
         )
+
+
+def _reviewed_body(request: Request, pod: Revision, body: Json, review: Review) -> Json:
+    """Gives the Binding or Eviction of a pod once webhooks have seen it. Raises ReviewNeeded."""
+    kind = BINDING if request.subresource == "binding" else EVICTION
+    namespace, name = pod.key
+    meta = {**metadata.sent_in(kind, body), "name": name, "namespace": namespace}
+    sent = {**body, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
+    options = request.options
+    if options.uid and kind is BINDING:
+        sent["metadata"] = {**meta, "uid": options.uid}
+    elif kind is EVICTION and not body.get("deleteOptions") and options.grace_period_s is not None:
+        sent["deleteOptions"] = {"gracePeriodSeconds": options.grace_period_s}
+    mutated = review.mutated(kind, None, sent, unsettled)
+    assert mutated is not None, "a creation has an object"
+    review.validate(kind, None, mutated)
+    return mutated
 
 
 def version_in(text: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from kubetide.embedded.store.errors import expired, no_such_resource
@@ -43,6 +43,7 @@ class _Table:
         self.horizon = 0
         """The oldest version that a watch can begin from."""
         self.watchers: list[Watcher] = []
+        self.listeners: tuple[Callable[[], None], ...] = ()
 
 
 class Store:
@@ -246,6 +247,11 @@ class Store:
         watcher.opened()
         return watcher
 
+    def on_change(self, kind: Kind[Any], listener: Callable[[], None]) -> None:
+        """Calls ``listener`` after each write of the kind from now on."""
+        table = self._table(kind)
+        table.listeners = (*table.listeners, listener)
+
     def close_watches(self, *, expire: bool) -> None:
         """Ends every open watch; with ``expire``, forgets the history too, so that all must list again."""
         if expire:
@@ -293,6 +299,8 @@ class Store:
         if len(history) == history.maxlen:
             table.horizon = history[0].last.version if history else self.version
         history.append(change)
+        for listener in table.listeners:
+            listener()
         # A copy, as a watcher that overflows takes itself out.
         for watcher in tuple(table.watchers):
             watcher.offer(change)

@@ -27,6 +27,8 @@ from kubetide.embedded.store.deletion import (
 from kubetide.embedded.store.errors import already_exists, conflict, forbidden, not_found
 from kubetide.embedded.store.garbage import Garbage
 from kubetide.embedded.store.request import NO_OPTIONS, Options
+from kubetide.embedded.store.review import Review, unsettled
+from kubetide.embedded.store.reviewed import mutated_new, mutated_update
 from kubetide.embedded.store.revision import Key, Revision
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
@@ -80,8 +82,9 @@ class Writer:
         manage: Manage | None = None,
         dry_run: bool = False,
         given: bool = False,
+        review: Review | None = None,
     ) -> Revision:
-        """Creates an object; ``manage`` notes whose its fields are.
+        """Creates an object; ``manage`` notes whose its fields are, ``review`` what webhooks say of it.
 
         Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest.
         """
@@ -91,26 +94,26 @@ class Writer:
         if sent.get("resourceVersion"):
             raise Unclassified("resourceVersion should not be set on objects to be created")
         namespace = metadata.namespace_of(kind, json, namespace)
-        name = sent.get("name") or ""
-        prefix = "" if name else sent.get("generateName") or ""
         if kind.namespaced:
-            self._check_namespace(kind, namespace, name or prefix)
-        for _ in range(_TRIES if prefix else 1):
-            key = namespace, self._identities.next_name(kind, namespace, prefix) if prefix else name
-            taken = self._store.get(kind, key) is not None
-            if not taken:
-                break
-        uid = "" if taken else self._identities.next_uid(kind, *key, self._store.version, prefix)
-        now = self._clock.now()
+            self._check_namespace(kind, namespace, sent.get("name") or sent.get("generateName") or "")
+        if review is None:
+            key, uid, now = self._identity(kind, namespace, sent)
+        else:
+            json = mutated_new(self._store, kind, json, namespace, manage, review)
+            manage = None
+            sent = metadata.sent_in(kind, json)
+            key, uid, now = review.identity(lambda: self._identity(kind, namespace, sent))
         json["apiVersion"], json["kind"] = kind.api_version, kind.kind
         json["metadata"] = metadata.for_create(
             kind, sent, namespace=namespace, name=key[1], uid=uid, now=format_rfc3339(now)
         )
         json = admitted(self._store, kind, json)
-        if taken:
-            raise already_exists(kind, key[1])  # only now: what is wrong with the object is said first
         if manage is not None:
             json = manage(json)
+        if review is not None:
+            review.validate(kind, None, json)
+        if self._store.get(kind, key) is not None:
+            raise already_exists(kind, key[1])  # only now: what is wrong with the object is said first
         revision = self.put(kind, key, json, dry_run=dry_run)
         if dry_run:
             return revision
@@ -121,6 +124,18 @@ class Writer:
         self._garbage.settle()
         return revision
 
+    def _identity(self, kind: Kind[Any], namespace: str, sent: Json) -> tuple[Key, str, Instant]:
+        """Gives key, uid and time of a new object; the uid is empty where the name is taken."""
+        name = sent.get("name") or ""
+        prefix = "" if name else sent.get("generateName") or ""
+        for _ in range(_TRIES if prefix else 1):
+            key = namespace, self._identities.next_name(kind, namespace, prefix) if prefix else name
+            taken = self._store.get(kind, key) is not None
+            if not taken:
+                break
+        uid = "" if taken else self._identities.next_uid(kind, *key, self._store.version, prefix)
+        return key, uid, self._clock.now()
+
     def update(
         self,
         kind: Kind[Any],
@@ -130,13 +145,17 @@ class Writer:
         subresource: str = "",
         manage: Manage | None = None,
         dry_run: bool = False,
+        review: Review | None = None,
     ) -> Revision:
         """Makes ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
 
         ``new`` may share structure with the old JSON and is kept; ``manage`` notes whose the fields
-        are. Raises Invalid, Forbidden.
+        are, ``review`` what webhooks say of it. Raises Invalid, Forbidden.
         """
         before = old.json
+        if review is not None:
+            new = mutated_update(kind, old, new, manage, review)
+            manage = None
         if subresource == "status":
             changed = {**before, "status": new.get("status")}
             if changed["status"] is None:
@@ -145,6 +164,8 @@ class Writer:
                 changed = checked(kind, changed, before)
             if manage is not None:
                 changed = manage(changed)
+            if review is not None:
+                review.validate(kind, old, changed)
             return old if changed == before else self.put(kind, old.key, changed, dry_run=dry_run)
         new = {**new, "apiVersion": kind.api_version, "kind": kind.kind}
         new["metadata"] = metadata.for_update(metadata.sent_in(kind, new), before["metadata"])
@@ -153,14 +174,17 @@ class Writer:
                 new["status"] = before["status"]
             else:
                 new.pop("status", None)
-        if new == before and manage is None:
+        if new == before and manage is None and review is None:
             return old
         new = checked(kind, readable(kind, new), before)
         if manage is not None:
             new = manage(new)
+        if new != before:
+            new = metadata.with_generation(kind, new, before)
+        if review is not None:
+            review.validate(kind, old, new)
         if new == before:
             return old
-        new = metadata.with_generation(kind, new, before)
         if is_complete(new):
             return self._finish(kind, old.key, new, dry_run=dry_run)
         revision = self.put(kind, old.key, new, dry_run=dry_run)
@@ -170,11 +194,18 @@ class Writer:
             self._garbage.settle()
         return revision
 
-    def delete(self, kind: Kind[Any], key: Key, options: Options = NO_OPTIONS) -> Revision:
+    def delete(
+        self, kind: Kind[Any], key: Key, options: Options = NO_OPTIONS, review: Review | None = None
+    ) -> Revision:
         """Deletes an object, at once or when its time and its finalizers allow; gives its last state.
 
         Raises NotFound, Conflict (preconditions), Forbidden (the namespaces that must stay).
         """
+        old = self._store.get(kind, key)
+        if review is not None and old is not None:
+            _check_delete(kind, old, options)
+            review.mutated(kind, old, None, unsettled)
+            review.validate(kind, old, None)
         revision = self.mark_deleted(kind, key, options)
         self._garbage.settle()
         return revision
