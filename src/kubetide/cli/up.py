@@ -144,6 +144,7 @@ def command(
       kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.output import finish
+    from kubetide.embedded.admission.http import HttpCaller
     from kubetide.runtime.folder import claimed
     from kubetide.simulate.run import LiveRun
     from kubetide.simulate.scenario import load_scenario
@@ -170,6 +171,7 @@ def command(
                 on_mark=view.mark,
                 beside=None if address is None else _serving(address, out, view),
                 kept=kept,
+                webhooks=HttpCaller(),
             )
             result = run.run()
         finish(loaded.name, result, out)

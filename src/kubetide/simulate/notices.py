@@ -20,9 +20,11 @@ from kubetide.objects.kinds import (
     DEPLOYMENTS,
     HPAS,
     JOBS,
+    MUTATING_WEBHOOKS,
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    VALIDATING_WEBHOOKS,
 )
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify
@@ -36,20 +38,34 @@ _SCALABLE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, STATEFUL_SETS.kind)
 _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 
 
-def notices_of(manifests: Manifests, skipped: Sequence[str] = ()) -> tuple[str, ...]:
+def notices_of(
+    manifests: Manifests, skipped: Sequence[str] = (), *, calls_webhooks: bool = False
+) -> tuple[str, ...]:
     """Gives a sentence for each thing that the objects ask for and a run does not do, in their order.
 
     Args:
         manifests: The objects of the run.
         skipped: The kind of each object that was passed over.
+        calls_webhooks: Whether the run can call admission webhooks.
     """
     found = (*_of_pods(manifests), *_of_hpas(manifests), *_of_skipped(skipped))
+    if not calls_webhooks:
+        found = (*found, *_of_webhooks(manifests))
     return tuple(dict.fromkeys(found))
 
 
 def _of_skipped(skipped: Sequence[str]) -> Iterator[str]:
     for kind, number in Counter(skipped).items():
         yield f"{kind}: {number} skipped; nothing that scales reads the kind"
+
+
+def _of_webhooks(manifests: Manifests) -> Iterator[str]:
+    for kind, json in manifests:
+        if kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+            yield (
+                f"{kind.kind} {json['metadata'].get('name')}: webhooks are called by `kubetide up` only, as they answer "
+                "in real time; here each call fails, and failurePolicy Fail refuses the request"
+            )
 
 
 def _of_pods(manifests: Manifests) -> Iterator[str]:

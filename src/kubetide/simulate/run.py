@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kubetide.embedded.admission import Caller
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.process import tune_gc
@@ -40,6 +41,9 @@ class RunResult(msgspec.Struct, frozen=True):
 Beside = Callable[[World], AbstractAsyncContextManager[None]]
 """Something that is open while a world runs."""
 
+Webhooks = AbstractAsyncContextManager[Caller]
+"""What calls admission webhooks while it is open."""
+
 
 class _Run:
     """What both ways of running share."""
@@ -57,6 +61,7 @@ class _Run:
         on_mark: Callable[[Mark], None] | None = None,
         beside: Beside | None = None,
         kept: KeptRun | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self._scenario = scenario
         self._base = base
@@ -67,6 +72,7 @@ class _Run:
         self._warn = warn
         self._beside = beside
         self._kept = kept
+        self._webhooks = webhooks
         self._writer = RecordWriter(out, warn=warn)
         self._world: World | None = None
 
@@ -90,22 +96,27 @@ class _Run:
     async def main(self, clock: Clock) -> None:
         self._writer.start()
         try:
-            self._world = World(
-                self._scenario,
-                clock,
-                base=self._base,
-                end=self._end,
-                seed=self._seed,
-                recorder=MarkingRecorder(self._writer, self._mark),
-                on_sample=self._on_sample,
-                kept=self._kept,
-            )
-            for notice in self._world.timeline.notices:
-                self._warn(notice)
-            async with nullcontext() if self._beside is None else self._beside(self._world):
-                await self._world.run()
+            async with nullcontext() if self._webhooks is None else self._webhooks as caller:
+                await self._play(clock, caller)
         finally:
             self._writer.close()
+
+    async def _play(self, clock: Clock, webhooks: Caller | None) -> None:
+        self._world = World(
+            self._scenario,
+            clock,
+            base=self._base,
+            end=self._end,
+            seed=self._seed,
+            recorder=MarkingRecorder(self._writer, self._mark),
+            on_sample=self._on_sample,
+            kept=self._kept,
+            webhooks=webhooks,
+        )
+        for notice in self._world.timeline.notices:
+            self._warn(notice)
+        async with nullcontext() if self._beside is None else self._beside(self._world):
+            await self._world.run()
 
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
@@ -156,7 +167,8 @@ def run_simulation(
 class LiveRun:
     """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C.
 
-    ``beside`` is open while the world runs; ``kept`` is where its state is kept and comes from.
+    ``beside`` is open while the world runs; ``kept`` is where its state is kept and comes from;
+    ``webhooks`` calls admission webhooks.
     """
 
     def __init__(
@@ -173,6 +185,7 @@ class LiveRun:
         on_mark: Callable[[Mark], None],
         beside: Beside | None = None,
         kept: KeptRun | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self._speed = speed
         self._run = _Run(
@@ -186,6 +199,7 @@ class LiveRun:
             on_mark=on_mark,
             beside=beside,
             kept=kept,
+            webhooks=webhooks,
         )
 
     def run(self) -> RunResult:

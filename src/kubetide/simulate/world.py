@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from kubetide.embedded.admission import Caller
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.controllers import (
     CronJobController,
@@ -88,6 +89,7 @@ class World:
         recorder: Takes the decision records.
         on_sample: Called after each sampling step.
         kept: Where the state is kept, and comes from.
+        webhooks: Calls admission webhooks; None where nothing outside of the run can be called.
 
     Raises: ScenarioError, FlagError, TraceError for what the scenario states wrongly.
     """
@@ -103,6 +105,7 @@ class World:
         recorder: Recorder,
         on_sample: Callable[[Timeline], None] | None = None,
         kept: KeptRun | None = None,
+        webhooks: Caller | None = None,
     ) -> None:
         self.scenario = scenario
         self.clock = clock
@@ -117,13 +120,13 @@ class World:
         skipped: list[str] = []
         self._manifests = manifests_of(scenario, base, skipped=skipped)
         services = services_of(scenario, self._manifests, base, seed, end)
-        notices = notices_of(self._manifests, skipped)
+        notices = notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None)
 
         store = Store()
         if kept is not None:
             kept.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
-        self.cluster = EmbeddedCluster(store, clock, seed).client(gives_bodies=True)
+        self.cluster = EmbeddedCluster(store, clock, seed, webhooks=webhooks).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
         loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed), gives_bodies=True)
         self.pods = Informer(self.cluster, PODS, clock)

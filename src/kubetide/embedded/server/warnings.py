@@ -9,7 +9,6 @@ import unicodedata
 
 from aiohttp import web
 
-_KEY = "kubetide.warnings"
 _MOST = 4 * 1024
 _MOST_EACH = 256
 """Characters of all warnings together, and of each once they are more."""
@@ -24,7 +23,7 @@ class Warnings:
     @staticmethod
     def of(request: web.Request) -> Warnings:
         """Gives the warnings of a request."""
-        found: Warnings | None = request.get(_KEY)
+        found = request.get(_KEY)
         if found is None:
             found = request[_KEY] = Warnings()
         return found
@@ -42,9 +41,12 @@ class Warnings:
         return [f'299 - "{_quotable(text)}"' for text in texts]
 
 
+_KEY = web.RequestKey("warnings", Warnings)
+
+
 async def send_warnings(request: web.Request, response: web.StreamResponse) -> None:
     """Adds the warnings of a request to its answer, just before that is sent."""
-    found: Warnings | None = request.get(_KEY)
+    found = request.get(_KEY)
     if found is not None:
         for value in found.headers():
             response.headers.add("Warning", value)

@@ -261,7 +261,8 @@ class Rest:
         kind, review = request.kind, request.review
         if review is not None:
             current = scale_of(kind, old)
-            mutated = review.mutated(SCALE, current, scale, unsettled)
+            sent = {**scale, "apiVersion": SCALE.api_version, "kind": SCALE.kind}
+            mutated = review.mutated(SCALE, current, sent, unsettled)
             assert mutated is not None, "an update has an object"
             replicas = replicas_in(mutated, request.name)
             review.validate(SCALE, current, {**current.json, "spec": {"replicas": replicas}})

@@ -1,0 +1,474 @@
+"""Admission webhooks over real sockets: a webhook with TLS, clients over HTTPS and in the process.
+
+``webhook_answers.json`` holds what kube-apiserver v1.36.2 answered to the creation of a ConfigMap
+while one webhook answered as ``hook_server`` does, uids, host and name of the webhook made equal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import aiohttp
+import pytest
+from tests.cluster.hook_server import bundle, configuration, hook_server, webhook
+from tests.cluster.served import TOKEN, served
+
+from kubetide.cluster import HttpCluster
+from kubetide.embedded.admission.http import HttpCaller
+from kubetide.embedded.controllers import PodIndex, ReplicaSetController
+from kubetide.objects.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    HPAS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PODS,
+    REPLICA_SETS,
+    VALIDATING_WEBHOOKS,
+)
+from kubetide.ports.errors import ApiError, InternalError
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+from kubetide.watching import Informer
+
+KINDS = {"mutating": MUTATING_WEBHOOKS, "validating": VALIDATING_WEBHOOKS}
+RECORDED = json.loads((Path(__file__).parent / "webhook_answers.json").read_text())
+
+# Where upstream quotes Go's decoders, or its patch library, only the beginning is the same.
+OTHER_WORDS = {
+    "wrongkind": "failed to call webhook: no kind",
+    "text": "json parse error: ",
+    "list": "json parse error: ",
+    "badtype": "failed to call webhook: ",
+    "patchundecodable": "received undecodable patch in webhook response: ",
+    "patchbadb64": "failed to call webhook: illegal base64 data ",
+    "patchnothere": "Internal error occurred: ",
+    "patchtest": "Internal error occurred: ",
+    "patchbadobject": "Internal error occurred: ",
+}
+WHERE = {"namespace": "default"}
+
+
+class Bench:
+    """A served cluster with a webhook, and ways to ask it."""
+
+    def __init__(self, clock, cluster, server, client, session, hooks):
+        self.clock, self.cluster, self.server, self.client = clock, cluster, server, client
+        self.session, self.hooks = session, hooks
+
+    async def ask(self, method, path, body=None, media_type="application/json"):
+        """Gives code, JSON and warnings of an answer."""
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": media_type}
+        data = None if body is None else json.dumps(body).encode()
+        async with self.session.request(method, self.server.url + path, data=data, headers=headers) as answer:
+            return answer.status, await answer.json(), answer.headers.getall("Warning", [])
+
+    async def configure(self, stage, path, *resources, called="hooks", **more):
+        """Creates a configuration with one webhook that answers as ``path`` says."""
+        client_config = more.pop("client_config", None) or self.hooks.client_config(path)
+        body = configuration(called, webhook(client_config, *resources, **more))
+        await self.client.create(KINDS[stage], body)
+
+
+def bench(main):
+    """Runs ``main(bench)`` in real time."""
+
+    async def run(clock):
+        async with (
+            hook_server() as hooks,
+            HttpCaller() as caller,
+            served(clock, webhooks=caller) as (cluster, server, connection),
+            HttpCluster(connection) as client,
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=connection.tls())) as session,
+        ):
+            await main(Bench(clock, cluster, server, client, session, hooks))
+
+    run_real(run)
+
+
+def config_map(name, **more):
+    return builders.config_map(name, **more)
+
+
+CONFIG = "/api/v1/namespaces/default/configmaps"
+
+
+def levelled(value):
+    """Gives JSON without what differs from run to run."""
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "UID", json.dumps(value))
+    return json.loads(text.replace("a.hooks.example.com", "HOOK"))
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_real_server():
+    """Every answer of a webhook, good or broken, leads to what kube-apiserver answered."""
+
+    async def main(b):
+        for case, recorded in RECORDED.items():
+            stage, path = case.split()
+            await b.configure(stage, path, "configmaps")
+            code, answer, warnings = await b.ask("POST", CONFIG, {"metadata": {"name": "a"}})
+            await b.client.delete(KINDS[stage], "hooks")
+            await b.ask("DELETE", CONFIG)
+            if answer["kind"] == "Status":
+                answer = {
+                    key: value
+                    for key, value in answer.items()
+                    if key not in {"kind", "apiVersion", "metadata", "status"}
+                }
+            else:
+                meta = answer["metadata"]
+                answer = {"labels": meta.get("labels"), "name": meta["name"]}
+            begins = OTHER_WORDS.get(path)
+            if begins and recorded["code"] == 500 and begins in recorded["answer"]["message"]:
+                assert (code, answer["reason"]) == (500, "InternalError"), case
+                end = recorded["answer"]["message"].index(begins) + len(begins)
+                message = levelled(answer["message"])
+                assert message[:end] == recorded["answer"]["message"][:end], case
+                cause = message.removeprefix("Internal error occurred: ")
+                assert levelled(answer["details"]) == {"causes": [{"message": cause}]}, case
+            else:
+                mine = {"code": code, **({"warnings": warnings} if warnings else {}), "answer": answer}
+                assert levelled(mine) == recorded, case
+
+    bench(main)
+
+
+def test_pods_of_a_deployment_are_mutated():
+    """A webhook changes what a ReplicaSet's controller creates, though that never leaves the process."""
+
+    async def main(b):
+        await b.configure("mutating", "label", "pods", operations=["CREATE"])
+        sets, pods = Informer(b.cluster, REPLICA_SETS, b.clock), Informer(b.cluster, PODS, b.clock)
+        controller = ReplicaSetController(
+            b.cluster, b.clock, 1, replica_sets=sets, pods=pods, pod_index=PodIndex(pods)
+        )
+        tasks = [asyncio.ensure_future(part.run()) for part in (sets, pods)]
+        await sets.synced()
+        await pods.synced()
+        tasks.append(asyncio.ensure_future(controller.run()))
+        body = builders.replica_set("web", replicas=2)
+        await b.client.create(REPLICA_SETS, body, **WHERE)
+        async with asyncio.timeout(10):
+            while len(found := (await b.client.list(PODS, **WHERE)).items) < 2:
+                await b.clock.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert [pod.metadata.labels for pod in found] == [{"hook": "yes"}] * 2
+        for request in b.hooks.requests("label"):
+            assert "uid" not in request["object"]["metadata"]
+            assert request["userInfo"]["username"] == "system:kube-controller-manager"
+
+    bench(main)
+
+
+@pytest.mark.parametrize("way", ["https", "in process"])
+def test_a_validating_webhook_denies(way):
+    """What a webhook denies is not written, over either way in."""
+
+    async def main(b):
+        client = b.client if way == "https" else b.cluster
+        await b.configure("validating", "deny403", "configmaps", operations=["CREATE"])
+        with pytest.raises(
+            ApiError, match=r'^admission webhook "a\.hooks\.example\.com" denied the request: no way$'
+        ) as caught:
+            await client.create(CONFIG_MAPS, config_map("a"), **WHERE)
+        assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+        assert not (await client.list(CONFIG_MAPS, **WHERE)).items
+        await client.delete(VALIDATING_WEBHOOKS, "hooks")
+        await client.create(CONFIG_MAPS, config_map("a"), **WHERE)  # takes effect at once
+
+    bench(main)
+
+
+def test_what_a_validating_webhook_sees():
+    """It sees the object as it is about to be written: named, with a uid, as mutating webhooks left it."""
+
+    async def main(b):
+        await b.configure("mutating", "label", "configmaps")
+        await b.configure("validating", "allow", "configmaps")
+        body = {"metadata": {"generateName": "c-"}, "data": {"a": "b"}}
+        _, made, _ = await b.ask("POST", f"{CONFIG}?fieldManager=me", body)
+        [before], [request] = b.hooks.requests("label"), b.hooks.requests("allow")
+        # A generated name is not known to mutating webhooks yet, nor is a uid.
+        assert "name" not in before
+        assert not {"name", "uid", "creationTimestamp"} & before["object"]["metadata"].keys()
+        assert request["object"] == {
+            **made,
+            "metadata": {key: value for key, value in made["metadata"].items() if key != "resourceVersion"},
+        }
+        assert request["name"] == made["metadata"]["name"]
+        assert made["metadata"]["labels"] == {"hook": "yes"}
+        assert request["options"] == {
+            "kind": "CreateOptions",
+            "apiVersion": "meta.k8s.io/v1",
+            "fieldManager": "me",
+        }
+        assert request["userInfo"] == {
+            "username": "admin",
+            "groups": ["system:masters", "system:authenticated"],
+        }
+        assert (request["operation"], request["oldObject"], request["dryRun"]) == ("CREATE", None, False)
+
+    bench(main)
+
+
+def test_operations_and_subresources():
+    """Each write is told as upstream tells it; an eviction is no DELETE, a collection names no object."""
+
+    async def main(b):
+        await b.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        await b.client.create(DEPLOYMENTS, builders.deployment("web"), namespace="shop")
+        await b.configure("validating", "allow", "*/*", group="*", versions=["*"])
+        pods = "/api/v1/namespaces/shop/pods"
+        merge = "application/merge-patch+json"
+        for request in (
+            ("POST", pods, builders.pod("p")),
+            ("PATCH", f"{pods}/p", {"metadata": {"labels": {"x": "y"}}}, merge),
+            ("PATCH", f"{pods}/p", {"metadata": {"labels": {"x": "y"}}}, merge),
+            ("PATCH", f"{pods}/p/status", {"status": {"message": "hi"}}, merge),
+            ("POST", f"{pods}/p/binding", {"target": {"kind": "Node", "name": "n"}}),
+            ("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}}),
+            ("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0}),
+            ("POST", pods, builders.pod("q")),
+            ("DELETE", pods, {"gracePeriodSeconds": 0}),
+            (
+                "PATCH",
+                "/apis/apps/v1/namespaces/shop/deployments/web/scale",
+                {"spec": {"replicas": 3}},
+                merge,
+            ),
+            ("GET", pods),
+            ("PATCH", "/api/v1/namespaces/shop", {"metadata": {"labels": {"x": "y"}}}, merge),
+        ):
+            code, answer, _ = await b.ask(*request)
+            assert code < 300, answer
+        told = [
+            (
+                request["operation"],
+                request["resource"]["resource"],
+                request.get("subResource", ""),
+                request.get("name", ""),
+                request["kind"]["kind"],
+                request["options"]["kind"],
+            )
+            for request in b.hooks.requests("allow")
+        ]
+        assert told == [
+            ("CREATE", "pods", "", "p", "Pod", "CreateOptions"),
+            ("UPDATE", "pods", "", "p", "Pod", "UpdateOptions"),
+            ("UPDATE", "pods", "", "p", "Pod", "UpdateOptions"),  # though it changes nothing
+            ("UPDATE", "pods", "status", "p", "Pod", "UpdateOptions"),
+            ("CREATE", "pods", "binding", "p", "Binding", "CreateOptions"),
+            ("CREATE", "pods", "eviction", "p", "Eviction", "CreateOptions"),
+            ("DELETE", "pods", "", "p", "Pod", "DeleteOptions"),
+            ("CREATE", "pods", "", "q", "Pod", "CreateOptions"),
+            ("DELETE", "pods", "", "", "Pod", "DeleteOptions"),
+            ("UPDATE", "deployments", "scale", "web", "Scale", "UpdateOptions"),
+            ("UPDATE", "namespaces", "", "shop", "Namespace", "UpdateOptions"),
+        ]
+        scale = b.hooks.requests("allow")[-2]
+        assert (scale["object"]["spec"], scale["kind"]["group"]) == ({"replicas": 3}, "autoscaling")
+        assert (await b.client.get_scale(DEPLOYMENTS, "web", namespace="shop")).spec.replicas == 3
+
+    bench(main)
+
+
+def test_a_denied_delete_leaves_the_object():
+    """DELETE shows the object that would go; denied, alone or in a collection, it stays."""
+
+    async def main(b):
+        await b.client.create(CONFIG_MAPS, config_map("a", data={"k": "v"}), **WHERE)
+        await b.configure("validating", "deny", "configmaps", operations=["DELETE"])
+        for path in (f"{CONFIG}/a", CONFIG):
+            code, answer, _ = await b.ask("DELETE", path)
+            assert (code, answer["message"]) == (
+                400,
+                'admission webhook "a.hooks.example.com" denied the request: no way',
+            )
+        assert (await b.client.get(CONFIG_MAPS, "a", **WHERE)).data == {"k": "v"}
+        for request in b.hooks.requests("deny"):
+            assert (request["object"], request["oldObject"]["data"]) == (None, {"k": "v"})
+
+    bench(main)
+
+
+@pytest.mark.parametrize("stage", ["mutating", "validating"])
+def test_a_hanging_webhook_holds_only_its_own_request(stage):
+    """It is waited for as long as it says, and meanwhile everybody else is answered."""
+
+    async def main(b):
+        await b.configure(stage, "hang", "configmaps", timeoutSeconds=1)
+        slow = asyncio.ensure_future(b.ask("POST", CONFIG, {"metadata": {"name": "a"}}))
+        await b.hooks.hanging.wait()
+        assert (await b.ask("GET", CONFIG))[0] == 200
+        await b.client.create(PODS, builders.pod("p"), **WHERE)
+        assert not slow.done()
+        code, answer, _ = await slow
+        text = (
+            'failed calling webhook "a.hooks.example.com": failed to call webhook: '
+            f'Post "{b.hooks.url}/hang?timeout=1s": context deadline exceeded'
+        )
+        assert (code, answer["reason"]) == (500, "InternalError")
+        assert answer["message"] == f"Internal error occurred: {text}"
+        assert answer["details"] == {"causes": [{"message": text}]}
+
+    bench(main)
+
+
+def test_ignore_goes_on():
+    """Under the policy Ignore a call that fails is as if there were none; a denial still counts."""
+
+    async def main(b):
+        for name, path in (("a", "hang"), ("b", "e500"), ("c", "wronguid")):
+            await b.configure(
+                "mutating", path, "configmaps", called=name, timeoutSeconds=1, failurePolicy="Ignore"
+            )
+        await b.client.create(CONFIG_MAPS, config_map("a"), **WHERE)
+        await b.configure("mutating", "deny", "configmaps", called="d", failurePolicy="Ignore")
+        with pytest.raises(ApiError, match="denied the request"):
+            await b.client.create(CONFIG_MAPS, config_map("b"), **WHERE)
+
+    bench(main)
+
+
+def test_calls_that_cannot_be_made():
+    """No listener, a wrong authority, one that is no PEM, a Service, a redirect, an endless answer: 500 says which."""
+
+    async def main(b):
+        huge = "failed to call webhook: the answer is larger than 8388608 bytes"
+        redirected = "failed to call webhook: the server answered 302, and redirects are not followed"
+        for client_config, text in (
+            (b.hooks.untrusted("allow"), "x509: certificate signed by unknown authority"),
+            ({**b.hooks.client_config("allow"), "caBundle": "aGk="}, "unable to parse bytes as PEM block"),
+            ({"url": "https://127.0.0.1:1/x", "caBundle": bundle()}, "connect: connection refused"),
+            (
+                {"service": {"namespace": "a", "name": "hooks"}},
+                ':443/?timeout=10s": service "hooks" not found',
+            ),
+            (b.hooks.client_config("redirect"), redirected),
+            (b.hooks.client_config("huge"), huge),
+        ):
+            await b.configure("validating", "", "configmaps", client_config=client_config)
+            with pytest.raises(
+                InternalError, match="Internal error occurred: failed calling webhook "
+            ) as caught:
+                await b.client.create(CONFIG_MAPS, config_map("a"), **WHERE)
+            assert caught.value.message.endswith(text), caught.value.message
+            await b.client.delete(VALIDATING_WEBHOOKS, "hooks")
+        assert b.hooks.requests("allow") == []
+
+    bench(main)
+
+
+def test_dry_run_and_warnings():
+    """A dry run is told as one and writes nothing; what webhooks warn of comes with refusals, too."""
+
+    async def main(b):
+        await b.configure("mutating", "warn", "configmaps")
+        code, _, warnings = await b.ask("POST", f"{CONFIG}?dryRun=All", {"metadata": {"name": "a"}, "x": 1})
+        assert (code, warnings[:3]) == (
+            201,
+            ['299 - "unknown field \\"x\\""', '299 - "first \\"one\\""', '299 - "second"'],
+        )
+        [request] = b.hooks.requests("warn")
+        assert request["dryRun"] is True
+        assert request["options"]["dryRun"] == ["All"]
+        assert not (await b.client.list(CONFIG_MAPS, **WHERE)).items
+        await b.configure("validating", "denywarn", "configmaps")
+        code, _, warnings = await b.ask("POST", CONFIG, {"metadata": {"name": "a"}})
+        assert (code, warnings[-1]) == (400, '299 - "careful"')
+
+    bench(main)
+
+
+def test_an_object_that_changes_meanwhile_is_reviewed_again():
+    """A patch that waits for a webhook is applied to what is there afterwards, once that has been reviewed."""
+
+    async def main(b):
+        await b.client.create(CONFIG_MAPS, config_map("a", data={"k": "v"}), **WHERE)
+        await b.configure("validating", "hang", "configmaps", operations=["UPDATE"])
+        patch = {"metadata": {"labels": {"mine": "yes"}}}
+        slow = asyncio.ensure_future(b.client.patch(CONFIG_MAPS, "a", patch, **WHERE))
+        await b.hooks.hanging.wait()
+        await b.client.delete(VALIDATING_WEBHOOKS, "hooks")
+        await b.client.patch(CONFIG_MAPS, "a", {"data": {"k": "w"}}, **WHERE)
+        b.hooks.go_on.set()
+        made = await slow
+        assert (made.data, made.metadata.labels) == ({"k": "w"}, {"mine": "yes"})
+        assert [request["object"]["data"] for request in b.hooks.requests("hang")] == [{"k": "v"}, {"k": "w"}]
+
+    bench(main)
+
+
+def test_a_stale_version_is_a_conflict():
+    """Where the client names a version, a change in between is its to solve."""
+
+    async def main(b):
+        made = await b.client.create(CONFIG_MAPS.untyped, config_map("a"), **WHERE)
+        await b.configure("validating", "hang", "configmaps", operations=["UPDATE"])
+        slow = asyncio.ensure_future(b.client.replace(CONFIG_MAPS, {**made, "data": {"k": "v"}}))
+        await b.hooks.hanging.wait()
+        await b.client.delete(VALIDATING_WEBHOOKS, "hooks")
+        await b.client.patch(CONFIG_MAPS, "a", {"data": {"k": "w"}}, **WHERE)
+        b.hooks.go_on.set()
+        with pytest.raises(ApiError, match="the object has been modified"):
+            await slow
+
+    bench(main)
+
+
+def test_equivalent_versions():
+    """A webhook for autoscaling/v2 sees writes in v1 as v2, and is told what was asked; Exact does not."""
+
+    async def main(b):
+        for name, policy in (("a", "Equivalent"), ("b", "Exact")):
+            await b.configure(
+                "mutating",
+                f"label/{policy}",
+                "horizontalpodautoscalers",
+                called=name,
+                group="autoscaling",
+                versions=["v2"],
+                matchPolicy=policy,
+            )
+        spec = {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 3,
+            "targetCPUUtilizationPercentage": 60,
+        }
+        path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
+        code, made, _ = await b.ask("POST", path, {"metadata": {"name": "web"}, "spec": spec})
+        assert (code, made["apiVersion"], made["metadata"]["labels"]) == (
+            201,
+            "autoscaling/v1",
+            {"hook": "yes"},
+        )
+        [request] = b.hooks.requests("label/Equivalent")
+        assert request["object"]["apiVersion"] == "autoscaling/v2"
+        assert request["object"]["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 60
+        assert (request["kind"]["version"], request["resource"]["version"]) == ("v2", "v2")
+        assert (request["requestKind"]["version"], request["requestResource"]["version"]) == ("v1", "v1")
+        assert b.hooks.requests("label/Exact") == []
+        kept = await b.client.get(HPAS, "web", **WHERE)
+        assert kept.spec.metrics[0].resource.target.average_utilization == 60
+
+    bench(main)
+
+
+def test_configurations_are_shown_to_no_webhook():
+    """A webhook that denies everything can still be taken away."""
+
+    async def main(b):
+        await b.configure("validating", "deny", "*", group="*", versions=["*"])
+        with pytest.raises(ApiError, match="denied"):
+            await b.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        await b.client.patch(VALIDATING_WEBHOOKS, "hooks", {"metadata": {"labels": {"a": "b"}}})
+        await b.client.delete(VALIDATING_WEBHOOKS, "hooks")
+        await b.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+
+    bench(main)
