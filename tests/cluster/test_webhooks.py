@@ -81,7 +81,7 @@ def bench(main):
             hook_server() as hooks,
             HttpCaller() as caller,
             served(clock, webhooks=caller) as (cluster, server, connection),
-            HttpCluster(connection) as client,
+            HttpCluster(connection, clock) as client,
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=connection.tls())) as session,
         ):
             await main(Bench(clock, cluster, server, client, session, hooks))
