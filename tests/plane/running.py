@@ -118,7 +118,7 @@ def _start(stack: ExitStack, home: Path, *, controllers: bool, api_flags: tuple[
     config = home / "kubeconfig"
     write_kubeconfig(config, kubeconfig(url, token=ADMIN_TOKEN, authority=authority.certificate))
     plane = Plane(url, config, authority, home)
-    programs = _Programs(stack, home)
+    programs = Programs(stack, home)
 
     programs.start("etcd", _etcd_flags(home, etcd_url, f"http://127.0.0.1:{peer_port}"))
     programs.wait("etcd is healthy", lambda: _answers(f"{etcd_url}/health"))
@@ -133,7 +133,7 @@ def _start(stack: ExitStack, home: Path, *, controllers: bool, api_flags: tuple[
     return plane
 
 
-class _Programs:
+class Programs:
     """Programs of one plane; the stack stops them in the reverse order of their start."""
 
     def __init__(self, stack: ExitStack, home: Path) -> None:
