@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from kubetide.horizontal.metrics.types import Known, Metric, Reading
 from kubetide.horizontal.samples import Sample
 from kubetide.horizontal.specs import Autoscaler
@@ -35,14 +37,15 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
         return _NOT_ASKED
     if reply.error:
         return reply.error
-    pods = pods_of(state, spec.key)
     if question.source == "pods":
+        pods = pods_of(state, spec.key)
         values = values_by_pod(reply)
         known = {pod.name for pod in pods}
         strays = [sample for name, sample in values.items() if name not in known]
         return tally(pods, values, strays, len(reply.milli), metric, now=now, settings=state.settings)
-    ready = sum(pod.phase == "Running" and pod.ready == "True" for pod in pods)
-    return Reading(reply.milli.tolist(), len(pods), ready, scale.status_replicas)
+    rows = state.table.members_of(spec.key)
+    ready = int(np.count_nonzero(state.table.serving[rows]))
+    return Reading(reply.milli.tolist(), len(rows), ready, scale.status_replicas)
 
 
 def pods_of(state: State, hpa: Key) -> list[PodView]:

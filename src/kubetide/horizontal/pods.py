@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.horizontal.selectors import Membership
 from kubetide.horizontal.views import YEAR_ONE, Key, PodView
-from kubetide.ports.metrics import Int64Vector
+from kubetide.ports.metrics import BoolVector, Int64Vector
 
 Int8Vector = NDArray[np.int8]
 
@@ -88,6 +88,8 @@ class PodTable:
         self.ready_since: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
         self.started: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
         self.shape: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+        self.serving: BoolVector = np.zeros(_FIRST_SIZE, np.bool_)
+        """Whether a pod is Running and Ready."""
 
     @property
     def capacity(self) -> int:
@@ -112,6 +114,7 @@ class PodTable:
         self.ready_since[row] = pod.ready_since
         self.started[row] = NO_START if pod.started is None else pod.started
         self.shape[row] = self.shapes.shape_of(pod)
+        self.serving[row] = pod.phase == "Running" and pod.ready == "True"
 
     def remove(self, key: Key) -> None:
         """Forgets a pod, if it is known."""
@@ -151,3 +154,4 @@ class PodTable:
         self.ready_since = np.resize(self.ready_since, size)
         self.started = np.resize(self.started, size)
         self.shape = np.resize(self.shape, size)
+        self.serving = np.resize(self.serving, size)
