@@ -1,6 +1,8 @@
-"""What a real API server says of an HPA's spec, the embedded one says too."""
+"""What a real API server says of an HPA, the embedded one says too: of its spec, and in autoscaling/v1."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from tests.conftest import skip_without_plane
@@ -9,7 +11,7 @@ from tests.plane.running import running_plane
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import HPAS
+from kubetide.objects.kinds import HPAS, HPAS_V1
 from kubetide.ports.errors import ApiError
 from kubetide.runtime.clock import run_real
 
@@ -153,5 +155,52 @@ def test_a_spec_is_judged_alike(spec, plane_with_zero):
         async with HttpCluster(plane_with_zero.connection, clock) as client:
             real = await answer(client, "judged", spec)
         assert await answer(EmbeddedCluster(Store(), clock), "judged", spec) == real
+
+    run_real(run)
+
+
+INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "main"}
+MEASURED = [
+    {"type": "Pods", "pods": {"metric": {"name": "rps"}, "current": {"averageValue": "150m"}}},
+    *(
+        {"type": "Object", "object": {"describedObject": INGRESS, "metric": {"name": "hits"}, "current": now}}
+        for now in ({"value": "5"}, {"averageValue": "5"})
+    ),
+    *(
+        {"type": "External", "external": {"metric": {"name": "queue"}, "current": now}}
+        for now in ({"value": "5"}, {"averageValue": "5"})
+    ),
+    {"type": ""},
+]
+
+
+async def annotations(client):
+    """An HPA with all metrics, as autoscaling/v1 shows it."""
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    labels = {"matchLabels": {"lane": "fast"}}
+    metrics = [
+        worlds.of_pods("1"),
+        *(worlds.of_object(goal) for goal in (GOOD, {"averageValue": "3"})),
+        *(worlds.external(goal, selector=labels) for goal in (GOOD, {"averageValue": "3"})),
+    ]
+    body = {
+        "metadata": {"name": "old"},
+        "spec": {"scaleTargetRef": ref, "maxReplicas": 9, "metrics": metrics},
+    }
+    await client.create(HPAS, body, namespace="default")
+    status = {"currentReplicas": 1, "desiredReplicas": 1, "currentMetrics": MEASURED}
+    await client.patch(HPAS, "old", {"status": status}, namespace="default", subresource="status")
+    shown = await client.get(HPAS_V1, "old", namespace="default")
+    await client.delete(HPAS, "old", namespace="default")
+    return {name: json.loads(text) for name, text in shown.metadata.annotations.items()}
+
+
+def test_the_older_version_shows_the_same_metrics(plane_with_zero):
+    """Spec and status of metrics that v1 has no field for stand in its annotations, shaped alike."""
+
+    async def run(clock):
+        async with HttpCluster(plane_with_zero.connection, clock) as client:
+            real = await annotations(client)
+        assert await annotations(EmbeddedCluster(Store(), clock)) == real
 
     run_real(run)

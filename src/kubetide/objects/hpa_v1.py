@@ -159,6 +159,8 @@ def _to_v1(metric: Json, part: str) -> Json:
     for name, v1_name in _value_names(source, part).items():
         if values.get(name) is not None:
             result[v1_name] = values[name]
+    if source == "object" or (source == "external" and part == "current"):
+        result.setdefault(f"{part}Value", "0")  # no pointer in v1, so it is always there
     return {"type": metric.get("type"), source: result} if source else dict(metric)
 
 
@@ -182,11 +184,11 @@ def _to_v2(metric: Json, part: str) -> Json:
         if "averageUtilization" in values:
             kind = "Utilization"
         else:
-            # A v1 object metric always has a value; with an average beside it, the average is meant.
             kind = "AverageValue" if "averageValue" in values else "Value"
-        if kind == "AverageValue":
-            values.pop("value", None)
         values = {"type": kind, **values}
+    if "averageValue" in values:
+        # A value that v1 cannot leave out; with an average beside it, the average is meant.
+        values.pop("value", None)
     result[part] = values
     return {"type": metric.get("type"), source: result} if source else dict(metric)
 
