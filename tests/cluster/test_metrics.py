@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.cluster.answering import Later, asking, status
 
 from kubetide.cluster import (
@@ -20,6 +23,7 @@ from kubetide.cluster.refusals import error_of_body
 from kubetide.objects.kinds import HPAS, HPAS_V1, PODS
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.clock import run_real
+from kubetide.units.quantity import Quantity
 from kubetide.units.time import parse_rfc3339, seconds
 
 CUSTOM = "unable to fetch metrics from custom metrics API: "
@@ -201,6 +205,25 @@ def test_usage_is_laid_out_by_container():
         "memory": ([2_048_000, 0], [True, False]),
         "nvidia.com/gpu": ([0, 1000], [False, True]),
     }
+
+
+@given(
+    st.integers(0, 10**14),
+    st.sampled_from(["n", "u", "m", "", "k", "Ki", "Mi", "Gi"]),
+    st.sampled_from("+- 0"),
+)
+def test_values_are_read_as_upstream_reads_them(number, suffix, sign):
+    """The short way for what metrics-server sends gives what the reader of quantities gives."""
+    value = f"{sign.strip()}{number}{suffix}"
+    item = {"metadata": {"name": "a"}, "containers": [{"name": "one", "usage": {"cpu": value}}]}
+    answer = json.dumps({"items": [item]}).encode()
+
+    class Answering:
+        async def get_raw(self, path, query=None, *, hasty=False):
+            return answer
+
+    found = asyncio.run(HttpMetrics(Answering()).pod_samples())
+    assert found.usage["cpu"].milli.tolist() == [Quantity.parse(value).milli_value()]
 
 
 BAD_ANSWERS = [

@@ -7,7 +7,8 @@ from kubetide.cluster.find import find_connection
 from kubetide.cluster.http import HttpCluster
 from kubetide.cluster.incluster import in_cluster
 from kubetide.cluster.kubeconfig import KubeconfigError, load_kubeconfig, read_kubeconfigs
-from kubetide.cluster.metrics import HttpCustomMetrics, HttpExternalMetrics, HttpMetrics, plurals_of
+from kubetide.cluster.metrics import HttpCustomMetrics, HttpExternalMetrics, plurals_of
+from kubetide.cluster.usage import HttpMetrics
 
 __all__ = [
     "ConfigError",

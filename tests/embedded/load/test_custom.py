@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.embedded.load.worlds import START, World, answer, make_pod, make_service
 
-from kubetide.embedded.load import EmbeddedCustomMetrics
+from kubetide.embedded.load import EmbeddedCustomMetrics, SeriesTrace
 from kubetide.ports.errors import MetricsError
 from kubetide.testing.metrics_battery import CUSTOM_CASES, CustomUnderTest
 from kubetide.units.time import after, seconds
@@ -86,6 +88,27 @@ def test_what_a_pod_cannot_serve_it_does_not_count():
     assert by_pod(source, "http_requests_per_second", pods="app=web") == {"a": 50_000, "b": 50_000, "c": 0}
     assert of(source, "requests_per_second").milli == 300_000
     assert step.served.tolist() == [100.0]
+
+
+@given(
+    rates=st.lists(st.floats(0, 500), min_size=1, max_size=6),
+    limits=st.lists(st.sampled_from(["100m", "1", "2500m", None]), min_size=1, max_size=6),
+    queue=st.sampled_from([0.0, 5.0, 60.0]),
+    cores=st.sampled_from(["1", "4", "64"]),
+)
+def test_pods_serve_together_what_the_service_serves(rates, limits, queue, cores):
+    """Whatever the load, the limits and the room on the node, the pods' shares add up to the service's total."""
+    trace = SeriesTrace(rates, step=seconds(15), start=START, name="t")
+    world = World(make_service(trace=trace, max_queue_s=queue), cpu=cores)
+    for number, limit in enumerate(limits):
+        world.put(make_pod(f"p{number}", limit=limit, cpu="100m"))
+    source = EmbeddedCustomMetrics(world.model, world.clock)
+    for number in range(1, len(rates) + 1):
+        step = world.to(15 * number)
+        shares = by_pod(source, "http_requests_per_second")
+        # Each share is rounded to a thousandth.
+        assert sum(shares.values()) == pytest.approx(step.served[0] * 1000, abs=len(limits) / 2 + 1e-3)
+        assert of(source, "queue_length").milli == round(step.queue[0] * 1000)
 
 
 def test_durations_and_requests_in_flight_are_those_of_the_model():

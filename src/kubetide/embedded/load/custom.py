@@ -26,6 +26,8 @@ from kubetide.units.time import ZERO, Duration, Instant
 BoolVector = NDArray[np.bool_]
 Int64Vector = NDArray[np.int64]
 
+_MOST_QUESTIONS = 1 << 10
+
 _FETCHING = "unable to fetch metrics from custom metrics API: "
 
 
@@ -214,6 +216,8 @@ class EmbeddedCustomMetrics:
             except SelectorError as error:
                 raise BadRequest(str(error)) from error
             self._numbers[namespace, labels] = held
+            if len(self._numbers) > _MOST_QUESTIONS:
+                del self._numbers[next(iter(self._numbers))]
         return held[1]
 
     def _measured(self, kind: Kind[Any], namespace: str, name: str, milli: int, at: Instant) -> Measured:
