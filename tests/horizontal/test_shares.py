@@ -101,6 +101,13 @@ def test_pods_are_only_counted_where_they_play_a_part():
     assert propose(metric, reading(25_000, pods=0, ready=0), 0, TOLERANCE).replicas == 3
 
 
+def test_no_series_is_not_nothing():
+    """An answer without a series is a failure, not a sum of 0 that scales down."""
+    found = propose(metric_of(worlds.external({"averageValue": "10"})), reading(), 3, TOLERANCE)
+    assert isinstance(found, MetricFailure)
+    assert found.text.endswith("queue/nil: no metrics returned from external metrics API")
+
+
 @pytest.mark.parametrize(
     ("spec", "text"),
     [

@@ -23,6 +23,7 @@ from kubetide.objects.hpa import (
     MetricStatus,
 )
 
+_NO_VALUES = "no metrics returned from external metrics API"
 _NO_TARGET = "invalid external metric source: neither a value target nor an average value target was set"
 
 
@@ -53,6 +54,8 @@ def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) ->
         return _failure(metric, metric.problem)
     assert not isinstance(known, Tally), "no pods are tallied"
     assert metric.identifier is not None
+    if not isinstance(known, str) and not known.series:
+        known = _NO_VALUES
     if isinstance(known, str):
         shown = printed(metric.identifier.selector)
         return _failure(
