@@ -1,6 +1,8 @@
-"""What controllers share when they write: events, and a bounded number of requests at once."""
+"""What controllers share when they write: who may, events, and a bounded number of requests at once."""
 
+from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import EventWriter
+from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import in_parallel
 
-__all__ = ["EventWriter", "in_parallel"]
+__all__ = ["Elector", "EventWriter", "Fence", "LeaseLost", "LeaseTimes", "in_parallel"]
