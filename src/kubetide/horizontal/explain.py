@@ -6,8 +6,6 @@ the purpose. To explain a tick of a record, apply its state and ask before ``abs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from kubetide.explain.reasons import Reason
@@ -16,7 +14,7 @@ from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.known import pods_of, samples_of
 from kubetide.horizontal.limits import down_limit, up_limit
-from kubetide.horizontal.memory import Recommendation, ScaleEvents
+from kubetide.horizontal.memory import ScaleEvents
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tally
 from kubetide.horizontal.reasons import (
     CLASS_WORDS,
@@ -27,8 +25,9 @@ from kubetide.horizontal.reasons import (
 from kubetide.horizontal.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.state import State
 from kubetide.horizontal.views import Key
+from kubetide.horizontal.windows import Window, windows_of
 from kubetide.horizontal.workings import PROPOSALS, proposal_reason, short_name, target_text, value_text
-from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339
+from kubetide.units.time import Instant, format_duration, format_rfc3339
 
 _SHOWN_BEFORE = PROPOSALS | {
     "PodsCounted",
@@ -66,35 +65,6 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     unplaced: tuple[str, ...]
     proposed: int | None
     problem: str
-
-
-class Remembered(msgspec.Struct, frozen=True):
-    """Equal recommendations of consecutive ticks: how many replicas, and from when to when."""
-
-    replicas: int
-    first: Instant
-    last: Instant
-    found: bool = False
-    """Whether these are the replicas found at the start, which count as a recommendation."""
-
-    def __str__(self) -> str:
-        """Gives the newest time first."""
-        times = format_rfc3339(self.last)
-        if self.first != self.last:
-            times += f" back to {format_rfc3339(self.first)}"
-        return f"{self.replicas} ({times}{', found at the start' if self.found else ''})"
-
-
-class Window(msgspec.Struct, frozen=True):
-    """One stabilization window in force.
-
-    Attributes:
-        text: Its direction, length and which recommendation of it holds.
-        remembered: The recommendations inside of it before this tick's own, newest first.
-    """
-
-    text: str
-    remembered: tuple[Remembered, ...]
 
 
 class HpaExplanation(msgspec.Struct, frozen=True):
@@ -177,7 +147,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         desired=verdict.desired,
         metrics=_metrics(state, spec, verdict, now),
         proposal=verdict.raw,
-        windows=() if verdict.raw is None else _windows(state, spec, verdict, now),
+        windows=() if verdict.raw is None else windows_of(state, spec, verdict, now),
         stabilized=verdict.stabilized,
         policies=_policies(spec, events, verdict, now),
         limit=verdict.limit,
@@ -245,34 +215,6 @@ def _pods_by_class(state: State, key: Key, metric: Metric, now: Instant) -> dict
     return {name: tuple(pods) for name, pods in found.items()}
 
 
-def _windows(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[Window, ...]:
-    """Gives the windows with what ``stabilization`` sees of each."""
-    known = state.recommendations.of(spec.key)
-    found = 0 if verdict.first else _found_at_the_start(known)
-    if verdict.first:
-        known = [Recommendation(now, verdict.current)]
-    period = state.settings.sync_period
-
-    def window(text: str, length: Duration, *, edge: bool = False) -> Window:
-        oldest = now - length
-        inside = [
-            Remembered(old.replicas, Instant(old.at), Instant(old.at), found=slot == found)
-            for slot, old in enumerate(known)
-            if old.at > oldest or (edge and old.at == oldest)
-        ]
-        return Window(text, _in_runs(inside, period))
-
-    if spec.up is None or spec.down is None:
-        flag = state.settings.downscale_stabilization
-        text = f"scale-down window {format_duration(flag)} (the flag's): the highest recommendation holds"
-        return (window(text, flag, edge=True),)
-    up, down = spec.up.window, spec.down.window
-    return (
-        window(f"scale-up window {format_duration(up)}: the lowest recommendation holds", up),
-        window(f"scale-down window {format_duration(down)}: the highest recommendation holds", down),
-    )
-
-
 def _policies(spec: Autoscaler, events: ScaleEvents, verdict: Verdict, now: Instant) -> tuple[str, ...]:
     """Says what each policy of the direction of travel allows by itself, and what holds."""
     if verdict.stabilized is None or verdict.stabilized == verdict.current:
@@ -294,40 +236,6 @@ def _policies(spec: Autoscaler, events: ScaleEvents, verdict: Verdict, now: Inst
 def _in_words(policy: Policy) -> str:
     unit = "%" if policy.percent else " pods"
     return f"{policy.value}{unit} in {format_duration(policy.period)}"
-
-
-def _found_at_the_start(known: Sequence[Recommendation]) -> int | None:
-    """Gives the slot of the replicas found at the start, while it can be told.
-
-    Only the first tick stores two recommendations of one time: what it found, then its proposal.
-    """
-    slots: dict[int, int] = {}
-    for slot, old in enumerate(known):
-        if old.at in slots:
-            return slots[old.at]
-        slots[old.at] = slot
-    return None
-
-
-def _in_runs(inside: Sequence[Remembered], period: Duration) -> tuple[Remembered, ...]:
-    """Puts equal recommendations of consecutive ticks together, newest first; a tick left out parts them.
-
-    Args:
-        inside: One each, in slot order.
-        period: Time between two ticks.
-    """
-    runs: list[Remembered] = []
-    # Of one time, what the first tick found comes before its proposal in the slots.
-    slots = sorted(range(len(inside)), key=lambda slot: (inside[slot].last, slot), reverse=True)
-    for one in (inside[slot] for slot in slots):
-        newer = runs[-1] if runs else None
-        # Half a period more than one lets a late tick pass, and a tick left out not.
-        near = newer is not None and newer.first - one.last < period + period // 2
-        if newer and near and newer.replicas == one.replicas and not one.found:
-            runs[-1] = msgspec.structs.replace(newer, first=one.first)
-        else:
-            runs.append(one)
-    return tuple(runs)
 
 
 def _metric_lines(metric: MetricExplanation) -> list[str]:
