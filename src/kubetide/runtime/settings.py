@@ -68,6 +68,12 @@ def flag_names() -> list[str]:
     return sorted({_FEATURE_GATES, *_HORIZONTAL, *_NODES})
 
 
+def is_switch(name: str) -> bool:
+    """Whether a flag is true or false, so that its name alone means true."""
+    field = _NODES.get(name)
+    return field is not None and typing.get_type_hints(NodesSettings)[field] is bool
+
+
 def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
     """Gives the settings that the flags state, upstream's defaults for the rest.
 

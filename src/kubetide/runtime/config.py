@@ -1,0 +1,234 @@
+"""The configuration of ``kubetide run``: one flat table of names, from a file, the environment and flags.
+
+A setting has one name everywhere: ``--scan-interval=10s`` on the command line, ``scan-interval: 10s``
+in the file, ``KUBETIDE_SCAN_INTERVAL=10s`` in the environment. Flags hold over the environment, and
+the environment over the file. The loops' settings are upstream's flags (``runtime.settings``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import yaml
+
+from kubetide.ports.errors import KubetideError
+from kubetide.runtime.settings import FlagError, LoopSettings, Value, flag_names, is_switch, parse_flags
+from kubetide.units.time import Duration, parse_duration, seconds
+
+CONTROLLERS: Final = ("horizontal", "nodes")
+_PREFIX = "KUBETIDE_"
+
+
+class ConfigError(KubetideError):
+    """A setting that does not exist or cannot be read; the text names where it stands, it, and the fix."""
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of the process; those of the loops are upstream's flags.
+
+    Attributes:
+        controllers: Which loops run.
+        act: Whether anything is written; without it the run only advises.
+        kubeconfig: Path; empty takes KUBECONFIG, then the pod's own account, then ~/.kube/config.
+        context: Of the kubeconfig; empty takes its current one.
+        cloud_provider: Whose node groups the node loop scales.
+        cloud_config: The provider's file.
+        leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
+        leader_elect_lease_duration: For so long others wait for a leader that says nothing.
+        leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
+        leader_elect_retry_period: Time between two tries.
+        kube_api_qps: Requests a second to the API server, watches and leases apart.
+        kube_api_burst: Requests at once.
+        address: Where health and metrics are served; empty serves nothing.
+        log_format: ``console`` for people, ``json`` for machines.
+        out: Folder of the decision records, for ``kubetide explain``.
+    """
+
+    controllers: tuple[str, ...] = ("horizontal",)
+    act: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    cloud_provider: str = ""
+    cloud_config: str = ""
+    leader_elect: bool = True
+    leader_elect_lease_duration: Duration = seconds(15)
+    leader_elect_renew_deadline: Duration = seconds(10)
+    leader_elect_retry_period: Duration = seconds(2)
+    kube_api_qps: float = 20.0
+    kube_api_burst: int = 30
+    address: str = "127.0.0.1:8085"
+    log_format: Literal["console", "json"] = "console"
+    out: str = "kubetide-out"
+
+
+class RunConfig(msgspec.Struct, frozen=True):
+    """A whole configuration; ``sources`` says where each value that is not a default stands."""
+
+    run: RunSettings
+    loops: LoopSettings
+    values: dict[str, Value]
+    sources: dict[str, str]
+
+
+_OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettings.__struct_fields__}
+
+
+_SWITCHES = frozenset({"act", "leader-elect"})
+
+
+def setting_names() -> list[str]:
+    """Gives the names of all settings, sorted."""
+    return sorted({*_OWN, *flag_names()})
+
+
+def read_file(path: Path) -> dict[str, Value]:
+    """Reads a configuration file: a YAML mapping of names to values. Raises ConfigError."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: is not YAML: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"{path}: its top is no mapping; write one setting a line, such as scan-interval: 10s"
+        )
+    found: dict[str, Value] = {}
+    for name, value in content.items():
+        if isinstance(value, list):
+            value = ",".join(str(item) for item in value)  # noqa: PLW2901  a list is text with commas
+        if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
+            raise ConfigError(f"{path}: {name}: takes a text, a number, true or false, or a list of texts")
+        found[name] = value
+    return found
+
+
+def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
+    """Gives the settings that stand in ``KUBETIDE_...`` variables; others of that prefix are errors when read."""
+    return {
+        name.removeprefix(_PREFIX).lower().replace("_", "-"): value
+        for name, value in sorted(environment.items())
+        if name.startswith(_PREFIX) and name != f"{_PREFIX}CONFIG"
+    }
+
+
+def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
+    """Reads ``--name=value``, ``--name value`` and, for what is true or false, ``--name``. Raises ConfigError."""
+    found: dict[str, Value] = {}
+    waiting = ""
+    for argument in arguments:
+        if waiting:
+            found[waiting], waiting = argument, ""
+            continue
+        if not argument.startswith("--"):
+            raise ConfigError(f"{argument!r} belongs to no flag; write --name=value")
+        name, equals, value = argument[2:].partition("=")
+        name = name.replace("_", "-")
+        if equals:
+            found[name] = value
+        elif name in _SWITCHES or is_switch(name):
+            found[name] = True
+        else:
+            waiting = name
+    if waiting:
+        raise ConfigError(f"--{waiting}: a value is missing; write --{waiting}=value")
+    return found
+
+
+def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
+    """Puts layers of settings together, the later over the earlier.
+
+    Args:
+        layers: The name of a source (``--``, a file's path, ``environment``), and its settings.
+
+    Raises: ConfigError, which names the source.
+    """
+    own: dict[str, Any] = {}
+    values: dict[str, Value] = {}
+    flags: dict[str, Value] = {}
+    sources: dict[str, str] = {}
+    for source, settings in layers:
+        for given, value in settings.items():
+            name = given.replace("_", "-")
+            where = _where(source, name)
+            if name in _OWN:
+                own[_OWN[name]] = _read(where, name, value)
+            else:
+                _check_flag(where, name, value)
+                flags[name] = value
+            values[name], sources[name] = value, where
+    try:
+        loops = parse_flags(flags)
+    except FlagError as error:
+        raise ConfigError(str(error)) from error
+    run = RunSettings(**own)
+    _check(run)
+    return RunConfig(run, loops, values, sources)
+
+
+def _where(source: str, name: str) -> str:
+    if source == "--":
+        return f"--{name}"
+    if source == "environment":
+        return _PREFIX + name.upper().replace("-", "_")
+    return f"{source}: {name}"
+
+
+def _check_flag(where: str, name: str, value: Value) -> None:
+    if name not in flag_names():
+        near = difflib.get_close_matches(name, setting_names(), n=1)
+        hint = f"did you mean {near[0]}?" if near else "see docs/settings.md for the settings there are"
+        raise ConfigError(f"{where}: there is no such setting; {hint}")
+    try:
+        parse_flags({name: value})
+    except FlagError as error:
+        text = str(error)
+        raise ConfigError(text if where.startswith("--") else f"{where}: {text}") from error
+
+
+def _read(where: str, name: str, value: Value) -> Any:
+    wanted = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == _OWN[name])
+    try:
+        if wanted is Duration:
+            return parse_duration(str(value))
+        if name == "controllers":
+            return tuple(part.strip() for part in str(value).split(",") if part.strip())
+        if wanted is bool and isinstance(value, str):
+            return {"true": True, "false": False}[value.lower()]
+        return msgspec.convert(str(value) if wanted is str else value, wanted, strict=False)
+    except (ValueError, KeyError, msgspec.ValidationError) as error:
+        words = {
+            Duration: "a duration such as 15s",
+            bool: "true or false",
+            int: "a whole number",
+            float: "a number",
+        }
+        takes = words.get(wanted, "console or json" if name == "log-format" else "a text")
+        raise ConfigError(f"{where}: {value!r} cannot be read; it takes {takes}") from error
+
+
+def _check(run: RunSettings) -> None:
+    """Raises ConfigError for settings that do not go together."""
+    if unknown := [name for name in run.controllers if name not in CONTROLLERS]:
+        raise ConfigError(f"controllers: there is no {unknown[0]!r}; there are {', '.join(CONTROLLERS)}")
+    if not run.controllers:
+        raise ConfigError(f"controllers: names none; there are {', '.join(CONTROLLERS)}")
+    if "nodes" in run.controllers and not run.cloud_provider:
+        raise ConfigError("controllers: nodes needs node groups to scale: set cloud-provider")
+    if (
+        not run.leader_elect_retry_period * 6 // 5
+        < run.leader_elect_renew_deadline
+        < run.leader_elect_lease_duration
+    ):
+        raise ConfigError(
+            "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
+            "1.2 times leader-elect-retry-period"
+        )
+    if run.kube_api_qps <= 0 or run.kube_api_burst < 1:
+        raise ConfigError("kube-api-qps must be greater than 0 and kube-api-burst at least 1")

@@ -1,0 +1,78 @@
+"""One schema for file, environment and flags."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubetide.runtime.config import ConfigError, environment_values, flag_values, make_config, read_file
+from kubetide.units.time import seconds
+
+
+def test_flags_hold_over_the_environment_and_that_over_the_file(tmp_path):
+    """Each value comes from the nearest source, which is named."""
+    file = tmp_path / "kubetide.yaml"
+    file.write_text(
+        "controllers: [horizontal, nodes]\ncloud-provider: embedded\nscan-interval: 20s\nact: true\nkube-api-qps: 7\n"
+    )
+    environment = environment_values({"KUBETIDE_SCAN_INTERVAL": "30s", "KUBETIDE_ACT": "false", "HOME": "/"})
+    flags = flag_values(["--scan_interval=40s", "--log-format", "json", "--skip-nodes-with-local-storage"])
+    config = make_config([(str(file), read_file(file)), ("environment", environment), ("--", flags)])
+    assert config.run.controllers == ("horizontal", "nodes")
+    assert config.run.kube_api_qps == 7
+    assert (config.run.act, config.run.log_format) == (False, "json")
+    assert config.loops.nodes.scan_interval == seconds(40)
+    assert config.loops.nodes.skip_nodes_with_local_storage is True
+    assert config.sources["act"] == "KUBETIDE_ACT"
+    assert config.sources["scan-interval"] == "--scan-interval"
+    assert config.sources["controllers"] == f"{file}: controllers"
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (
+            ("--", {"scan-intervall": "1s"}),
+            "--scan-intervall: there is no such setting; did you mean scan-interval?",
+        ),
+        (("environment", {"act": "yes"}), "KUBETIDE_ACT: 'yes' cannot be read; it takes true or false"),
+        (
+            ("a.yaml", {"scan-interval": "soon"}),
+            "a.yaml: scan-interval: --scan-interval: 'soon' cannot be read",
+        ),
+        (("--", {"controllers": "horizontal,cron"}), "there is no 'cron'; there are horizontal, nodes"),
+        (("--", {"controllers": "nodes"}), "set cloud-provider"),
+        (("--", {"leader-elect-renew-deadline": "20s"}), "leader-elect-lease-duration must be greater"),
+        (("--", {"log-format": "xml"}), "it takes console or json"),
+        (("--", {"kube-api-qps": "0"}), "kube-api-qps must be greater than 0"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place_and_the_fix(layer, text):
+    with pytest.raises(ConfigError) as found:
+        make_config([layer])
+    assert text in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [(["now"], "'now' belongs to no flag"), (["--scan-interval"], "--scan-interval: a value is missing")],
+)
+def test_arguments_that_are_no_flags(arguments, text):
+    with pytest.raises(ConfigError, match=text):
+        flag_values(arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("- a\n", "no mapping"),
+        ("a: {b: 1}\n", "a: takes a text"),
+        ("a: [\n", "is not YAML"),
+        (None, "cannot be read"),
+    ],
+)
+def test_files_that_hold_no_settings(tmp_path, content, text):
+    file = tmp_path / "kubetide.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigError, match=text):
+        read_file(file)
