@@ -93,11 +93,18 @@ class HorizontalController:
         self.bugs = 0
         """Ticks that ended with a bug; the loop goes on."""
         self.last_failure = ""
+        self.last_tick: Instant | None = None
+        """When the last tick ended well; None before the first."""
 
     @property
     def state(self) -> State:
         """What the last tick was decided from; for explaining, not for changing."""
         return self._state
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The caches that the loop decides from."""
+        return self._informers
 
     async def run(self) -> None:
         """Keeps the caches and ticks every sync period, the first time one period after the caches are there."""
@@ -136,6 +143,7 @@ class HorizontalController:
                 self._gatherer.suspect(ending.settlement.verdict.key)
         self.endings = MappingProxyType({ending.settlement.verdict.key: ending for ending in endings})
         self._record(now, gathered, commands, outcomes, result, full=full)
+        self.last_tick = self._clock.now()
 
     def _encoded_state(self, delta: Delta) -> bytes:
         """Gives everything, with this tick's samples and values, as it is before deciding."""

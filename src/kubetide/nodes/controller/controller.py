@@ -40,6 +40,7 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError
 from kubetide.units.time import Duration, Instant, after
+from kubetide.watching import Informer
 
 LOOP = "nodes"
 COMPONENT = "cluster-autoscaler"
@@ -87,11 +88,18 @@ class NodesController:
         self.bugs = 0
         """Those of them whose error was neither the cloud's nor the API server's."""
         self.last_failure = ""
+        self.last_tick: Instant | None = None
+        """When the last tick ended well; None before the first."""
 
     @property
     def state(self) -> State:
         """What the last tick was decided from; for explaining, not for changing."""
         return self._state
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The caches that the loop decides from."""
+        return self._gatherer.informers
 
     async def run(self) -> None:
         """Keeps the caches, and ticks at once and then every scan interval."""
@@ -124,6 +132,7 @@ class NodesController:
                 break
             delta = Delta(step=commands.next_step, holds=self._state.holds)
             phase += 1
+        self.last_tick = self._clock.now()
 
     async def actuate(self) -> None:
         """Moves the deletions in flight on by one step. Raises ApiError."""

@@ -1,0 +1,67 @@
+"""Health and metrics over HTTP: what the kubelet and Prometheus ask for.
+
+``/livez`` (also ``/healthz`` and Cluster Autoscaler's ``/health-check``), ``/readyz`` and ``/metrics``.
+A check answers 200 with ``ok``, or 500 with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from kubetide.ports.errors import KubetideError
+
+Check = Callable[[], str]
+"""Gives what is wrong; empty when nothing is."""
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+class EndpointError(KubetideError):
+    """An address that cannot be served on; the text says why."""
+
+
+@asynccontextmanager
+async def serving(
+    address: str, *, alive: Check, ready: Check, metrics: Callable[[], bytes]
+) -> AsyncIterator[str]:
+    """Serves as long as it is open; gives the address that it listens on.
+
+    Args:
+        address: ``HOST:PORT``; without a host all addresses of the machine, port 0 for a free one.
+
+    Raises: EndpointError.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise EndpointError(f"address: {address!r} is no address: write HOST:PORT, such as 127.0.0.1:8085")
+
+    def answering(check: Check) -> Handler:
+        async def answer(_request: web.Request) -> web.Response:
+            problem = check()
+            return web.Response(status=500 if problem else 200, text=f"{problem or 'ok'}\n")
+
+        return answer
+
+    async def scraped(_request: web.Request) -> web.Response:
+        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=metrics(), headers=headers)
+
+    app = web.Application()
+    for path in ("/livez", "/healthz", "/health-check"):
+        app.router.add_get(path, answering(alive))
+    app.router.add_get("/readyz", answering(ready))
+    app.router.add_get("/metrics", scraped)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+        except OSError as error:
+            raise EndpointError(f"address: cannot listen on {address}: {error.strerror}") from error
+        shown, bound = runner.addresses[0][:2]
+        yield f"[{shown}]:{bound}" if ":" in shown else f"{shown}:{bound}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,147 @@
+"""The loops on a real cluster: wired, watched over, and told to the person who runs them.
+
+What differs from a simulated run is only what stands at the ends of the ports, and the guard before
+every write. The service itself decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kubetide.explain.records import Recorder
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.nodes.controller import NodesController
+from kubetide.plan.board import Board
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
+from kubetide.runtime.config import RunConfig
+from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
+from kubetide.units.time import Duration, between, format_duration, seconds
+from kubetide.watching import Informer
+
+_LOOK = seconds(5)
+_PATIENCE = 10
+"""A loop that has not ended a tick well for so many of its periods is not alive."""
+
+
+class Sources(NamedTuple):
+    """Where metrics come from; custom and external ones may be missing."""
+
+    resource: MetricSource
+    custom: CustomMetricSource | None = None
+    external: ExternalMetricSource | None = None
+
+
+@dataclass
+class _Loop:
+    name: str
+    controller: HorizontalController | NodesController
+    period: Duration
+    failures_told: int = 0
+
+    @property
+    def failures(self) -> int:
+        """Ticks that ended with an error."""
+        controller = self.controller
+        return controller.failures if isinstance(controller, NodesController) else controller.bugs
+
+
+class Service:
+    """The loops that a configuration names, on one cluster.
+
+    Args:
+        config: What runs, and with which flags.
+        cluster: Read as it is; written through the guard.
+        sources: Metrics, for the horizontal loop.
+        cloud: Node groups, for the node loop; None where that does not run.
+        guard: Says whether anything may be changed now.
+        recorder: Takes the decision records.
+        warn: Takes a sentence that a person must see.
+        seed: What picks among equals are drawn from.
+
+    Must be made inside the event loop that runs it.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        sources: Sources,
+        cloud: Cloud | None,
+        guard: Guard,
+        recorder: Recorder,
+        warn: Callable[[str], None],
+        seed: int,
+    ) -> None:
+        self._clock = clock
+        self._warn = warn
+        self._started = clock.now()
+        self._told: dict[str, str] = {}
+        safe, board = guarded_cluster(cluster, guard), Board()
+        self._loops: list[_Loop] = []
+        if "horizontal" in config.run.controllers:
+            settings = config.loops.horizontal
+            horizontal = HorizontalController(safe, sources.resource, clock, recorder, board, settings)
+            self._loops.append(_Loop("horizontal", horizontal, settings.sync_period))
+        if "nodes" in config.run.controllers:
+            assert cloud is not None, "checked when the configuration was read"
+            node_loop = NodesController(
+                safe, guarded_cloud(cloud, guard), clock, recorder, board, config.loops.nodes, seed=seed
+            )
+            self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
+
+    async def run(self) -> None:
+        """Runs the loops until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for loop in self._loops:
+                    tasks.create_task(loop.controller.run())
+                tasks.create_task(self._look_after())
+        finally:
+            for loop in self._loops:
+                if isinstance(loop.controller, NodesController):
+                    await loop.controller.close()
+
+    def not_ready(self) -> str:
+        """Says which caches have no first list yet; empty when all have."""
+        waiting = sorted({one.kind.resource for one in self._informers() if not one.has_synced})
+        return f"no first list yet of {', '.join(waiting)}" if waiting else ""
+
+    def not_alive(self) -> str:
+        """Says which loop has ended no tick for long; empty when all do."""
+        now = self._clock.now()
+        for loop in self._loops:
+            since = loop.controller.last_tick or self._started
+            if between(since, now) > _PATIENCE * loop.period:
+                return f"the {loop.name} loop has ended no tick for {format_duration(between(since, now))}"
+        return ""
+
+    def _informers(self) -> Iterator[Informer[Any]]:
+        for loop in self._loops:
+            yield from loop.controller.informers
+
+    async def _look_after(self) -> None:
+        """Tells of what goes wrong, and of its end, once each."""
+        while True:
+            for informer in self._informers():
+                what = informer.kind.resource
+                text = f"cannot read {what}: {informer.last_error}" if informer.failures else ""
+                self._tell(f"cache of {what}", text, f"{what} can be read again")
+            for loop in self._loops:
+                if loop.failures != loop.failures_told:
+                    loop.failures_told = loop.failures
+                    failure = loop.controller.last_failure.strip()
+                    self._tell(f"loop {loop.name}", f"a tick of the {loop.name} loop failed: {failure}", "")
+            await self._clock.sleep(_LOOK)
+
+    def _tell(self, about: str, problem: str, end: str) -> None:
+        if problem != self._told.get(about, ""):
+            self._told[about] = problem
+            self._warn(problem or end)
