@@ -91,7 +91,7 @@ class Kept:
 
 
 class World:
-    def __init__(self, clock, guard=None, *, measures=True, **settings):
+    def __init__(self, clock, guard=None, *, measures=True, left_alone=tuple, **settings):
         self.clock, self.board, self.recorder = clock, Board(), Kept()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
@@ -105,6 +105,7 @@ class World:
             Settings(**settings),
             custom=self.measured if measures else None,
             external=self.measured if measures else None,
+            left_alone=left_alone,
         )
 
     async def add(self, name="web", replicas=2, **hpa):

@@ -8,7 +8,7 @@ gains later is guarded from its first day.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, cast
 
 from kubetide.ports.cloud import Cloud
@@ -33,6 +33,17 @@ class Advice:
     def refusal(self) -> str:
         """Always refuses."""
         return "this run only advises: nothing is written without --act"
+
+
+class AllOf:
+    """The guard of a program that acts: it may as long as each of these says so, and always where there are none."""
+
+    def __init__(self, guards: Sequence[Guard]) -> None:
+        self._guards = tuple(guards)
+
+    def refusal(self) -> str:
+        """Gives the first refusal."""
+        return next((why for guard in self._guards if (why := guard.refusal())), "")
 
 
 def guarded_cluster(cluster: Cluster, guard: Guard) -> Cluster:

@@ -7,7 +7,7 @@ every write. The service itself decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, Met
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.units.time import Duration, between, format_duration, seconds
-from kubetide.watching import Informer
+from kubetide.watching import Informer, Key
 
 _LOOK = seconds(5)
 _PATIENCE = 10
@@ -63,6 +63,7 @@ class Service:
         recorder: Takes the decision records.
         warn: Takes a sentence that a person must see.
         seed: What picks among equals are drawn from.
+        left_alone: Gives the HPAs that another controller works on.
 
     Must be made inside the event loop that runs it.
     """
@@ -79,6 +80,7 @@ class Service:
         recorder: Recorder,
         warn: Callable[[str], None],
         seed: int,
+        left_alone: Callable[[], Collection[Key]] = tuple,
     ) -> None:
         self._clock = clock
         self._warn = warn
@@ -88,7 +90,17 @@ class Service:
         self._loops: list[_Loop] = []
         if "horizontal" in config.run.controllers:
             settings = config.loops.horizontal
-            horizontal = HorizontalController(safe, sources.resource, clock, recorder, board, settings)
+            horizontal = HorizontalController(
+                safe,
+                sources.resource,
+                clock,
+                recorder,
+                board,
+                settings,
+                custom=sources.custom,
+                external=sources.external,
+                left_alone=left_alone,
+            )
             self._loops.append(_Loop("horizontal", horizontal, settings.sync_period))
         if "nodes" in config.run.controllers:
             assert cloud is not None, "checked when the configuration was read"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
+from kubetide.horizontal.controller.left_alone import OwnChanges
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
@@ -54,6 +55,7 @@ class HorizontalController:
         kinds: Iterable[Kind[Any]] = STORED_KINDS,
         custom: CustomMetricSource | None = None,
         external: ExternalMetricSource | None = None,
+        left_alone: Callable[[], Collection[Key]] = tuple,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
 
@@ -61,6 +63,7 @@ class HorizontalController:
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
+            left_alone: Gives the HPAs that another controller works on; they are not there for this one.
         """
         self._clock = clock
         self._recorder = recorder
@@ -74,7 +77,8 @@ class HorizontalController:
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         caches = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, caches, clock)
-        self._gatherer = Gatherer(hpas.feed(), pods.feed(), targets, metrics, ValueReader(custom, external))
+        own = OwnChanges(hpas.feed(), hpas.objects, left_alone)
+        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, ValueReader(custom, external))
         self._actor = Actor(
             cluster,
             clock,

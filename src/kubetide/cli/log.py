@@ -1,0 +1,75 @@
+"""What ``kubetide run`` says: a line a decision on standard output, warnings on standard error."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from kubetide.explain.records import Recorder
+from kubetide.ports.clock import Clock
+from kubetide.simulate.decisions import decision_line, why_lines
+from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.table import printable
+from kubetide.simulate.timeline import Mark
+from kubetide.units.time import Instant, between, format_rfc3339, minutes
+
+_AGAIN = minutes(10)
+"""Advice that nobody follows is given anew in each tick; so long it is not said again."""
+
+
+class ConsoleLog:
+    """For people: as ``kubetide up`` prints."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str, int], Instant] = {}
+        self._clock: Clock | None = None
+
+    def begin(self, clock: Clock) -> None:
+        """Takes the clock of the run."""
+        self._clock = clock
+
+    def recording(self, inner: Recorder) -> Recorder:
+        """Gives a recorder that tells of each decision and hands all records on."""
+        return MarkingRecorder(inner, self._decision)
+
+    def tell(self, text: str) -> None:
+        """Says what a person may want to know."""
+        click.echo(printable(text))
+
+    def warn(self, text: str) -> None:
+        """Says what a person must see."""
+        click.echo(f"kubetide: {printable(text)}", err=True)
+
+    def show(self, mark: Mark) -> None:
+        """Prints a decision."""
+        click.echo(decision_line(mark))
+
+    def _decision(self, mark: Mark) -> None:
+        key = (mark.loop, mark.subject, mark.change)
+        last = self._said.get(key)
+        if last is None or between(last, mark.at) >= _AGAIN:
+            self._said[key] = mark.at
+            self.show(mark)
+
+
+class JsonLog(ConsoleLog):
+    """For machines: one JSON object a line, all on standard output."""
+
+    def tell(self, text: str) -> None:
+        """Says what a person may want to know."""
+        self._line("info", text)
+
+    def warn(self, text: str) -> None:
+        """Says what a person must see."""
+        self._line("warning", text)
+
+    def show(self, mark: Mark) -> None:
+        """Prints a decision."""
+        self._line(
+            "info", mark.title, at=mark.at, loop=mark.loop, subject=mark.subject, why=list(why_lines(mark))
+        )
+
+    def _line(self, level: str, text: str, *, at: Instant | None = None, **fields: object) -> None:
+        now = self._clock.now() if at is None and self._clock is not None else at
+        time = {} if now is None else {"time": format_rfc3339(now)}
+        click.echo(msgspec.json.encode({**time, "level": level, "message": text, **fields}).decode())

@@ -1,0 +1,188 @@
+"""Series for Prometheus: counters, gauges and histograms with labels, and their text form.
+
+Names are printed as given and numbers as Go's client prints them, so that dashboards made for
+upstream read ours. Source: Prometheus text exposition format 0.0.4.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import inf, isinf, isnan
+from typing import TypeVar
+
+Labels = tuple[str, ...]
+
+
+class Numbers:
+    """Counters or gauges of one name, by the values of their labels."""
+
+    def __init__(self, kind: str, name: str, text: str, labels: Labels) -> None:
+        self.kind = kind
+        self.name = name
+        self.text = text
+        self._labels = labels
+        # As Go's client: one without labels is there from the start.
+        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
+
+    def add(self, amount: float = 1.0, *values: str) -> None:
+        """Adds to one; ``values`` are those of the labels, in their order."""
+        _check(self.name, self._labels, values)
+        self._values[values] = self._values.get(values, 0.0) + amount
+
+    def set(self, value: float, *values: str) -> None:
+        """Sets one; ``values`` are those of the labels, in their order."""
+        _check(self.name, self._labels, values)
+        self._values[values] = value
+
+    def clear(self) -> None:
+        """Forgets all that have labels."""
+        if self._labels:
+            self._values.clear()
+
+    def lines(self) -> Iterator[str]:
+        """Gives the lines of the text format, in the order of the labels' values."""
+        for values in sorted(self._values):
+            yield f"{self.name}{_braces(self._labels, values)} {number_text(self._values[values])}"
+
+
+@dataclass(slots=True)
+class _Observed:
+    counts: list[int]
+    total: float = 0.0
+
+
+class Histogram:
+    """Histograms of one name, by the values of their labels."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, text: str, labels: Labels, buckets: Sequence[float]) -> None:
+        self.name = name
+        self.text = text
+        self._labels = labels
+        self._bounds = (*buckets, inf)
+        self._seen: dict[Labels, _Observed] = {}
+        if not labels:
+            self._of(())
+
+    def observe(self, value: float, *values: str, times: int = 1) -> None:
+        """Counts a value, ``times`` over."""
+        _check(self.name, self._labels, values)
+        seen = self._of(values)
+        seen.counts[bisect_left(self._bounds, value)] += times
+        seen.total += value * times
+
+    def lines(self) -> Iterator[str]:
+        """Gives the lines of the text format, in the order of the labels' values."""
+        for values in sorted(self._seen):
+            seen, below = self._seen[values], 0
+            for bound, count in zip(self._bounds, seen.counts, strict=True):
+                below += count
+                inside = _braces((*self._labels, "le"), (*values, number_text(bound)))
+                yield f"{self.name}_bucket{inside} {below}"
+            outside = _braces(self._labels, values)
+            yield f"{self.name}_sum{outside} {number_text(seen.total)}"
+            yield f"{self.name}_count{outside} {below}"
+
+    def _of(self, values: Labels) -> _Observed:
+        return self._seen.setdefault(values, _Observed([0] * len(self._bounds)))
+
+
+F = TypeVar("F", Numbers, Histogram)
+
+
+class Registry:
+    """All series of a process, printed in the order of their names."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Numbers | Histogram] = {}
+        self._collectors: list[Callable[[], None]] = []
+
+    def counter(self, name: str, text: str, labels: Labels = ()) -> Numbers:
+        """Adds a counter. Raises ValueError for a name that is taken."""
+        return self._add(Numbers("counter", name, text, labels))
+
+    def gauge(self, name: str, text: str, labels: Labels = ()) -> Numbers:
+        """Adds a gauge. Raises ValueError for a name that is taken."""
+        return self._add(Numbers("gauge", name, text, labels))
+
+    def histogram(self, name: str, text: str, labels: Labels = (), *, buckets: Sequence[float]) -> Histogram:
+        """Adds a histogram with these upper bounds, ascending. Raises ValueError for a name that is taken."""
+        return self._add(Histogram(name, text, labels, buckets))
+
+    def before_scrape(self, collect: Callable[[], None]) -> None:
+        """Has ``collect`` set what is worked out only when somebody asks."""
+        self._collectors.append(collect)
+
+    def text(self) -> bytes:
+        """Gives everything in the text format; a name with no series yet is left out, as Go's client does."""
+        for collect in self._collectors:
+            collect()
+        lines: list[str] = []
+        for name in sorted(self._families):
+            family = self._families[name]
+            if samples := list(family.lines()):
+                help_text = family.text.replace("\\", "\\\\").replace("\n", "\\n")
+                lines += (f"# HELP {name} {help_text}", f"# TYPE {name} {family.kind}", *samples)
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def _add(self, family: F) -> F:
+        if family.name in self._families:
+            raise ValueError(f"the series {family.name} is there already")
+        self._families[family.name] = family
+        return family
+
+
+def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Gives ``count`` bounds, each ``factor`` times the one before, as Go's client works them out."""
+    found, bound = [], start
+    for _ in range(count):
+        found.append(bound)
+        bound *= factor
+    return tuple(found)
+
+
+def exponential_range(least: float, most: float, count: int) -> tuple[float, ...]:
+    """Gives ``count`` bounds from ``least`` to about ``most``, as Go's client works them out."""
+    factor = (most / least) ** (1.0 / (count - 1))
+    return tuple(least * factor**power for power in range(count))
+
+
+def number_text(value: float) -> str:
+    """Prints the shortest text that reads back the same, as Go's ``strconv.FormatFloat(v, 'g', -1, 64)``."""
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if value == 0:
+        return "0"
+    sign, digits, _ = Decimal(repr(float(value))).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    minus = "-" if sign else ""
+    power = Decimal(repr(float(value))).adjusted()
+    if not -4 <= power < 6:
+        fraction = f".{text[1:]}" if len(text) > 1 else ""
+        return f"{minus}{text[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if power < 0:
+        return f"{minus}0.{'0' * (-power - 1)}{text}"
+    whole = text[: power + 1].ljust(power + 1, "0")
+    return f"{minus}{whole}.{text[power + 1 :]}".removesuffix(".")
+
+
+def _check(name: str, labels: Labels, values: Labels) -> None:
+    if len(labels) != len(values):
+        raise ValueError(f"{name}: {values} are not the values of {labels}")
+
+
+def _braces(labels: Labels, values: Labels) -> str:
+    if not labels:
+        return ""
+    pairs = (f'{label}="{_escaped(value)}"' for label, value in zip(labels, values, strict=True))
+    return f"{{{','.join(pairs)}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -1,0 +1,220 @@
+"""A process that runs the loops on a real cluster, from its configuration to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Protocol
+
+from kubetide.acting.election import Elector, LeaseLost
+from kubetide.acting.lease import LeaseTimes
+from kubetide.cluster import (
+    Connection,
+    HttpCluster,
+    HttpCustomMetrics,
+    HttpExternalMetrics,
+    HttpMetrics,
+    find_connection,
+    plurals_of,
+)
+from kubetide.cluster.limits import Limits
+from kubetide.cluster.metrics import PluralOf
+from kubetide.explain.records import Recorder
+from kubetide.objects.kinds import STORED_KINDS
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.clouds import cloud_factory
+from kubetide.runtime.config import RunConfig
+from kubetide.runtime.endpoints import serving
+from kubetide.runtime.exposition import Registry
+from kubetide.runtime.guard import Advice, AllOf, Guard
+from kubetide.runtime.process import tune_gc
+from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.rivals import Rivals
+from kubetide.runtime.service import Service, Sources
+from kubetide.units.time import minutes, seconds
+
+COMPONENT = "kubetide"
+
+_LEASES = {"horizontal": "kubetide", "nodes": "cluster-autoscaler"}
+"""Cluster Autoscaler's own, so that it and the node loop never act both. Upstream's HPA controller has none
+to itself; see ``rivals``."""
+
+_DISCOVERY_PERIOD = minutes(1)
+_LOOK = seconds(1)
+
+
+class Log(Protocol):
+    """Where the process says what it does."""
+
+    def begin(self, clock: Clock) -> None:
+        """Takes the clock of the run."""
+        ...
+
+    def recording(self, inner: Recorder) -> Recorder:
+        """Gives a recorder that tells of each decision and hands all records on."""
+        ...
+
+    def tell(self, text: str) -> None:
+        """Says what a person may want to know."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Says what a person must see."""
+        ...
+
+
+def run_service(config: RunConfig, out: Path, log: Log) -> None:
+    """Runs until SIGTERM or Ctrl-C; returns when everything has ended.
+
+    Raises: the KubetideErrors of what the configuration names wrongly; LeaseLost.
+    """
+    tune_gc()
+    run_real(_Process(config, out, log).main)
+
+
+class _Process:
+    def __init__(self, config: RunConfig, out: Path, log: Log) -> None:
+        self._config = config
+        self._log = log
+        self._writer = RecordWriter(out, warn=log.warn)
+        self._told_to_end = False
+
+    async def main(self, clock: Clock) -> None:
+        """Opens what is needed, runs the loops, and closes what it opened in the opposite order."""
+        self._log.begin(clock)
+        task = asyncio.current_task()
+        assert task is not None, "run_real runs it as a task"
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end, task)
+        try:
+            async with AsyncExitStack() as stack:
+                await self._run(clock, stack)
+        except asyncio.CancelledError:
+            if not self._told_to_end:
+                raise
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._told_to_end = True
+        task.cancel()
+
+    async def _run(self, clock: Clock, stack: AsyncExitStack) -> None:
+        run, log = self._config.run, self._log
+        connection = find_connection(
+            os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
+        )
+        self._writer.start()
+        stack.callback(self._writer.close)
+        electors = await self._electors(connection, clock, stack)
+        guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
+        limits = Limits(qps=run.kube_api_qps, burst=run.kube_api_burst)
+        # The loops ask the guard too; here it is asked once more when a write has waited for its turn.
+        cluster = HttpCluster(connection, clock, limits=limits, refusal=guard.refusal)
+        await stack.enter_async_context(cluster)
+        cloud = None
+        if "nodes" in run.controllers:
+            factory = cloud_factory(run.cloud_provider)
+            cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
+        plurals, rivals = _Plurals(cluster, clock), Rivals(cluster, clock, log.warn)
+        service = Service(
+            self._config,
+            cluster,
+            clock,
+            sources=Sources(
+                HttpMetrics(cluster),
+                HttpCustomMetrics(cluster, clock, plural_of=plurals),
+                HttpExternalMetrics(cluster),
+            ),
+            cloud=cloud,
+            guard=guard,
+            recorder=log.recording(self._writer),
+            warn=log.warn,
+            seed=clock.now(),
+            # Advice is for those, too, whom upstream still serves.
+            left_alone=lambda: rivals.found if run.act else (),
+        )
+        log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
+        if run.address:
+            series = Registry()
+            address = await stack.enter_async_context(
+                serving(run.address, alive=service.not_alive, ready=service.not_ready, metrics=series.text)
+            )
+            log.tell(f"health and metrics on http://{address}")
+        # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(plurals.run())
+                for elector in electors.values():
+                    tasks.create_task(elector.run())
+                for lease, elector in electors.items():
+                    await self._until_leading(lease, elector, clock)
+                if run.act and "horizontal" in run.controllers:
+                    await rivals.known()
+                    tasks.create_task(rivals.run())
+                await service.run()
+        except* LeaseLost as lost:
+            raise lost.exceptions[0] from None
+
+    async def _electors(
+        self, connection: Connection, clock: Clock, stack: AsyncExitStack
+    ) -> dict[str, Elector]:
+        """Gives who gets each lease, by a client of their own: nobody else's requests hold them up."""
+        run = self._config.run
+        if not (run.act and run.leader_elect):
+            return {}
+        cluster = await stack.enter_async_context(HttpCluster(connection, clock))
+        times = LeaseTimes(
+            run.leader_elect_lease_duration, run.leader_elect_renew_deadline, run.leader_elect_retry_period
+        )
+        identity = f"{socket.gethostname()}_{secrets.token_hex(16)}"
+        return {
+            lease: Elector(
+                cluster,
+                clock,
+                namespace=self._config.loops.nodes.namespace,
+                name=lease,
+                identity=identity,
+                component=COMPONENT,
+                times=times,
+                seed=clock.now(),
+            )
+            for lease in (_LEASES[name] for name in run.controllers)
+        }
+
+    async def _until_leading(self, lease: str, elector: Elector, clock: Clock) -> None:
+        """Waits for a lease, and says who has it or why it cannot be had."""
+        said = ""
+        while not elector.fence.still_leading():
+            found = f"waiting for lease {lease}"
+            if elector.last_error:
+                found += f": {elector.last_error}"
+            elif elector.holder:
+                found += f", which {elector.holder} holds"
+            if found != said:
+                said = found
+                self._log.tell(found)
+            await clock.sleep(_LOOK)
+        self._log.tell(f"leading by lease {lease}")
+
+
+class _Plurals:
+    """How kinds are called in paths, as the server says; asked anew once in a while."""
+
+    def __init__(self, cluster: HttpCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._known: PluralOf = plurals_of(STORED_KINDS)
+
+    def __call__(self, api_version: str, kind: str) -> str | None:
+        return self._known(api_version, kind)
+
+    async def run(self) -> None:
+        while True:
+            with suppress(ApiError):  # the caches tell of a server that does not answer
+                self._known = plurals_of([*STORED_KINDS, *await self._cluster.kinds()])
+            await self._clock.sleep(_DISCOVERY_PERIOD)

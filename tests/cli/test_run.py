@@ -1,0 +1,198 @@
+"""``kubetide run`` as a person starts it, against an API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import asynccontextmanager
+
+import aiohttp
+from click.testing import CliRunner
+from tests.cluster.served import TOKEN, served
+
+from kubetide.cli.main import cli
+from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, LEASES, PODS
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.metrics import ContainerMetrics, PodMetrics
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+from kubetide.units.time import before, format_rfc3339, minutes
+
+QUICK = "--horizontal-pod-autoscaler-sync-period=200ms"
+
+
+class Busy:
+    """metrics.k8s.io: each of the pods uses its whole request twice over."""
+
+    def __init__(self, clock, names):
+        self.clock, self.names = clock, names
+
+    def pod_metrics(self):
+        now = format_rfc3339(self.clock.now())
+        return [
+            PodMetrics(
+                metadata=ObjectMeta(name=name, namespace="default", labels={"app": "web"}),
+                timestamp=now,
+                window="30s",
+                containers=(ContainerMetrics(name="main", usage={"cpu": "200m", "memory": "1Mi"}),),
+            )
+            for name in self.names
+        ]
+
+    def node_metrics(self):
+        return []
+
+
+async def a_busy_deployment(cluster, clock):
+    since = format_rfc3339(before(clock.now(), minutes(30)))
+    body = builders.deployment("web", replicas=2, cpu="100m")
+    await cluster.create(DEPLOYMENTS, body, namespace="default")
+    await cluster.create(HPAS, builders.hpa("web", "web", cpu_percent=100), namespace="default")
+    for name in ("web-0", "web-1"):
+        await cluster.create(PODS, builders.pod(name, labels={"app": "web"}, cpu="100m"), namespace="default")
+        status = {
+            "phase": "Running",
+            "startTime": since,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
+        }
+        await cluster.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
+
+
+@asynccontextmanager
+async def running(config, out, *flags):
+    """Starts ``kubetide run``; gives the process. If it is still there at the end it must stop cleanly on SIGTERM."""
+    code = "from kubetide.cli.main import main; main()"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        code,
+        "run",
+        f"--kubeconfig={config}",
+        f"--out={out}",
+        "--address=127.0.0.1:0",
+        *flags,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            _, errors = await asyncio.wait_for(process.communicate(), 20)
+            assert (process.returncode, errors.decode()) == (0, "")
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+async def line_with(process, text):
+    """Reads lines until one holds the text."""
+    while True:
+        line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        assert line, (await process.stderr.read()).decode()
+        if text in line:
+            return line
+
+
+def story(main, tmp_path):
+    """Runs ``main(cluster, config)`` with the busy Deployment behind a server."""
+
+    async def run(clock):
+        metrics = Busy(clock, ["web-0", "web-1"])
+        async with served(clock, metrics=metrics) as (cluster, server, connection):
+            config = tmp_path / "kubeconfig"
+            authority = connection.authority.encode()
+            write_kubeconfig(config, kubeconfig(server.url, token=TOKEN, authority=authority))
+            await a_busy_deployment(cluster, clock)
+            await main(cluster, config)
+
+    run_real(run)
+
+
+def test_it_advises_and_writes_nothing(tmp_path):
+    """Without --act: what it would do and why, health and metrics, and not one write."""
+
+    async def main(cluster, config):
+        version = (await cluster.list(PODS)).resource_version
+        async with running(config, tmp_path / "out", QUICK) as process:
+            assert "only advises" in await line_with(process, "cluster https://127.0.0.1")
+            address = (await line_with(process, "health and metrics on")).split()[-1]
+            line = await line_with(process, "would be scaled from 2 to 4")
+            assert "because cpu utilization: 200% of 100%" in line
+            async with aiohttp.ClientSession() as session:
+                for path in ("/livez", "/readyz"):
+                    answer = await session.get(address + path)
+                    assert (answer.status, await answer.text()) == (200, "ok\n")
+        assert (await cluster.list(PODS)).resource_version == version
+
+    story(main, tmp_path)
+
+
+def test_it_acts_when_told_to(tmp_path):
+    """With --act the Deployment is scaled, once, and the HPA and an event say so."""
+
+    async def main(cluster, config):
+        async with running(config, tmp_path / "out", QUICK, "--act", "--log-format=json") as process:
+            assert json.loads(await line_with(process, "leading by lease kubetide"))["level"] == "info"
+            line = json.loads(await line_with(process, "scaled from 2 to 4"))
+            assert (line["level"], line["loop"], line["subject"]) == ("info", "horizontal", "default/web")
+            assert line["why"]
+        assert (await cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas == 4
+        assert (await cluster.get(HPAS, "web", namespace="default")).status.desired_replicas == 4
+        events = (await cluster.list(EVENTS, namespace="default")).items
+        assert [event.reason for event in events] == ["SuccessfulRescale"]
+
+    story(main, tmp_path)
+
+
+SHORT = (
+    "--leader-elect-lease-duration=2s",
+    "--leader-elect-renew-deadline=1500ms",
+    "--leader-elect-retry-period=300ms",
+)
+
+
+def test_another_takes_over_when_the_leader_is_killed(tmp_path):
+    """One of two acts; after kill -9 the other waits until the lease has run out, and goes on from there."""
+
+    async def main(cluster, config):
+        async with running(config, tmp_path / "first", QUICK, "--act", *SHORT) as first:
+            await line_with(first, "leading by lease kubetide")
+            await line_with(first, "scaled from 2 to 4")
+            async with running(config, tmp_path / "second", QUICK, "--act", *SHORT) as second:
+                await line_with(second, "waiting for lease kubetide, which ")
+                lease = await cluster.get(LEASES, "kubetide", namespace="kube-system")
+                first.kill()
+                await first.wait()
+                await line_with(second, "leading by lease kubetide")
+                taken = await cluster.get(LEASES, "kubetide", namespace="kube-system")
+                assert taken.spec.holder_identity != lease.spec.holder_identity
+                assert taken.spec.lease_transitions == lease.spec.lease_transitions + 1
+                await cluster.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 2}}, namespace="default")
+                await line_with(second, "scaled from 2 to 4")
+        freed = await cluster.get(LEASES, "kubetide", namespace="kube-system")
+        assert freed.spec.holder_identity == ""
+
+    story(main, tmp_path)
+
+
+def test_config_check_shows_each_setting_and_where_it_stands(tmp_path, monkeypatch):
+    """What is right is listed with its source; what is wrong is one line with the place and the fix."""
+    file = tmp_path / "kubetide.yaml"
+    file.write_text("act: true\nscan-interval: 20s\n")
+    monkeypatch.setenv("KUBETIDE_KUBE_API_QPS", "5")
+    runner = CliRunner()
+    arguments = ["config", "check", f"--config={file}", "--horizontal-pod-autoscaler-tolerance=0.2"]
+    result = runner.invoke(cli, arguments)
+    assert result.exit_code == 0
+    assert [line.split() for line in result.output.splitlines()[:-1]] == [
+        ["act", "True", f"{file}:", "act"],
+        ["horizontal-pod-autoscaler-tolerance", "0.2", "--horizontal-pod-autoscaler-tolerance"],
+        ["kube-api-qps", "5", "KUBETIDE_KUBE_API_QPS"],
+        ["scan-interval", "20s", f"{file}:", "scan-interval"],
+    ]
+    wrong = runner.invoke(cli, [*arguments, "--scan-intervall=1s"])
+    assert "did you mean scan-interval?" in str(wrong.exception)

@@ -1,0 +1,22 @@
+"""The page of ``kubetide run`` names every setting of the process, with its default."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.test_settings import DOCS
+
+from kubetide.runtime.config import RunSettings, make_config
+
+
+def test_settings_and_defaults_are_those_of_the_process():
+    page = (DOCS / "running.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| ?(.*?) \| .* \|$", page, re.MULTILINE)
+    told = {}
+    for cells in rows:
+        names, defaults = (re.findall(r"`([^`]+)`", cell) for cell in cells)
+        told |= dict(zip(names, defaults or [""] * len(names), strict=True))
+    assert set(told) == {name.replace("_", "-") for name in RunSettings.__struct_fields__}
+    stated = {name: default for name, default in told.items() if default}
+    assert make_config([("--", stated)]).run == RunSettings()
+    assert all(not getattr(RunSettings(), name.replace("-", "_")) for name in told.keys() - stated.keys())
