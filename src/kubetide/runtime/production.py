@@ -11,8 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
-from kubetide.acting.election import Elector, LeaseLost
-from kubetide.acting.lease import LeaseTimes
+from kubetide.acting import Elector, LeaseLost, LeaseTimes
 from kubetide.cluster import (
     Connection,
     HttpCluster,
