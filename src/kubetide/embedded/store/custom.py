@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from kubetide.embedded.store.schema import ABSENT, defaulted, faults_in, pruned
 from kubetide.embedded.store.schema_shape import shape_of_schema
 from kubetide.objects.base import Json
@@ -17,13 +15,8 @@ from kubetide.objects.custom import subresources_of
 from kubetide.objects.definition import CustomResourceDefinition, DefinitionVersion, PrinterColumn, ScalePaths
 from kubetide.objects.field_errors import FieldError
 from kubetide.objects.kinds import Kind
-from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.shapes import shape_of
-from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
 from kubetide.units.shapes import Shape, struct
-
-# Of custom objects nothing is kept that is no field, in the metadata either.
-_METADATA = UPSTREAM_FIELDS[ObjectMeta] | {one.encode_name for one in msgspec.structs.fields(ObjectMeta)}
 
 
 @dataclass(frozen=True)
@@ -46,10 +39,6 @@ class CustomKind(Kind[Json]):
     def admitted(self, obj: Json) -> Json:
         """Gives the object without unknown fields and with the defaults filled in."""
         result: Json = defaulted(pruned(obj, self.schema, root=True), self.schema)
-        metadata = result.get("metadata")
-        if isinstance(metadata, dict) and not metadata.keys() <= _METADATA:
-            metadata = {name: value for name, value in metadata.items() if name in _METADATA}
-            return {**result, "metadata": metadata}
         return result
 
     def faults(self, obj: Json, old: Json | None = None) -> list[FieldError]:

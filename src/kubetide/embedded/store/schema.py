@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from kubetide.objects.base import Json
 from kubetide.objects.field_errors import (
     TYPE_INVALID,
@@ -24,6 +26,8 @@ from kubetide.objects.field_errors import (
     too_long,
     unsupported,
 )
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
 from kubetide.units.patch import same_json
 from kubetide.units.time import parse_rfc3339
 
@@ -36,6 +40,7 @@ _COMBINED = ("allOf", "anyOf", "oneOf")
 _NOT_COMBINED = ("type", "default", "additionalProperties", "nullable", "description", "title", PRESERVE)
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id")
 _ROOT_KEPT = ("apiVersion", "kind", "metadata")
+_METADATA = UPSTREAM_FIELDS[ObjectMeta] | {one.encode_name for one in msgspec.structs.fields(ObjectMeta)}
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
@@ -161,7 +166,7 @@ def pruned(value: Any, schema: Json, *, root: bool = False) -> Any:
     result = {}
     for key, member in value.items():
         if root and key in _ROOT_KEPT:
-            result[key] = member
+            result[key] = _known_metadata(member) if key == "metadata" else member
         elif key in properties:
             result[key] = pruned(member, properties[key])
         elif isinstance(more, dict):
@@ -169,6 +174,12 @@ def pruned(value: Any, schema: Json, *, root: bool = False) -> Any:
         elif keep:
             result[key] = member
     return result
+
+
+def _known_metadata(metadata: Any) -> Any:
+    if not isinstance(metadata, dict) or metadata.keys() <= _METADATA:
+        return metadata
+    return {name: value for name, value in metadata.items() if name in _METADATA}
 
 
 def defaulted(value: Any, schema: Json) -> Any:
