@@ -76,6 +76,7 @@ DEFINITION = {
                         "name": "Age",
                         "type": "date",
                         "format": "date",
+                        "description": "How old it is",
                         "priority": 1,
                         "jsonPath": ".metadata.creationTimestamp",
                     }

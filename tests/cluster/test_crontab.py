@@ -50,13 +50,14 @@ CONTROLLER = controller()
 
 
 @contextmanager
-def running(command, sign, **popen):
-    """A process that has said ``sign`` on the stream that is a pipe; it is interrupted and must end well."""
+def running(command, *signs, **popen):
+    """A process that has said each sign, a line each, on the stream that is a pipe; interrupted, it must end well."""
     with subprocess.Popen(command, text=True, **popen) as process:
         pipe = process.stderr or process.stdout
         try:
-            assert select.select([pipe], [], [], 60)[0], "nothing was said for a minute"
-            assert sign in pipe.readline()
+            for sign in signs:
+                assert select.select([pipe], [], [], 60)[0], "nothing was said for a minute"
+                assert sign in pipe.readline()
             yield
         finally:
             process.send_signal(signal.SIGINT)
@@ -72,7 +73,13 @@ def run_with_controller(folder):
     config = out / "kubeconfig"
     beside = [sys.executable, str(EXAMPLE / "controller.py"), "--kubeconfig", str(config)]
     with (
-        running(up, "kubectl --kubeconfig", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE),
+        running(
+            up,
+            "CronTab: 1 of a custom kind",
+            "kubectl --kubeconfig",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ),
         running(beside, "keeping the pods", stdout=subprocess.PIPE),
     ):
         yield config

@@ -185,3 +185,24 @@ def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
         "StatefulSet default/db",
         "CronJob default/nightly",
     ]
+
+
+def test_custom_objects_are_left_to_their_controller(tmp_path):
+    """Of a custom kind it is said that the run does not act on it; its scale makes it a target all the same."""
+    definition = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: crontabs, kind: CronTab}
+  versions: [{name: v1, served: true, storage: true, subresources: {scale: {}}}]
+"""
+    tab = "apiVersion: example.com/v1\nkind: CronTab\nmetadata: {name: web}\n"
+    hpa = MANIFEST.partition("---")[2].replace("apps/v1, kind: Deployment", "example.com/v1, kind: CronTab")
+    scenario = msgspec.structs.replace(small(), manifests=(definition, f"{tab}---{hpa}"))
+    found = manifests_of(scenario, tmp_path)
+    assert list(targets_missing(found)) == []
+    [notice] = notices_of(found)
+    assert notice.startswith("CronTab: 1 of a custom kind; nothing here acts on it but a controller of yours")

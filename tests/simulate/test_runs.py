@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.simulate.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenario import DailySpec, LoadSpec, ServiceSpec, load_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -67,3 +69,35 @@ def test_a_bad_day_breaks_no_invariant_and_replays(tmp_path, seed):
     assert replayed.differences == ()
     assert replayed.records["nodes"] > 1000
     assert replayed.records["horizontal"] > 1000
+
+
+SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 2
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: main, image: db, resources: {requests: {cpu: 500m, memory: 128Mi}}}]
+---
+"""
+
+
+@pytest.mark.slow
+def test_a_service_of_a_stateful_set(tmp_path):
+    """Pods that no Deployment makes get load by their labels; the HPA scales their owner, and nodes come with it."""
+    hpa = MANIFEST.partition("---")[2].replace("name: web", "name: db").replace("Deployment", "StatefulSet")
+    load = LoadSpec(daily=DailySpec(low=150, peak=150, noise=0))
+    service = ServiceSpec(name="data", selector={"app": "db"}, cpu_seconds_per_request=0.01, load=load)
+    scenario = msgspec.structs.replace(small(nodes=1), services=(service,), manifests=(SET, hpa))
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
+    series = result.timeline.services["data"]
+    assert (series.wanted[0], series.wanted[-1], series.ready[-1]) == (2, 5, 5)
+    assert series.wanted == series.existing
+    assert result.timeline.nodes["general"][-1] == 2
+    assert (result.violations, replay(tmp_path).differences) == ((), ())

@@ -36,6 +36,7 @@ class PrinterColumn(ApiStruct):
     name: str = ""
     type: str = ""
     format: str = ""
+    description: str = ""
     priority: int = 0
     json_path: str = field(default="", name="jsonPath")
 

@@ -48,10 +48,23 @@ def notices_of(
         skipped: The kind of each object that was passed over.
         calls_webhooks: Whether the run can call admission webhooks.
     """
-    found = (*_of_pods(manifests), *_of_hpas(manifests), *_of_skipped(skipped))
+    found = (
+        *_of_pods(manifests),
+        *_of_hpas(manifests),
+        *_of_custom_kinds(manifests),
+        *_of_skipped(skipped),
+    )
     if not calls_webhooks:
         found = (*found, *_of_webhooks(manifests))
     return tuple(dict.fromkeys(found))
+
+
+def _of_custom_kinds(manifests: Manifests) -> Iterator[str]:
+    for kind, number in Counter(kind.kind for kind, _ in manifests if kind.model is dict).items():
+        yield (
+            f"{kind}: {number} of a custom kind; nothing here acts on it but a controller of yours, beside "
+            "kubetide up --serve"
+        )
 
 
 def _of_skipped(skipped: Sequence[str]) -> Iterator[str]:

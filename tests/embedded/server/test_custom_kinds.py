@@ -13,7 +13,7 @@ from kubetide.units.time import parse_rfc3339
 
 NOW = parse_rfc3339("2026-03-02T12:00:00Z")
 COLUMNS = [
-    {"name": "Mode", "type": "string", "jsonPath": ".spec.mode"},
+    {"name": "Mode", "type": "string", "jsonPath": ".spec.mode", "description": "How it runs"},
     {"name": "First", "type": "string", "jsonPath": ".spec.steps[0].name", "priority": 1},
     {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
     {"name": "Noted", "type": "string", "jsonPath": ".metadata.annotations.example\\.com/note"},
@@ -58,6 +58,10 @@ def test_a_table_has_the_columns_that_the_definition_prints():
     kind = kind_in(rest_with(COLUMNS))
     assert [column["name"] for column in columns_of(kind)] == ["Name", *(one["name"] for one in COLUMNS)]
     assert columns_of(kind)[2]["priority"] == 1
+    assert [column["description"] for column in columns_of(kind)[1:3]] == [
+        "How it runs",
+        "Custom resource definition column (in JSONPath format): .spec.steps[0].name",
+    ]
     obj = {
         "metadata": {
             "name": "a",

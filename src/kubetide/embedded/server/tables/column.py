@@ -22,13 +22,14 @@ class Column(NamedTuple):
     type: str = "string"
     format: str = ""
     priority: int = 0
+    description: str = ""
 
     def definition(self) -> Json:
         return {
             "name": self.name,
             "type": self.type,
             "format": self.format,
-            "description": "",
+            "description": self.description,
             "priority": self.priority,
         }
 

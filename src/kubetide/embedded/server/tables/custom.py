@@ -28,11 +28,18 @@ def custom_columns(kind: CustomKind) -> Columns:
     printed = kind.columns
     if not printed:
         return Columns((NAME, AGE), lambda obj, now: [obj["metadata"]["name"], age(obj, now)])
-    columns = tuple(Column(one.name, one.type, one.format, one.priority) for one in printed)
+    columns = tuple(
+        Column(one.name, one.type, one.format, one.priority, _description(one)) for one in printed
+    )
     return Columns(
         (NAME, *columns),
         lambda obj, now: [obj["metadata"]["name"], *(_cell(one, obj, now) for one in printed)],
     )
+
+
+def _description(column: PrinterColumn) -> str:
+    path = f"Custom resource definition column (in JSONPath format): {column.json_path}"
+    return column.description or path
 
 
 def _cell(column: PrinterColumn, obj: Json, now: Instant) -> Any:
