@@ -392,9 +392,9 @@ values = st.recursive(
 @given(values)
 @settings(max_examples=100)
 def test_any_object_is_cut_filled_and_checked(spec):
-    """Cutting and filling in twice is doing it once, and no JSON breaks the checks."""
+    """Cutting and filling in twice is doing it once, in the metadata too, and no JSON breaks the checks."""
     obj = {"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": {"name": "a", "x": 1}, "spec": spec}
     once = defaulted(pruned(obj, SCHEMA, root=True), SCHEMA)
     assert defaulted(pruned(once, SCHEMA, root=True), SCHEMA) == once
-    assert once["metadata"] == obj["metadata"]
+    assert once["metadata"] == {"name": "a"}
     assert all(str(fault).startswith("spec") for fault in faults_in(once, SCHEMA, ""))
