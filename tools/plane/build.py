@@ -25,10 +25,12 @@ _KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-sched
 _PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     **{name: f"k8s.io/kubernetes/cmd/{name}" for name in _KUBERNETES_PROGRAMS},
+    "clients": "./clients",
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
+    "clients": ("clients",),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 }
 """Programs of each target, by the name of their file."""
