@@ -35,8 +35,8 @@ lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --group dev pyproject.toml -o requirements/dev.txt
 
-control-plane:  ## Build kubectl and a whole Kubernetes for the tests beside it (Go, or pip for it; some minutes once)
-	$(PYTHON) -m tools.plane build control-plane
+control-plane:  ## Build kubectl, a whole Kubernetes and a client-go program for the tests (Go, or pip for it; some minutes once)
+	$(PYTHON) -m tools.plane build control-plane clients
 
 clean:  ## Remove what the commands above made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis kubetide-out

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubetide.embedded.store.custom_scale import scale_faults
 from kubetide.embedded.store.schema import ABSENT, defaulted, faults_in, pruned
 from kubetide.embedded.store.schema_shape import shape_of_schema
 from kubetide.objects.base import Json
@@ -42,9 +43,12 @@ class CustomKind(Kind[Json]):
         return result
 
     def faults(self, obj: Json, old: Json | None = None) -> list[FieldError]:
-        """Gives every rule of the schema that the object breaks, and that ``old`` has not broken alike."""
+        """Gives every rule of the schema that the object breaks, and that ``old`` has not broken alike.
+
+        What the scale subresource reads must be readable whatever the schema says.
+        """
         before = ABSENT if old is None else _without_metadata(old)
-        return faults_in(_without_metadata(obj), self.schema, "", before)
+        return faults_in(_without_metadata(obj), self.schema, "", before) + scale_faults(obj, self.scale)
 
 
 def _without_metadata(obj: Json) -> Json:
