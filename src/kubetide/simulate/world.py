@@ -311,6 +311,7 @@ class World:
                 pods=self.pods,
                 replica_sets=self._replica_sets,
                 deployments=self.deployments,
+                stateful_sets=self._stateful_sets,
             ).run(),
         ]
 

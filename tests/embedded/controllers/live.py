@@ -16,7 +16,16 @@ from kubetide.embedded.controllers import (
 from kubetide.embedded.draws import Between
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PDBS, PODS, REPLICA_SETS
+from kubetide.objects.kinds import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    PDBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
 from kubetide.ports.errors import Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
@@ -75,11 +84,12 @@ class Live:
         self.clock = clock
         self.cluster = EmbeddedCluster(Store(), clock, seed=5)
         self.theirs = self.cluster.client(faults=faults)
-        kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, PDBS)
+        kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, PDBS)
         late = Lagging(self.cluster, clock, lag) if lag else self.cluster
         made = [Informer(late if kind is PODS else self.cluster, kind, clock) for kind in kinds]
         self.informers = made
-        self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets, self.pdbs = made
+        self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets = made[:5]
+        self.stateful_sets, self.pdbs = made[5:]
 
     def parts(self, names):
         """The coroutines of the parts asked for."""
@@ -120,6 +130,7 @@ class Live:
                 pods=pods,
                 replica_sets=self.replica_sets,
                 deployments=self.deployments,
+                stateful_sets=self.stateful_sets,
             ),
         }
         self.running = {name: makers[name]() for name in names}

@@ -6,9 +6,16 @@ from hypothesis import strategies as st
 from tests.embedded.controllers.live import names, play
 from tests.embedded.controllers.test_daemonset import daemon_set
 
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, PDBS, PODS
+from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, PDBS, PODS, STATEFUL_SETS
 from kubetide.ports.errors import TooManyRequests
 from kubetide.testing import builders
+
+
+def stateful_set(replicas):
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    return {"metadata": {"name": "db"}, "spec": spec}
+
 
 PARTS = ("deployments", "replica_sets", "scheduler", "kubelets", "pdbs")
 
@@ -83,6 +90,23 @@ def test_pods_without_controller_are_not_expected_under_a_percentage():
         await live.add(PODS, builders.pod("alone", labels={"app": "web"}))
         await live.sleep(20)
         assert await budget_of(live) == (2, 2, 3, 1)
+
+    play(body, *PARTS)
+
+
+def test_the_replicas_of_a_stateful_set_are_counted():
+    """Pods of a StatefulSet are expected as it asks for them, and a change of its scale is followed."""
+
+    async def body(live):
+        await begin(live, 2, max_unavailable=1)
+        owned = await live.add(STATEFUL_SETS, stateful_set(3))
+        owner = builders.owner_reference(owned, controller=True)
+        await live.add(PODS, builders.pod("db-0", labels={"app": "web"}, owners=[owner]))
+        await live.sleep(20)
+        assert await budget_of(live) == (5, 4, 3, 0)
+        await live.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}})
+        await live.sleep(1)
+        assert await budget_of(live) == (3, 2, 3, 1)
 
     play(body, *PARTS)
 

@@ -289,3 +289,19 @@ def test_discovery_tells_every_kind(form):
                 found[f"{item['resource']}/{sub['subresource']}"] = sub["responseKind"]["kind"]
     assert found["deployments"] == found["deployments/status"] == "Deployment"
     assert found["deployments/scale"] == "Scale"
+
+
+@pytest.mark.parametrize(
+    ("agent", "query", "manager"),
+    [
+        ("kubectl/v1.36.2 (linux/amd64)", "", "kubectl"),
+        ("my tool", "", "my tool"),
+        ("kubectl/v1.36.2", "?fieldManager=me", "me"),
+        ("x" * 200, "", "x" * 128),
+    ],
+)
+def test_who_names_no_field_manager_is_its_user_agent(agent, query, manager):
+    """The fields belong to what stands before the slash, as upstream's managerOrUserAgent has it."""
+    answer = ask(("POST", CONFIG + query, config("a", data={"k": "v"}), {"User-Agent": agent}))
+    (entry,) = answer.json["metadata"]["managedFields"]
+    assert (entry["manager"], entry["operation"]) == (manager, "Update")

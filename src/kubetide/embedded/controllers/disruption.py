@@ -2,8 +2,8 @@
 
 With a number as minAvailable all matching pods are expected; else those that the owners of the
 matching pods ask for. A percentage is rounded up, both of minAvailable and maxUnavailable. Then pods
-without a controller are not counted, and an owner of unknown scale allows nothing. Only ReplicaSets
-and Deployments are known here: owners of other kinds are not asked through their scale subresource.
+without a controller are not counted, and an owner of unknown scale allows nothing. ReplicaSets, Deployments
+and StatefulSets are known here: owners of other kinds are not asked through their scale subresource.
 Source: kube-controller-manager 1.36, disruption controller.
 """
 
@@ -17,6 +17,7 @@ from kubetide.objects.kinds import PDBS
 from kubetide.objects.meta import Condition, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import Deployment, ReplicaSet
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -33,6 +34,8 @@ _UNCONFIRMED = minutes(2)
 # Counts that the API requires, also when they are 0.
 _ALWAYS_WRITTEN = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
 _ALLOWED = "DisruptionAllowed"
+
+_Owner = Deployment | ReplicaSet | StatefulSet
 
 
 class _UnknownScaleError(Exception):
@@ -51,6 +54,7 @@ class DisruptionController:
         pods: Informer[Pod],
         replica_sets: Informer[ReplicaSet],
         deployments: Informer[Deployment],
+        stateful_sets: Informer[StatefulSet],
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -58,6 +62,7 @@ class DisruptionController:
         self._pods = pods
         self._replica_sets = replica_sets
         self._deployments = deployments
+        self._stateful_sets = stateful_sets
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._selectors = Selectors()
         self._covered: dict[Key, dict[Key, None]] = {}
@@ -65,12 +70,14 @@ class DisruptionController:
 
     async def run(self) -> None:
         """Works until cancelled. The informers are run by whoever made them."""
-        for informer in (self._pdbs, self._pods, self._replica_sets, self._deployments):
+        owners = (self._replica_sets, self._deployments, self._stateful_sets)
+        for informer in (self._pdbs, self._pods, *owners):
             await informer.synced()
         follow(self._pdbs, self._pdb_changed)
         self._pods.on_change(self._pod_changed)
         self._replica_sets.on_change(self._owner_changed)
         self._deployments.on_change(self._owner_changed)
+        self._stateful_sets.on_change(self._owner_changed)
         await self._queue.serve(self._sync)
 
     # ── what happened ──
@@ -108,9 +115,7 @@ class DisruptionController:
                 continue
             self._queue.add(pdb_key)
 
-    def _owner_changed(
-        self, key: Key, old: Deployment | ReplicaSet | None, new: Deployment | ReplicaSet | None
-    ) -> None:
+    def _owner_changed(self, key: Key, old: _Owner | None, new: _Owner | None) -> None:
         if old is not None and new is not None and old.spec.replicas == new.spec.replicas:
             return
         for pdb_key in self._covered:
@@ -192,6 +197,10 @@ class DisruptionController:
             if owner is None or owner.uid in asked:
                 continue
             asked[owner.uid] = None
+            stateful_set = self._stateful_sets.objects.get((namespace, owner.name))
+            if owner.kind == "StatefulSet" and stateful_set and stateful_set.metadata.uid == owner.uid:
+                owners[owner.uid] = _replicas(stateful_set)
+                continue
             replica_set = self._replica_sets.objects.get((namespace, owner.name))
             if owner.kind != "ReplicaSet" or replica_set is None or replica_set.metadata.uid != owner.uid:
                 raise _UnknownScaleError(
@@ -230,7 +239,7 @@ def _same_to_budgets(old: Pod, new: Pod) -> bool:
     )
 
 
-def _replicas(owner: Deployment | ReplicaSet) -> int:
+def _replicas(owner: _Owner) -> int:
     return 1 if owner.spec.replicas is None else owner.spec.replicas
 
 

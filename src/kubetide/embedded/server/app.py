@@ -11,6 +11,7 @@ from aiohttp import web
 
 import kubetide
 from kubetide.embedded.server.access import Identities
+from kubetide.embedded.server.buffers import bound_tls_buffers
 from kubetide.embedded.server.discovery import Discovery, entries_of
 from kubetide.embedded.server.encoding import encode
 from kubetide.embedded.server.measures import CustomMetrics, ExternalMetrics, Measures
@@ -35,7 +36,7 @@ from kubetide.embedded.store.rest import Rest
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import ApiError, InternalError, MethodNotAllowed
+from kubetide.ports.errors import ApiError, InternalError, MethodNotAllowed, Unavailable
 from kubetide.units.time import ZERO
 
 VERSION: Json = {
@@ -97,6 +98,7 @@ class ApiServer:
         self._measures = Measures(custom, external, rest)
         self._routes = Routes(())
         self._runner: web.AppRunner | None = None
+        self._serving = False
         self.url = ""
         """Where it listens, once it has started."""
 
@@ -105,6 +107,8 @@ class ApiServer:
         app = web.Application(middlewares=[self._refusals], client_max_size=BODY_LIMIT)
         app.on_response_prepare.append(send_warnings)
         app.router.add_route("*", "/{path:.*}", self._handle)
+        if self._tls is not None:
+            bound_tls_buffers()
         runner = web.AppRunner(
             app,
             access_log=None,
@@ -115,6 +119,7 @@ class ApiServer:
         )
         await runner.setup()
         self._runner = runner
+        self._serving = True
         try:
             await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
         except BaseException:
@@ -126,6 +131,7 @@ class ApiServer:
 
     async def stop(self) -> None:
         """Ends open watches and closes the listener and every connection."""
+        self._serving = False
         self._resources.close_watches()
         if self._runner is None:
             return
@@ -142,6 +148,11 @@ class ApiServer:
     @web.middleware
     async def _refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answers a refusal with its Status, and whatever goes wrong here with an InternalError."""
+        if not self._serving:
+            # A connection whose handshake ended after the listener was closed would be served for ever.
+            answer = _refusal(Unavailable("the server has stopped"))
+            answer.force_close()
+            return answer
         try:
             return await handler(request)
         except ApiError as error:

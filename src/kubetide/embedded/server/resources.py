@@ -196,6 +196,7 @@ class Resources:
                 watcher,
                 view,
                 self._encoder,
+                self._clock,
                 store=self._rest.store,
                 bookmarks=bookmarks,
                 initial_end=response.version if initial else None,

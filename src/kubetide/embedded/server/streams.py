@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aiohttp import web
 
 from kubetide.embedded.server.encoding import EventEncoder, View, bookmark_line, error_line
 from kubetide.embedded.store.store import Store
-from kubetide.embedded.store.watcher import Watcher
+from kubetide.embedded.store.watcher import Entry, Watcher
 from kubetide.ports.clock import Clock
 from kubetide.units.time import ZERO, minutes, to_seconds
 
@@ -18,6 +18,9 @@ _BOOKMARK_EVERY = minutes(1)
 
 _COMPRESSED_FROM = 128 * 1024
 """Bytes from which an answer is compressed for a client that asks: as kube-apiserver does."""
+
+_EVENTS_A_WRITE = 64
+"""Few enough that a write stays near 64 kB, which is what a socket's buffer takes before it makes wait."""
 
 _GZIP_LEVEL = 1
 _GZIP_WINDOW = 31  # zlib's number for a gzip header around the widest window
@@ -66,6 +69,7 @@ async def send_watch(
     watcher: Watcher,
     view: View,
     encoder: EventEncoder,
+    clock: Clock,
     *,
     store: Store,
     bookmarks: bool,
@@ -92,25 +96,41 @@ async def send_watch(
         timers.append(loop.call_later(to_seconds(_BOOKMARK_EVERY), bookmark))
     if timeout_s is not None:
         timers.append(loop.call_later(timeout_s, watcher.close))
+    first = True
+
+    async def send(entries: Sequence[Entry]) -> None:
+        """Sends in small writes, each of which waits for the reader, and gives others a turn in between.
+
+        So of a reader that has stopped one write is held encoded, besides what the socket holds. What
+        it had not read when it fell behind is dropped.
+        """
+        nonlocal first
+        for start in range(0, len(entries), _EVENTS_A_WRITE):
+            if watcher.error is not None:
+                return
+            if start:
+                await clock.sleep(ZERO)
+            await response.write(encoder.lines(view, entries[start : start + _EVENTS_A_WRITE], first=first))
+            first = False
+
     try:
         # What it begins with is taken before anything is waited for, so that nothing newer is among it.
         entries = watcher.take() if initial_end is not None else []
         await response.prepare(request)
-        first = not entries
         if initial_end is not None:
-            lines = encoder.lines(view, entries, first=True)
-            await response.write(lines + bookmark_line(view, initial_end, end_of_initial=True))
+            await send(entries)
+            await response.write(bookmark_line(view, initial_end, end_of_initial=True))
         while True:
             await watcher.wait()
             entries = watcher.take()
             if entries:
-                await response.write(encoder.lines(view, entries, first=first))
-                first = False
+                await send(entries)
             elif watcher.error is not None:
                 await response.write(error_line(watcher.error.status()))
                 break
             elif watcher.closed:
                 break
+            entries = []  # not held while nothing happens
         await response.write_eof()
     except ConnectionError:
         pass  # the reader has gone, which is how most watches end

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kubetide.embedded.store.deletion import FOREGROUND, is_complete, is_deleting
 from kubetide.embedded.store.request import NO_OPTIONS, Options
 from kubetide.embedded.store.revision import Key, Revision
-from kubetide.embedded.store.store import Store
+from kubetide.embedded.store.store import Place, Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NAMESPACES, Kind
 
@@ -75,17 +75,22 @@ class Garbage:
 
     def orphan(self, uid: str) -> None:
         """Takes the owner of that uid out of its dependents."""
-        for kind, key in self._store.dependents(uid):
+        for kind, key in self._others_of(uid):
             self._keep_owners(kind, key, lambda owner: owner.get("uid") != uid)
 
     def is_blocked(self, uid: str) -> bool:
         """Whether a dependent is there that blocks the foreground deletion of its owner."""
-        for kind, key in self._store.dependents(uid):
+        for kind, key in self._others_of(uid):
             revision = self._store.get(kind, key)
             for owner in (revision.metadata.get("ownerReferences") or ()) if revision else ():
                 if owner.get("uid") == uid and owner.get("blockOwnerDeletion"):
                     return True
         return False
+
+    def _others_of(self, uid: str) -> list[Place]:
+        """Gives the dependents of an owner without itself: who owns itself does not wait for itself."""
+        own = self._store.place_of(uid)
+        return [place for place in self._store.dependents(uid) if place != own]
 
     def _review(self, kind: Kind[Any], key: Key) -> None:
         """Deletes an object none of whose owners will stay; else forgets the owners that will not."""

@@ -321,7 +321,8 @@ def _owners(revision: Revision | None) -> Sequence[str]:
     if revision is None:
         return ()
     owners = revision.json["metadata"].get("ownerReferences")
-    return [owner.get("uid", "") for owner in owners] if owners else ()
+    # An owner may be named twice.
+    return tuple(dict.fromkeys(owner.get("uid", "") for owner in owners)) if owners else ()
 
 
 def _node(revision: Revision | None) -> str:
