@@ -14,4 +14,4 @@ def bound_tls_buffers() -> None:
     costs; a record of TLS has 16 kB at most, so a larger buffer saves few reads. There is no
     setting for it but this attribute of the class.
     """
-    SSLProtocol.max_size = _BUFFER_BYTES  # type: ignore[misc]
+    SSLProtocol.max_size = _BUFFER_BYTES
