@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.horizontal.test_controller import play
+from tests.horizontal.running import play
 
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, Kind
 from kubetide.plan.board import Workload

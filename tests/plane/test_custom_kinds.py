@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -12,12 +14,17 @@ import yaml
 from tests.cluster.served import served
 from tests.cluster.test_crontab import CRON_TABS, EXAMPLE, running
 from tests.embedded.server.test_custom_fields import DEFINITION, NAME, ODD, TABS, tab
+from tests.horizontal.running import Kept, Usage
 
 from kubetide.cluster import HttpCluster
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PODS
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.settings import Settings
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, PODS
 from kubetide.ports.errors import NotFound
 from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually, goes, scratch
+from kubetide.units.time import format_rfc3339, minutes, seconds
 
 pytestmark = pytest.mark.slow
 
@@ -162,3 +169,43 @@ def test_the_example_at_a_real_cluster(plane):
 
     with running(command, "keeping the pods", stdout=subprocess.PIPE):
         run_real(run)
+
+
+def test_an_hpa_of_a_custom_kind(quiet_plane):
+    """The horizontal loop finds a kind of a real API server by its discovery, and scales by it."""
+    definition = yaml.safe_load((EXAMPLE / "crd.yaml").read_text())
+    tab = yaml.safe_load((EXAMPLE / "crontab.yaml").read_text())
+    hpa = yaml.safe_load((EXAMPLE / "hpa.yaml").read_text())
+    name = tab["metadata"]["name"]
+
+    async def run(clock):
+        async with HttpCluster(quiet_plane.connection, clock) as cluster, scratch(cluster) as home:
+            await define(cluster, clock, definition)
+            await cluster.create(CRON_TABS, tab, namespace=home)
+            status = {"status": {"replicas": 1, "labelSelector": "app=tab"}}
+            await cluster.patch(CRON_TABS, name, status, namespace=home, subresource="status")
+            await cluster.create(
+                PODS, builders.pod("tab-0", labels={"app": "tab"}, cpu="100m"), namespace=home
+            )
+            since = format_rfc3339(clock.now() - minutes(60))
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+            status = {"status": {"phase": "Running", "startTime": since, "conditions": [ready]}}
+            await cluster.patch(PODS, "tab-0", status, namespace=home, subresource="status")
+            await cluster.create(HPAS, hpa, namespace=home)
+            usage = Usage(cluster, clock, 100)
+            loop = HorizontalController(cluster, usage, clock, Kept(), None, Settings(sync_period=seconds(1)))
+
+            async def doubled():
+                return (await cluster.get(CRON_TABS, name, namespace=home))["spec"]["replicas"] == 2
+
+            task = asyncio.create_task(loop.run())
+            try:
+                await eventually(clock, "the HPA doubles the one pod", doubled)
+            finally:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                await undefine(cluster, clock, definition)
+            assert loop.bugs == 0, loop.last_failure
+
+    run_real(run)
