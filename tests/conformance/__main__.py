@@ -31,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--single-step", action="store_true", help="leave out cases with steps")
     parser.add_argument("--metrics", default="", help="only cases all of whose metrics are of these types")
     parser.add_argument("--id", action="append", default=[], help="only this case; may be repeated")
+    parser.add_argument("--by-group", action="store_true", help="count each group by itself as well")
     options = parser.parse_args(arguments)
     for path in options.paths:
         if not path.exists():
@@ -43,17 +44,20 @@ def main(arguments: list[str] | None = None) -> int:
         metrics=tuple(part for part in options.metrics.split(",") if part),
         ids=tuple(options.id),
     )
-    passed = failed = 0
+    counts: dict[str, list[int]] = {}
     for case in selected_cases(suite, options.paths, selection):
         try:
             found = suite.first_difference(case)
         except Exception:  # noqa: BLE001  # a crash is a failed case, the others are still run
             found = f"raised\n{traceback.format_exc()}"
-        if found is None:
-            passed += 1
-        else:
-            failed += 1
+        of_group = counts.setdefault(suite.group(case), [0, 0])
+        of_group[found is not None] += 1
+        if found is not None:
             print(f"{suite.case_id(case)}: {found}")
+    if options.by_group:
+        for name, (good, bad) in sorted(counts.items()):
+            print(f"{name}: {good} passed, {bad} failed")
+    passed, failed = (sum(one[index] for one in counts.values()) for index in (0, 1))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
