@@ -108,14 +108,13 @@ class World:
         parts = (
             self.cloud.run(),
             KubeletPool(self.cluster, self.clock, pods=pods, nodes=nodes, **one).run(),
-            Scheduler(self.cluster, self.clock, 1, pods=pods, nodes=nodes).run(),
+            Scheduler(self.cluster, self.clock, pods=pods, nodes=nodes).run(),
             ReplicaSetController(
                 self.cluster, self.clock, 1, replica_sets=sets, pods=pods, pod_index=index
             ).run(),
             DeploymentController(
                 self.cluster,
                 self.clock,
-                1,
                 deployments=deployments,
                 replica_sets=sets,
                 pods=pods,

@@ -1,131 +1,111 @@
-"""Events about objects: equal ones are counted up, and an object that gets too many is cut off.
+"""Events about objects: equal ones are counted up, similar ones combined, and floods cut off.
 
-Source: client-go's event correlator: for each object a burst of 25 events, then one every five
-minutes; an equal event raises the count of the one that is there.
+What is written is decided in ``correlating``. Source: client-go v1.36 (tools/record).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import asyncio
+from typing import Any
+from weakref import WeakValueDictionary
 
+from kubetide.acting.correlating import Correlator, Level, Written
 from kubetide.objects.base import Json
 from kubetide.objects.cluster import ObjectReference
-from kubetide.objects.kinds import EVENTS
+from kubetide.objects.kinds import EVENTS, Kind
+from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
-
-_BURST = 25
-_REFILL = seconds(300)
-_KEPT = 4096
-
-
-@dataclass(slots=True)
-class _Written:
-    name: str
-    count: int
-
-
-@dataclass(slots=True)
-class _Allowance:
-    left: int
-    since: Instant
-
-
-_Key = tuple[ObjectReference, str, str, str]
+from kubetide.units.time import format_rfc3339
 
 
 class EventWriter:
     """Writes events of one component; one that cannot be written is dropped and counted.
 
-    An event is never worth a failed decision, so ``emit`` never raises an ApiError.
+    An event is never worth a failed decision, so no method raises an ApiError.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock, component: str) -> None:
         self._cluster = cluster
         self._clock = clock
         self._component = component
-        self._written: dict[_Key, _Written] = {}
-        self._allowances: dict[ObjectReference, _Allowance] = {}
-        self._created = 0
+        self._correlator = Correlator()
+        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._taken = 0
         self.dropped = 0
         """Events that were cut off or that the cluster refused."""
 
-    async def emit(
-        self, about: ObjectReference, level: Literal["Normal", "Warning"], reason: str, message: str
+    async def record(
+        self, kind: Kind[Any], meta: ObjectMeta, level: Level, reason: str, message: str
     ) -> None:
-        """Writes an event, or counts up the equal one that is there."""
+        """Writes an event about an object that is at hand."""
+        about = ObjectReference(
+            api_version=kind.api_version,
+            kind=kind.kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+        )
+        await self.emit(about, level, reason, message)
+
+    async def emit(self, about: ObjectReference, level: Level, reason: str, message: str) -> None:
+        """Writes an event, or counts up the one that is there."""
         now = self._clock.now()
-        if not self._may(about, now):
+        # As upstream: the object's name and the time in hexadecimal; the count keeps two in one instant apart.
+        self._taken += 1
+        name = f"{about.name}.{now + self._taken % 1000:x}"
+        written = self._correlator.take(about, level, reason, message, name=name, now=now)
+        if written is None:
             self.dropped += 1
             return
-        key = (about, level, reason, message)
-        known = self._written.pop(key, None)
+        # One request at a time for each event: it must be there before it is counted up.
+        lock = self._under_way.setdefault(written.name, asyncio.Lock())
         try:
-            if known is None or not await self._count_up(about, known, now):
-                known = await self._create(key, now)
+            async with lock:
+                if written.is_new or not await self._count_up(about, written):
+                    await self._create(about, level, reason, written)
         except ApiError:
             self.dropped += 1
-            return
-        self._written[key] = known
-        if len(self._written) > _KEPT:
-            del self._written[next(iter(self._written))]
 
-    async def _count_up(self, about: ObjectReference, known: _Written, now: Instant) -> bool:
+    async def _count_up(self, about: ObjectReference, written: Written) -> bool:
         """Whether the earlier event was still there."""
-        patch: Json = {"count": known.count + 1, "lastTimestamp": format_rfc3339(now)}
+        patch: Json = {
+            "count": written.count,
+            "lastTimestamp": format_rfc3339(written.last),
+            "message": written.message,
+        }
         try:
-            await self._cluster.patch(EVENTS, known.name, patch, namespace=_home(about))
+            await self._cluster.patch(EVENTS, written.name, patch, namespace=_home(about))
         except NotFound:
             return False
-        known.count += 1
         return True
 
-    async def _create(self, key: _Key, now: Instant) -> _Written:
-        about, level, reason, message = key
-        # As upstream: the object's name and the time in hexadecimal; the count keeps two in one instant apart.
-        self._created += 1
-        name = f"{about.name}.{now + self._created % 1000:x}"
-        stamp = format_rfc3339(now)
+    async def _create(self, about: ObjectReference, level: Level, reason: str, written: Written) -> None:
+        involved = {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        }
+        further = {"resourceVersion": about.resource_version, "fieldPath": about.field_path}
         body: Json = {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": name, "namespace": _home(about)},
-            "involvedObject": {
-                "apiVersion": about.api_version,
-                "kind": about.kind,
-                "namespace": about.namespace,
-                "name": about.name,
-                "uid": about.uid,
-            },
+            "metadata": {"name": written.name, "namespace": _home(about)},
+            "involvedObject": involved | {key: text for key, text in further.items() if text},
             "type": level,
             "reason": reason,
-            "message": message,
+            "message": written.message,
             "source": {"component": self._component},
             "reportingComponent": self._component,
-            "count": 1,
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
+            "count": written.count,
+            "firstTimestamp": format_rfc3339(written.first),
+            "lastTimestamp": format_rfc3339(written.last),
         }
         await self._cluster.create(EVENTS, body, namespace=_home(about))
-        return _Written(name, 1)
-
-    def _may(self, about: ObjectReference, now: Instant) -> bool:
-        """Takes from the object's allowance of events, which fills up with time."""
-        allowance = self._allowances.pop(about, None) or _Allowance(_BURST, now)
-        self._allowances[about] = allowance
-        if len(self._allowances) > _KEPT:
-            del self._allowances[next(iter(self._allowances))]
-        refilled = Duration(now - allowance.since) // _REFILL
-        if refilled:
-            allowance.left = min(_BURST, allowance.left + refilled)
-            allowance.since = Instant(allowance.since + refilled * _REFILL)
-        if not allowance.left:
-            return False
-        allowance.left -= 1
-        return True
 
 
 def _home(about: ObjectReference) -> str:

@@ -271,14 +271,13 @@ class World:
             self.cloud.run(),
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
-            Scheduler(cluster, clock, seed, pods=self.pods, nodes=self.nodes).run(),
+            Scheduler(cluster, clock, pods=self.pods, nodes=self.nodes).run(),
             ReplicaSetController(
                 cluster, clock, seed, replica_sets=self._replica_sets, pods=self.pods, pod_index=index
             ).run(),
             DeploymentController(
                 cluster,
                 clock,
-                seed,
                 deployments=self.deployments,
                 replica_sets=self._replica_sets,
                 pods=self.pods,
@@ -296,14 +295,13 @@ class World:
             StatefulSetController(
                 cluster,
                 clock,
-                seed,
                 stateful_sets=self._stateful_sets,
                 revisions=self._revisions,
                 pods=self.pods,
                 pod_index=index,
             ).run(),
             JobController(cluster, clock, seed, jobs=self._jobs, pods=self.pods, pod_index=index).run(),
-            CronJobController(cluster, clock, seed, cron_jobs=self._cron_jobs, jobs=self._jobs).run(),
+            CronJobController(cluster, clock, cron_jobs=self._cron_jobs, jobs=self._jobs).run(),
             DisruptionController(
                 cluster,
                 clock,

@@ -100,7 +100,7 @@ class Live:
             "kubelets": partial(
                 KubeletPool, self.cluster, clock, pods=pods, nodes=self.nodes, seed=5, times=_QUICK
             ),
-            "scheduler": partial(Scheduler, cluster, clock, 5, pods=pods, nodes=self.nodes),
+            "scheduler": partial(Scheduler, cluster, clock, pods=pods, nodes=self.nodes),
             "replica_sets": partial(
                 ReplicaSetController, cluster, clock, 5, replica_sets=self.replica_sets, **owned
             ),
@@ -108,7 +108,6 @@ class Live:
                 DeploymentController,
                 cluster,
                 clock,
-                5,
                 deployments=self.deployments,
                 replica_sets=self.replica_sets,
                 **owned,

@@ -48,18 +48,17 @@ class World:
         self.kubelets = KubeletPool(cluster, clock, pods=pods, nodes=nodes, seed=1, times=TIMES)
         self.parts = [
             self.kubelets,
-            Scheduler(cluster, clock, 1, pods=pods, nodes=nodes),
+            Scheduler(cluster, clock, pods=pods, nodes=nodes),
             StatefulSetController(
                 cluster,
                 clock,
-                1,
                 stateful_sets=stateful_sets,
                 revisions=revisions,
                 pods=pods,
                 pod_index=index,
             ),
             JobController(cluster, clock, 1, jobs=jobs, pods=pods, pod_index=index),
-            CronJobController(cluster, clock, 1, cron_jobs=cron_jobs, jobs=jobs),
+            CronJobController(cluster, clock, cron_jobs=cron_jobs, jobs=jobs),
         ]
 
     async def sleep(self, for_s):

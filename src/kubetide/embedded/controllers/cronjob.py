@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import format_datetime
 from typing import Literal
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, CronJobStatus, Job, finished_as
 from kubetide.objects.cluster import ObjectReference
@@ -25,7 +26,6 @@ from kubetide.units.time import Instant, format_rfc3339
 from kubetide.watching import Informer, Key
 
 from .cron_plan import beyond_history, due_at, is_too_late, job_name
-from .events import EventSink
 from .owned_pods import follow
 from .templates import owner_reference, to_json
 from .work_queue import WorkQueue
@@ -41,7 +41,6 @@ class CronJobController:
         self,
         cluster: Cluster,
         clock: Clock,
-        seed: int,
         *,
         cron_jobs: Informer[CronJob],
         jobs: Informer[Job],
@@ -50,7 +49,7 @@ class CronJobController:
         self._clock = clock
         self._cron_jobs = cron_jobs
         self._jobs = jobs
-        self._events = EventSink(cluster, clock, seed, "cronjob-controller")
+        self._events = EventWriter(cluster, clock, "cronjob-controller")
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._owned: dict[str, dict[Key, None]] = {}
         """Uid of a CronJob to the keys of its Jobs."""

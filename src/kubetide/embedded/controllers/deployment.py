@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
 from kubetide.objects.meta import LabelSelector, controller_of
@@ -18,7 +19,6 @@ from kubetide.watching import Informer, Key
 from .changes import KnownStatuses
 from .deployment_templates import DeploymentTemplates
 from .deployment_writes import DeploymentWriter
-from .events import EventSink
 from .owned_pods import PodIndex, follow
 from .rollout import Resize, is_rolling, is_scaling, step_rolling_update, step_scale, wanted_replicas
 from .rollout_status import (
@@ -46,7 +46,6 @@ class DeploymentController:
         self,
         cluster: Cluster,
         clock: Clock,
-        seed: int,
         *,
         deployments: Informer[Deployment],
         replica_sets: Informer[ReplicaSet],
@@ -59,7 +58,7 @@ class DeploymentController:
         self._replica_sets = replica_sets
         self._pods = pods
         self._pod_index = pod_index
-        self._events = EventSink(cluster, clock, seed, "deployment-controller")
+        self._events = EventWriter(cluster, clock, "deployment-controller")
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._owned: dict[str, dict[Key, ReplicaSet]] = {}
         self._orphans: dict[Key, ReplicaSet] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
 from kubetide.objects.meta import controller_of
@@ -12,7 +13,6 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
 
-from .events import EventSink
 from .new_replica_set import copied_annotations, replica_set_body
 from .rollout import (
     REVISION,
@@ -30,7 +30,7 @@ from .templates import status_patch
 class DeploymentWriter:
     """Carries out what a sync has decided."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, events: EventSink) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, events: EventWriter) -> None:
         self._cluster = cluster
         self._clock = clock
         self._events = events

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.batch import Job, finished_as
 from kubetide.objects.kinds import JOBS, PODS
@@ -24,7 +25,6 @@ from kubetide.units.time import Instant, after, minutes
 from kubetide.watching import Informer, Key
 
 from .deletion_order import removal_order
-from .events import EventSink
 from .job_plan import (
     FINALIZER,
     INDEX,
@@ -68,7 +68,7 @@ class JobController:
         self._jobs = jobs
         self._pods = pods
         self._index = pod_index
-        self._events = EventSink(cluster, clock, seed, "job-controller")
+        self._events = EventWriter(cluster, clock, "job-controller")
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._orphans: WorkQueue[Key] = WorkQueue(clock)
         """Pods with the finalizer of a Job that is gone."""

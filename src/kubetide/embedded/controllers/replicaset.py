@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, REPLICA_SETS
 from kubetide.objects.meta import Condition, controller_of
@@ -19,7 +20,6 @@ from kubetide.watching import Informer, Key
 
 from .changes import KnownStatuses
 from .deletion_order import removal_order
-from .events import EventSink
 from .owned_pods import OwnedPods, PodIndex, available_at, follow
 from .templates import Selectors, owner_reference, owners_patch, pod_from_template, status_patch
 from .work_queue import WorkQueue
@@ -53,7 +53,7 @@ class ReplicaSetController:
         self._replica_sets = replica_sets
         self._pods = pods
         self._index = pod_index
-        self._events = EventSink(cluster, clock, seed, "replicaset-controller")
+        self._events = EventWriter(cluster, clock, "replicaset-controller")
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._expected: dict[Key, dict[Key, bool]] = {}
         """By ReplicaSet: pods that should appear (True) or cease to be active (False)."""

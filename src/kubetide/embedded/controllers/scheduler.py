@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import Condition
@@ -18,7 +19,6 @@ from kubetide.scheduling import PodClass, Snapshot, classify_unbound
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
 
-from .events import EventSink
 from .owned_pods import follow
 from .scheduling_queue import SchedulingQueue, Waiting
 from .scoring import best_node
@@ -41,14 +41,12 @@ class Scheduler:
     written for a pod that was bound: the binding says as much, and it would double the writes.
     """
 
-    def __init__(
-        self, cluster: Cluster, clock: Clock, seed: int, *, pods: Informer[Pod], nodes: Informer[Node]
-    ) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, *, pods: Informer[Pod], nodes: Informer[Node]) -> None:
         self._cluster = cluster
         self._clock = clock
         self._pods = pods
         self._nodes = nodes
-        self._events = EventSink(cluster, clock, seed, NAME)
+        self._events = EventWriter(cluster, clock, NAME)
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
         self._wake = asyncio.Event()

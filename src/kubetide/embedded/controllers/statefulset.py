@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from kubetide.objects.meta import controller_of
@@ -20,7 +21,6 @@ from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.patch import merge_diff
 from kubetide.watching import Informer, Key
 
-from .events import EventSink
 from .owned_pods import PodIndex, follow
 from .stateful_plan import (
     REVISION_LABEL,
@@ -54,7 +54,6 @@ class StatefulSetController:
         self,
         cluster: Cluster,
         clock: Clock,
-        seed: int,
         *,
         stateful_sets: Informer[StatefulSet],
         revisions: Informer[ControllerRevision],
@@ -67,7 +66,7 @@ class StatefulSetController:
         self._revisions = revisions
         self._pods = pods
         self._index = pod_index
-        self._events = EventSink(cluster, clock, seed, "statefulset-controller")
+        self._events = EventWriter(cluster, clock, "statefulset-controller")
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._selectors = Selectors()
         self._specs: dict[str, tuple[int, Json]] = {}
