@@ -136,7 +136,19 @@ def _has_no_influence(value: Any, custom: CustomKinds) -> bool:
         and isinstance(kind, str)
         and (version, kind) not in custom
         and kind in WITHOUT_INFLUENCE.get(_group(version), ())
+        and not _calls_urls(value)
     )
+
+
+def _calls_urls(value: Json) -> bool:
+    """Whether this configures webhooks that can be called: each by a URL, none by a Service."""
+    webhooks = value.get("webhooks")
+    clients = (
+        [one.get("clientConfig") for one in webhooks if isinstance(one, dict)]
+        if isinstance(webhooks, list)
+        else []
+    )
+    return bool(clients) and all(isinstance(client, dict) and client.get("url") for client in clients)
 
 
 def _kinds_in(kind: Kind[Any], value: Json) -> CustomKinds:

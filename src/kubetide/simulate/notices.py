@@ -76,8 +76,8 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
     for kind, json in manifests:
         if kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
             yield (
-                f"{kind.kind} {json['metadata'].get('name')}: webhooks are called by `kubetide up` only, as they answer "
-                "in real time; here each call fails, and failurePolicy Fail refuses the request"
+                f"{kind.kind} {json['metadata'].get('name')}: left out; webhooks answer in real time, so only "
+                "`kubetide up` calls them"
             )
 
 

@@ -43,12 +43,14 @@ from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
+    MUTATING_WEBHOOKS,
     NAMESPACES,
     NODES,
     PDBS,
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    VALIDATING_WEBHOOKS,
     Kind,
 )
 from kubetide.plan.board import Board
@@ -76,6 +78,8 @@ from kubetide.watching import Informer
 
 _FLAGS = {"demand-sources": "pending,intents"}
 """Where a run differs from upstream's defaults: the loops share one plan."""
+
+_WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
 class World:
@@ -121,6 +125,8 @@ class World:
         self._manifests = manifests_of(scenario, base, skipped=skipped)
         services = services_of(scenario, self._manifests, base, seed, end)
         notices = notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None)
+        if webhooks is None:
+            self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
         store = Store()
         if kept is not None:
