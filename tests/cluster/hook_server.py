@@ -66,6 +66,7 @@ RESPONSES = {
     "wronguid": {"uid": "x"},
     "badtype": {"allowed": "yes"},
     "label": LABEL,
+    "annotate": patch({"op": "add", "path": "/metadata/annotations", "value": {"hook": "yes"}}),
     "patchnotype": {"patch": LABEL["patch"]},
     "typenopatch": {"patchType": "JSONPatch"},
     "patchodd": {**LABEL, "patchType": "Merge"},
@@ -128,9 +129,11 @@ class HookServer:
             await self.go_on.wait()
         if what in ANSWERS:
             code, said = ANSWERS[what]
-            data = said if isinstance(said, bytes) else json.dumps(said).encode()
             headers = {"Location": "/allow"} if code == 302 else None
-            return web.Response(status=code, body=data, content_type="application/json", headers=headers)
+            if isinstance(said, bytes):
+                kind = "text/plain" if said else None
+                return web.Response(status=code, body=said, content_type=kind, headers=headers)
+            return web.json_response(said, status=code)
         response = {"uid": request["uid"], "allowed": True, **RESPONSES.get(what, {})}
         if what == "wrongversion":
             return web.json_response(review(response, apiVersion="admission.k8s.io/v1beta1"))

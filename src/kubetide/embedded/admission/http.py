@@ -84,7 +84,12 @@ class HttpCaller:
         except aiohttp.ClientError as error:
             raise CallError(f'Post "{address.url}": {_said(error)}') from error
         if not 200 <= status <= 206:
-            raise CallError(_refusal(status, answered))
+            # Only of a text does client-go quote what it says.
+            text = answered if response.content_type.startswith("text/") else b""
+            raise CallError(_refusal(status, answered, text.decode("utf-8", "replace").strip()))
+        if not answered:
+            kind = response.headers.get("Content-Type", "application/json")
+            raise CallError(f"0-length response with status code: {status} and content type: {kind}")
         return answered
 
 
@@ -125,7 +130,7 @@ def _said(error: aiohttp.ClientError) -> str:
     return str(error) or type(error).__name__
 
 
-def _refusal(status: int, body: bytes) -> str:
+def _refusal(status: int, body: bytes, text: str) -> str:
     try:
         said = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -134,7 +139,6 @@ def _refusal(status: int, body: bytes) -> str:
         return str(said["message"])
     if status in _TEXTS:
         return _TEXTS[status]
-    text = body.decode("utf-8", "replace").strip()
     if status >= 500:
         return f'an error on the server ("{text or "unknown"}") has prevented the request from succeeding'
     if 300 <= status < 400:

@@ -142,8 +142,6 @@ def read_answer(body: bytes, *, uid: str, version: str, mutating: bool) -> Answe
 
 
 def _decoded(body: bytes) -> _Review:
-    if not body:
-        raise CallError("0-length response with status code: 200 and content type: application/json")
     try:
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
