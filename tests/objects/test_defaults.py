@@ -10,6 +10,7 @@ from tests.objects import samples
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import HPAS, KINDS, NODES, PODS
 from kubetide.objects.validation import validate
+from kubetide.units.quantity import Quantity
 
 
 def kind_of(obj):
@@ -53,6 +54,8 @@ def assert_kept(given_value, result):
     elif isinstance(given_value, list):
         for value, kept in zip(given_value, result, strict=True):
             assert_kept(value, kept)
+    elif isinstance(result, str) and isinstance(given_value, int):
+        assert Quantity.parse(result) == Quantity.parse(given_value)
     else:
         assert result == given_value
 
@@ -100,6 +103,18 @@ def test_limits_become_requests_in_pods_only():
     assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m", "memory": "1Gi"}
     workload = filled(samples.workload(template=samples.template(containers=[container])))
     assert workload["spec"]["template"]["spec"]["containers"][0]["resources"] == resources
+
+
+def test_amounts_become_texts():
+    """Quantities that were sent as numbers are given as texts, in pods and in templates."""
+    resources = {"limits": {"cpu": 1.5, "memory": 1073741824}, "requests": {"cpu": 1}}
+    container = {"name": "web", "image": "nginx", "resources": resources}
+    read = {"limits": {"cpu": "1500m", "memory": "1073741824"}, "requests": {"cpu": "1"}}
+    workload = filled(samples.workload(template=samples.template(containers=[container])))
+    assert workload["spec"]["template"]["spec"]["containers"][0]["resources"] == read
+    pod = filled(samples.pod(containers=[container]))
+    in_pod = {**read, "requests": {"cpu": "1", "memory": "1073741824"}}
+    assert pod["spec"]["containers"][0]["resources"] == in_pod
 
 
 def test_pod_level_requests_come_from_containers_then_limits():

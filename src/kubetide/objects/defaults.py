@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubetide.objects.pod_requests import container_requests
 from kubetide.objects.structure import misfits
-from kubetide.units.quantity import QuantityError
+from kubetide.units.quantity import Quantity, QuantityError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +101,18 @@ def _container(container: Json) -> Json:
             **container,
             "ports": [_filled(port, {"protocol": "TCP"}) for port in container["ports"]],
         }
-    return container
+    resources = container["resources"]
+    for part in ("requests", "limits"):
+        amounts = resources.get(part)
+        if amounts and not all(isinstance(amount, str) for amount in amounts.values()):
+            resources = {**resources, part: {name: _as_text(amount) for name, amount in amounts.items()}}
+    return container if resources is container["resources"] else {**container, "resources": resources}
+
+
+def _as_text(amount: Any) -> Any:
+    """Gives an amount that was sent as a number as a text, the one form in which the API gives quantities."""
+    is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+    return str(Quantity.parse(amount)) if is_number else amount
 
 
 def _pull_policy(image: str) -> str:

@@ -1,0 +1,164 @@
+"""What both servers make of one object: all fields are the same but for those that are named here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cluster.served import served
+from tests.objects import samples
+
+from kubetide.cluster import HttpCluster
+from kubetide.objects.kinds import KINDS, NAMESPACES, Kind
+from kubetide.runtime.clock import run_real
+
+pytestmark = pytest.mark.slow
+
+# Times, identities, and who wrote what, which is tracked only once somebody asks for it.
+OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
+DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
+
+STATUS = "a status is there once somebody has written it"
+FINE_PRINT = "nothing acts on the fine print of probes and volumes, so it is left as it was sent"
+CLAIMS = "claims are named, not made"
+UNNAMED = "what was not sent and has no default is left out"
+
+DIFFERENT = {
+    (
+        "Pod",
+        "spec.tolerations",
+    ): "no pod is taken off a node by taints, so none is told how long to bear them",
+    ("Pod", "status.qosClass"): "nothing here asks for the class",
+    ("Pod", "status.conditions"): "that a gate holds a pod is said by the scheduler",
+    ("Pod", "spec.containers[].env[].valueFrom.fieldRef.apiVersion"): FINE_PRINT,
+    ("Pod", "spec.containers[].readinessProbe.failureThreshold"): FINE_PRINT,
+    ("Pod", "spec.containers[].readinessProbe.httpGet.scheme"): FINE_PRINT,
+    ("Pod", "spec.containers[].readinessProbe.periodSeconds"): FINE_PRINT,
+    ("Pod", "spec.containers[].readinessProbe.successThreshold"): FINE_PRINT,
+    ("Pod", "spec.containers[].readinessProbe.timeoutSeconds"): FINE_PRINT,
+    ("Pod", "spec.volumes[].configMap.defaultMode"): FINE_PRINT,
+    (
+        "Node",
+        "spec.taints",
+    ): "the embedded kubelets take up nodes that are ready, or say themselves that they are not",
+    ("Node", "status.allocatable.memory"): "quantities are kept as they were written: 1024Ki, not 1Mi",
+    ("Node", "status.capacity.memory"): "quantities are kept as they were written: 1024Ki, not 1Mi",
+    ("Node", "status.daemonEndpoints"): UNNAMED,
+    ("Node", "status.nodeInfo"): UNNAMED,
+    ("DaemonSet", "metadata.annotations"): "the deprecated annotation of a DaemonSet's generation",
+    ("Job", "spec.manualSelector"): UNNAMED,
+    ("CronJob", "spec.jobTemplate.metadata"): UNNAMED,
+    ("CronJob", "spec.jobTemplate.spec.template.metadata"): UNNAMED,
+    ("StatefulSet", "spec.serviceName"): UNNAMED,
+    ("StatefulSet", "spec.volumeClaimTemplates[].apiVersion"): CLAIMS,
+    ("StatefulSet", "spec.volumeClaimTemplates[].kind"): CLAIMS,
+    ("StatefulSet", "spec.volumeClaimTemplates[].spec.volumeMode"): CLAIMS,
+    ("StatefulSet", "spec.volumeClaimTemplates[].status"): CLAIMS,
+    ("CronJob", "status"): STATUS,
+    ("DaemonSet", "status"): STATUS,
+    ("Deployment", "status"): STATUS,
+    ("HorizontalPodAutoscaler", "status"): STATUS,
+    ("Job", "status"): STATUS,
+    ("PodDisruptionBudget", "status"): STATUS,
+    ("ReplicaSet", "status"): STATUS,
+    ("StatefulSet", "status"): STATUS,
+}
+"""Kind and path, and why it may differ; one that differs no longer is to be taken off."""
+
+MORE = (
+    samples.pod(
+        containers=[
+            {
+                "name": "web",
+                "image": "nginx:1",
+                "readinessProbe": {"httpGet": {"path": "/", "port": 80}},
+                "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            }
+        ],
+        volumes=[{"name": "c", "configMap": {"name": "c"}}],
+        affinity={
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 1,
+                        "podAffinityTerm": {
+                            "topologyKey": "zone",
+                            "labelSelector": {"matchLabels": {"a": "b"}},
+                        },
+                    }
+                ]
+            }
+        },
+    ),
+    samples.workload(
+        "StatefulSet",
+        serviceName="web",
+        volumeClaimTemplates=[
+            {
+                "metadata": {"name": "data"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+            }
+        ],
+    ),
+    samples.hpa(
+        metrics=[
+            {
+                "type": "External",
+                "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "1500m"}},
+            }
+        ]
+    ),
+    {
+        **samples.node(capacity={"memory": "1024Ki"}),
+        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+    },
+)
+
+
+def plain(kind):
+    """The kind with objects as they come."""
+    return Kind(kind.group, kind.version, kind.kind, kind.plural, dict, namespaced=kind.namespaced)
+
+
+async def made_of(client):
+    """Creates every sample, each with a name of its own, and gives what is stored."""
+    await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+    made = []
+    small = [sample for sample in (*samples.ALL, *MORE) if len(str(sample)) < 100_000]
+    for number, sample in enumerate(small):
+        kind = KINDS[sample["apiVersion"], sample["kind"]]
+        body = {**sample, "metadata": {**sample["metadata"], "name": f"twin-{number}"}}
+        if kind.namespaced:
+            body["metadata"]["namespace"] = "shop"
+        made.append(await client.create(plain(kind), body, namespace="shop" if kind.namespaced else ""))
+    return made
+
+
+def differences(one, other, path=""):
+    """Gives the paths at which two JSON values differ; items of lists count as one."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other} - OF_THE_RUN):
+            if key not in DRAWN:
+                yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for a, b in zip(one, other, strict=True):
+            yield from differences(a, b, f"{path}[]")
+    elif json.dumps(one) != json.dumps(other):
+        yield path
+
+
+def test_objects_are_filled_in_alike(quiet_plane):
+    """Both servers default, prune and number an object alike; what differs is a known gap, with its reason."""
+
+    async def run(clock):
+        async with HttpCluster(quiet_plane.connection, clock) as client:
+            real = await made_of(client)
+        async with served(clock) as (_, _, connection), HttpCluster(connection, clock) as client:
+            ours = await made_of(client)
+        return {
+            (one["kind"], path)
+            for one, other in zip(real, ours, strict=True)
+            for path in differences(one, other)
+        }
+
+    assert run_real(run) == set(DIFFERENT)
