@@ -107,8 +107,8 @@ def test_mutation_comes_before_validation():
     story(main, lambda *_: fix)
 
 
-def test_a_custom_kind_is_completed():
-    """The field that a schema requires may come from a webhook; what the schema does not know is cut off."""
+def definition(*versions):
+    """Defines Gadgets, in versions with a required size and a colour; the first is stored."""
     schema = {
         "type": "object",
         "properties": {
@@ -119,23 +119,33 @@ def test_a_custom_kind_is_completed():
             }
         },
     }
-    definition = {
+    return {
         "metadata": {"name": "gadgets.example.com"},
         "spec": {
             "group": "example.com",
             "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
             "scope": "Namespaced",
             "versions": [
-                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+                {
+                    "name": name,
+                    "served": True,
+                    "storage": name == versions[0],
+                    "schema": {"openAPIV3Schema": schema},
+                }
+                for name in versions
             ],
         },
     }
+
+
+def test_a_custom_kind_is_completed():
+    """The field that a schema requires may come from a webhook; what the schema does not know is cut off."""
     sized = patch(
         {"op": "add", "path": "/spec/size", "value": 3}, {"op": "add", "path": "/spec/x", "value": 1}
     )
 
     async def main(cluster, caller, _clock):
-        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition("v1"))
         rules = [rule(apiGroups=["example.com"], resources=["gadgets"])]
         await configure(cluster, MUTATING_WEBHOOKS, webhook("a.x.y", rules=rules))
         made = await cluster.create(GADGETS, {"metadata": {"name": "g"}, "spec": {}}, **WHERE)
@@ -145,6 +155,30 @@ def test_a_custom_kind_is_completed():
         assert request["kind"] == {"group": "example.com", "version": "v1", "kind": "Gadget"}
 
     story(main, lambda *_: sized)
+
+
+@pytest.mark.parametrize("asked_in", ["v1", "v2"])
+@pytest.mark.parametrize("rule_for", ["v1", "v2"])
+def test_versions_of_a_custom_kind(asked_in, rule_for):
+    """Whatever version is stored, asked in or named by a rule, the review has that of the rule."""
+
+    async def main(cluster, caller, _clock):
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition("v1", "v2"))
+        rules = [rule(apiGroups=["example.com"], apiVersions=[rule_for], resources=["gadgets"])]
+        await configure(cluster, MUTATING_WEBHOOKS, webhook("a.x.y", rules=rules))
+        kind = Kind("example.com", asked_in, "Gadget", "gadgets", dict)
+        body = {"metadata": {"name": "g", "labels": {}}, "spec": {"size": 1}}
+        made = await cluster.create(kind, body, **WHERE)
+        assert (made["apiVersion"], made["metadata"]["labels"]) == (f"example.com/{asked_in}", {"a": "yes"})
+        made = await cluster.patch(kind, "g", {"spec": {"size": 2}}, **WHERE)
+        assert made["spec"] == {"size": 2, "color": "red"}
+        for _, request in caller.asked:
+            assert request["object"]["apiVersion"] == f"example.com/{rule_for}"
+            assert request["resource"]["version"] == rule_for
+            assert request["requestResource"]["version"] == asked_in
+        assert caller.asked[1][1]["oldObject"]["apiVersion"] == f"example.com/{rule_for}"
+
+    story(main, lambda *_: set_label("a"))
 
 
 def test_priorities_are_looked_up_before_and_after():
