@@ -155,6 +155,8 @@ def test_what_an_idle_watch_costs():
                 assert len(table.watchers) == count + 1
                 await cluster.create(CONFIG_MAPS, builders.config_map("a"), namespace="default")
                 lines = [await answer.content.readline() for answer in (first, *answers)]
+                for answer in (first, *answers):
+                    answer.close()
             return (after - before) / count, {
                 json.loads(line)["object"]["metadata"]["name"] for line in lines
             }

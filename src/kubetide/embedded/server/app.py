@@ -13,6 +13,7 @@ import kubetide
 from kubetide.embedded.server.access import Identities
 from kubetide.embedded.server.buffers import bound_tls_buffers
 from kubetide.embedded.server.discovery import Discovery, entries_of
+from kubetide.embedded.server.documents import Documents
 from kubetide.embedded.server.encoding import encode
 from kubetide.embedded.server.measures import CustomMetrics, ExternalMetrics, Measures
 from kubetide.embedded.server.negotiation import DISCOVERY_SHAPES, accepted_form
@@ -97,6 +98,7 @@ class ApiServer:
         self._resources = Resources(rest, front or Front(rest), clock, metrics)
         self._measures = Measures(custom, external, rest)
         self._routes = Routes(())
+        self._documents = Documents()
         self._runner: web.AppRunner | None = None
         self._serving = False
         self.url = ""
@@ -120,6 +122,7 @@ class ApiServer:
         await runner.setup()
         self._runner = runner
         self._serving = True
+        self._documents = Documents()  # they name the address
         try:
             await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
         except BaseException:
@@ -192,24 +195,43 @@ class ApiServer:
     def _schemas(self, request: web.Request, path: str) -> web.Response:
         """Answers below ``/openapi``."""
         kinds, measured = (*self._rest.kinds, *self._usage_kinds), self._measures.groups()
+        self._documents.renew(kinds, self._measures.entries())
         if path == "/openapi/v2":
-            second = document_v2(kinds)
-            second["definitions"] |= measure_definitions(measured)
             accept = request.headers.get("Accept", "")
-            if ASKED_TYPE not in accept and MEDIA_TYPE not in accept:
-                return _json(second)
-            return web.Response(body=protobuf_v2(second), headers={"Content-Type": MEDIA_TYPE})
-        if path == "/openapi/v3":
-            return _json({"paths": openapi.index(kinds)["paths"] | measure_index(measured)})
-        root = path.removeprefix("/openapi/v3/")
-        found = openapi.document(root, kinds) or measure_document(root, measured)
-        return _missing() if found is None else _json(found)
+            as_json = ASKED_TYPE not in accept and MEDIA_TYPE not in accept
+
+            def second() -> bytes:
+                document = document_v2(kinds)
+                document["definitions"] |= measure_definitions(measured)
+                return encode(document) + b"\n" if as_json else protobuf_v2(document)
+
+            media_type = "application/json" if as_json else MEDIA_TYPE
+            body = self._documents.get((path, as_json), second)
+            return web.Response(body=body, headers={"Content-Type": media_type})
+
+        def third() -> bytes | None:
+            if path == "/openapi/v3":
+                return encode({"paths": openapi.index(kinds)["paths"] | measure_index(measured)}) + b"\n"
+            root = path.removeprefix("/openapi/v3/")
+            found = openapi.document(root, kinds) or measure_document(root, measured)
+            return None if found is None else encode(found) + b"\n"
+
+        body = self._documents.get(path, third)
+        return _missing() if body is None else web.Response(body=body, content_type="application/json")
 
     def _discover(self, request: web.Request, path: str) -> web.Response:
-        entries = entries_of(self._rest.kinds, self._usage_kinds) + self._measures.entries()
-        discovery = Discovery(entries, self.url)
-        document = discovery.document(path)
-        if document is None:
+        kinds, measured = (*self._rest.kinds, *self._usage_kinds), self._measures.entries()
+        self._documents.renew(kinds, measured)
+
+        def discovery() -> Discovery:
+            return Discovery(entries_of(self._rest.kinds, self._usage_kinds) + measured, self.url)
+
+        def plain() -> bytes | None:
+            document = discovery().document(path)
+            return None if document is None else encode(document) + b"\n"
+
+        body = self._documents.get(path, plain)
+        if body is None:
             if self._routes.is_below_a_version(path):
                 raise no_such_resource()
             return _missing()
@@ -218,9 +240,9 @@ class ApiServer:
         if path.strip("/") in {"api", "apis"}:
             form = accepted_form(request.headers.get("Accept", ""), DISCOVERY_SHAPES)
             if form.shape:
-                body = encode(discovery.aggregated(path))
+                body = self._documents.get((path, form), lambda: encode(discovery().aggregated(path)))
                 return web.Response(body=body, headers={"Content-Type": form.media_type})
-        return _json(document)
+        return web.Response(body=body, content_type="application/json")
 
     def _current_routes(self) -> Routes:
         kinds = (*self._rest.kinds, *self._usage_kinds)
