@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cluster.answering import asking, config_map, status
 from tests.cluster.served import served
 
-from kubetide.cluster import HttpCluster
+from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.decoding import decode_event, decode_list, lines_of
 from kubetide.cluster.limits import Limits
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
@@ -142,6 +142,32 @@ def test_an_expired_answer_keeps_its_token():
             with pytest.raises(Expired) as error:
                 await client.list(CONFIG_MAPS)
         assert error.value.continue_token == "fresh"
+
+    run_real(main)
+
+
+def test_a_compressed_list():
+    """A list may come in gzip; what a load balancer wants to be remembered is not sent back."""
+
+    async def main(clock):
+        cookies = []
+
+        def named(url):
+            return Connection(url.replace("127.0.0.1", "localhost"))
+
+        async def handler(request):
+            cookies.append(request.headers.get("Cookie"))
+            response = list_of(*(config_map(f"c{number}") for number in range(100)))
+            assert "gzip" in request.headers["Accept-Encoding"]
+            response.enable_compression(web.ContentCoding.gzip)
+            response.set_cookie("place", "1")
+            return response
+
+        # A name, as cookies of bare addresses are never kept.
+        async with asking(handler, clock, connection=named) as client:
+            for _ in range(2):
+                assert len((await client.list(CONFIG_MAPS)).items) == 100
+        assert cookies == [None, None]
 
     run_real(main)
 

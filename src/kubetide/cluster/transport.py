@@ -109,6 +109,8 @@ class Transport:
         # Every watch holds a connection, so there is no limit to them.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
+            # An API server has no sessions; what a load balancer before it sets is not sent back, as in Go.
+            cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept-Encoding": "gzip", "User-Agent": USER_AGENT},
             # Requests have a deadline of their own.
             timeout=aiohttp.ClientTimeout(total=None),
