@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -308,3 +312,25 @@ def test_the_environment_s_proxy_gives_way_to_the_kubeconfig_s(tmp_path):
     assert proxies == ["http://all:1", "http://own:1"]
     with pytest.raises(ConfigError, match="HTTPS_PROXY: scheme socks5"):
         proxy_for("https://x", {"HTTPS_PROXY": "socks5://p:1"})
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_files_are_merged_as_kubectl_merges_them(tmp_path):
+    """Of three files that share names, kubectl shows the entries and the context that are read here."""
+    paths = [
+        write(
+            tmp_path / "a", user={"token": "a"}, cluster={"tls-server-name": "a"}, **{"current-context": ""}
+        ),
+        write(tmp_path / "b", user={"token": "b", "as": "b"}, cluster={"server": "https://b"}),
+        write(tmp_path / "c", user={"client-key": "c.key"}, name="two"),
+    ]
+    command = ["kubectl", "config", "view", "--raw", "-o", "json"]
+    environ = {"PATH": os.environ["PATH"], "KUBECONFIG": os.pathsep.join(map(str, paths))}
+    shown = json.loads(subprocess.run(command, capture_output=True, check=True, env=environ).stdout)
+    merged = read_kubeconfigs(paths)
+    assert merged.current_context == shown["current-context"] == "one"
+    kubectls = {
+        (kind, one["name"]): one[kind] for kind in ("cluster", "user", "context") for one in shown[f"{kind}s"]
+    }
+    kubectls["user", "two"]["client-key"] = Path(kubectls["user", "two"]["client-key"]).name
+    assert {key: entry.body for key, entry in merged.entries.items()} == kubectls
