@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 import pytest
-from tests.cluster.served import served
+from tests.cluster.served import served, with_client
 
 from kubetide.cluster import Connection, HttpCluster, KubeconfigError, load_kubeconfig
 from kubetide.embedded.server import ApiServer, Identities
@@ -15,6 +15,7 @@ from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
 
 
 def test_a_kubeconfig_goes_round(tmp_path):
@@ -118,3 +119,14 @@ def test_plain_http_needs_no_context():
     """TLS is for https addresses; without verification nothing is checked."""
     assert Connection("http://x").tls() is None
     assert Connection("https://x", verify=False).tls().verify_mode == ssl.CERT_NONE
+
+
+def test_a_large_body():
+    """The largest ConfigMap that there may be is sent in pieces, and without a warning."""
+
+    async def main(client, _, __):
+        body = builders.config_map("a", data={"all": "x" * (1 << 20)})
+        await client.create(CONFIG_MAPS, body, namespace="default")
+        assert len((await client.get(CONFIG_MAPS, "a", namespace="default")).data["all"]) == 1 << 20
+
+    with_client(main)

@@ -7,6 +7,7 @@ import platform
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from io import BytesIO
 
 import aiohttp
 
@@ -25,6 +26,9 @@ from kubetide.units.time import Duration, format_duration, to_seconds
 USER_AGENT = f"kubetide/{kubetide.__version__} ({platform.system().lower()}/{platform.machine()})"
 
 JSON = "application/json"
+
+# Larger bodies would hold up the event loop when they are sent at once.
+_MOST_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ class Transport:
                 asked.method,
                 connection.url + asked.path,
                 params=asked.query,
-                data=asked.data,
+                data=_in_pieces(asked.data),
                 headers=headers,
                 ssl=True if identity.tls is None else identity.tls,
                 server_hostname=connection.server_name or None,
@@ -255,3 +259,8 @@ def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
     if error.retry_after_s is None and said.isdecimal():
         error.retry_after_s = int(said)
     return error
+
+
+def _in_pieces(data: bytes | None) -> bytes | BytesIO | None:
+    """Gives a body in the form that aiohttp wants: one over a megabyte as a file, so that it is sent piece by piece."""
+    return BytesIO(data) if data is not None and len(data) > _MOST_AT_ONCE else data
