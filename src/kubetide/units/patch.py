@@ -107,6 +107,8 @@ def _apply(target: Value, op: Value) -> Value:
     if not isinstance(op, dict):
         raise _OpError("an operation is an object with op and path")
     name = op.get("op")
+    if not isinstance(name, str):
+        raise _OpError("op is one of add, remove, replace, move, copy, test")
     path = _pointer(op, "path")
     if name == "add":
         return _edit(target, path, "add", _value(op))

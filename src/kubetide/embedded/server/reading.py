@@ -365,7 +365,8 @@ def _is_other(kind: Kind[Any], value: Json) -> bool:
 
 def _undeclared(kind: Kind[Any], value: Json, paths: list[str]) -> ApiError:
     """What an apply is told of fields that its type does not have, whatever ``fieldValidation`` says."""
-    meta = value.get("metadata") or {}
+    meta = value.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
     group, _, version = kind.api_version.rpartition("/")
     what = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}; {group}/{version}, Kind={kind.kind}"
     faults = [f".{path}: field not declared in schema" for path in paths]

@@ -26,6 +26,8 @@ from kubetide.embedded.server.encoding import (
 from kubetide.embedded.server.negotiation import OBJECT_SHAPES, accepted_form
 from kubetide.embedded.server.routes import Target
 from kubetide.embedded.server.streams import send_parts, send_watch
+from kubetide.embedded.server.strict import misfit_in
+from kubetide.embedded.server.types import BINDING, EVICTION
 from kubetide.embedded.server.usage import Metrics, read_usage
 from kubetide.embedded.server.warnings import Warnings
 from kubetide.embedded.store.changes import changed
@@ -296,6 +298,10 @@ def _sent(view: View, revision: Revision, code: int) -> web.Response:
 def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Options, reading.Body]:
     """Gives a Binding or an Eviction as the semantics take it; both must be of the pod on the path, if that names one."""
     body: Json = value if isinstance(value, dict) else {}
+    kind = "Binding" if target.subresource == "binding" else "Eviction"
+    misfit = misfit_in(body, BINDING if kind == "Binding" else EVICTION)
+    if misfit:
+        raise BadRequest(f'{kind} in version "v1" cannot be handled as a {kind}: {misfit}')
     metadata = body.get("metadata") or {}
     name = metadata.get("name") or target.name
     if not name:

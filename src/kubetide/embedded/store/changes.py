@@ -92,6 +92,8 @@ def applied_config(request: Request) -> Json:
         replicas = replicas_in(config, request.name)
         return with_replicas(kind, {"metadata": {"name": request.name}}, replicas)
     version, said = config.get("apiVersion") or "", config.get("kind") or ""
+    if not (isinstance(version, str) and isinstance(said, str)):
+        raise BadRequest(f"the apiVersion and the kind of a {kind.kind} are texts")
     if (version, said) != (kind.api_version, kind.kind):
         group, _, short = version.rpartition("/")
         raise BadRequest(f"invalid object type: {group}/{short}, Kind={said}")

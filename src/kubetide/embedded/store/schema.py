@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from kubetide.embedded.store.schema_words import word_faults
 from kubetide.objects.base import Json
 from kubetide.objects.field_errors import (
     TYPE_INVALID,
@@ -49,8 +50,9 @@ _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 def schema_faults(schema: Any, at: str, *, root: bool = True) -> list[FieldError]:
     """Gives what keeps a schema from being structural."""
-    if not isinstance(schema, dict):
-        return [invalid(at, schema, "must be an object")]
+    wrong = word_faults(schema, at)
+    if wrong:
+        return wrong
     faults = [
         forbidden(f"{at}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if name in schema
     ]
@@ -112,8 +114,9 @@ def _children(schema: Json) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _combined_faults(schema: Any, at: str) -> list[FieldError]:
-    if not isinstance(schema, dict):
-        return [invalid(at, schema, "must be an object")]
+    wrong = word_faults(schema, at)
+    if wrong:
+        return wrong
     # Upstream makes one exception: the two types of an int-or-string.
     names = [name for name in _NOT_COMBINED if name in schema and not (name == "type" and len(schema) == 1)]
     faults = [forbidden(f"{at}.{name}", "must be empty to be structural") for name in names]
