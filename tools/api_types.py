@@ -40,7 +40,7 @@ ROOTS = {
     "io.k8s.api.coordination.v1": "Lease",
     "io.k8s.api.scheduling.v1": "PriorityClass",
     "io.k8s.api.admissionregistration.v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
-    "io.k8s.api.authorization.v1": "SelfSubjectAccessReview",
+    "io.k8s.api.authorization.v1": "SelfSubjectAccessReview SelfSubjectRulesReview",
     "io.k8s.api.authentication.v1": "SelfSubjectReview",
     META: "DeleteOptions",
 }

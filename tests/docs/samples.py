@@ -189,6 +189,10 @@ NODE = {
         "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
         "allocatable": {"cpu": "3920m", "memory": "15Gi", "pods": "110"},
         "conditions": [CONDITION],
+        "addresses": [
+            {"type": "InternalIP", "address": "10.0.0.7"},
+            {"type": "Hostname", "address": "ip-10-0-0-7"},
+        ],
         "declaredFeatures": ["GuaranteedQoSPodCPUResize"],
     },
 }

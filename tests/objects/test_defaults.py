@@ -10,6 +10,7 @@ from tests.objects import samples
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import HPAS, KINDS, NODES, PODS
 from kubetide.objects.validation import validate
+from kubetide.testing import builders
 from kubetide.units.quantity import Quantity
 
 
@@ -211,3 +212,18 @@ def test_a_bad_quantity_does_not_stop_defaulting():
     pod = defaults(PODS, samples.pod(containers=[container], resources={"limits": {"cpu": "1"}}))
     fields = [error.field for error in validate(PODS, pod)]
     assert fields == ["spec.containers[0].resources.requests[cpu]"]
+
+
+def test_probes_are_filled_in():
+    """A probe says how often and how long, and where an HTTP probe asks."""
+    probe = {"httpGet": {"port": 80}, "periodSeconds": 3}
+    obj = builders.pod(
+        "p", extra={"spec": {"containers": [{"name": "c", "image": "c", "livenessProbe": probe}]}}
+    )
+    assert filled(obj)["spec"]["containers"][0]["livenessProbe"] == {
+        "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
+        "periodSeconds": 3,
+        "timeoutSeconds": 1,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }

@@ -83,7 +83,9 @@ def missing_programs() -> list[str]:
 
 
 @contextmanager
-def running_plane(folder: Path, *, controllers: bool = True, api_flags: tuple[str, ...] = ()):
+def running_plane(
+    folder: Path, *, controllers: bool = True, autoscaler: bool = False, api_flags: tuple[str, ...] = ()
+):
     """Gives a ``Plane`` that answers, and stops it at the end.
 
     Args:
@@ -91,6 +93,7 @@ def running_plane(folder: Path, *, controllers: bool = True, api_flags: tuple[st
         controllers: Whether kube-controller-manager (without its HPA controller) and
             kube-scheduler run. Without them nothing but requests changes anything, and pods need
             no ServiceAccount.
+        autoscaler: Whether kube-controller-manager has its HPA controller after all.
         api_flags: More flags for kube-apiserver.
 
     Raises PlaneError with the end of the logs.
@@ -99,7 +102,9 @@ def running_plane(folder: Path, *, controllers: bool = True, api_flags: tuple[st
         with ExitStack() as stack:
             home = folder / f"plane-{attempt}"
             try:
-                plane = _start(stack, home, controllers=controllers, api_flags=api_flags)
+                plane = _start(
+                    stack, home, controllers=controllers, autoscaler=autoscaler, api_flags=api_flags
+                )
             except PlaneError as error:
                 # Somebody took one of the ports between our choice and the program's start.
                 if "address already in use" in str(error) and attempt < 2:
@@ -109,7 +114,9 @@ def running_plane(folder: Path, *, controllers: bool = True, api_flags: tuple[st
             return
 
 
-def _start(stack: ExitStack, home: Path, *, controllers: bool, api_flags: tuple[str, ...]) -> Plane:
+def _start(
+    stack: ExitStack, home: Path, *, controllers: bool, autoscaler: bool, api_flags: tuple[str, ...]
+) -> Plane:
     home.mkdir(parents=True)
     client_port, peer_port, api_port = _free_ports(3)
     url = f"https://127.0.0.1:{api_port}"
@@ -126,7 +133,7 @@ def _start(stack: ExitStack, home: Path, *, controllers: bool, api_flags: tuple[
     programs.start("kube-apiserver", (*_api_flags(home, etcd_url, api_port), *quiet, *api_flags))
     programs.wait("kube-apiserver is ready", lambda: _answers(f"{url}/readyz", plane))
     if controllers:
-        programs.start("kube-controller-manager", _controller_manager_flags(home))
+        programs.start("kube-controller-manager", _controller_manager_flags(home, autoscaler=autoscaler))
         programs.start("kube-scheduler", _scheduler_flags(home))
         account = f"{url}/api/v1/namespaces/default/serviceaccounts/default"
         programs.wait("the controllers work", lambda: _answers(account, plane))
@@ -225,10 +232,10 @@ def _api_flags(home: Path, etcd: str, port: int) -> tuple[str, ...]:
     )
 
 
-def _controller_manager_flags(home: Path) -> tuple[str, ...]:
+def _controller_manager_flags(home: Path, *, autoscaler: bool) -> tuple[str, ...]:
     return (
         f"--kubeconfig={home}/kubeconfig",
-        "--controllers=*,-horizontal-pod-autoscaler-controller",
+        "--controllers=*" + ("" if autoscaler else ",-horizontal-pod-autoscaler-controller"),
         f"--root-ca-file={home}/ca.crt",
         f"--service-account-private-key-file={home}/accounts.key",
         "--leader-elect=false",

@@ -1,7 +1,7 @@
 """What the API server fills in when an object is created or replaced.
 
 Only what controllers or schedulers rely on, and what ``kubectl get -o yaml`` surprises nobody with;
-probes, volumes and security contexts are left as they were sent. A given object is never changed:
+volumes and security contexts are left as they were sent. A given object is never changed:
 the result is new where something was filled in and shares the rest. Filling in twice is filling in
 once. ``null`` counts as absent.
 
@@ -34,6 +34,8 @@ _CONTAINER: Json = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
 }
+_PROBE: Json = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _DEFAULT_METRIC: Json = {
     "type": "Resource",
     "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
@@ -101,6 +103,9 @@ def _container(container: Json) -> Json:
             **container,
             "ports": [_filled(port, {"protocol": "TCP"}) for port in container["ports"]],
         }
+    for name in _PROBES:
+        if container.get(name):
+            container = {**container, name: _probe(container[name])}
     resources = container["resources"]
     for part in ("requests", "limits"):
         amounts = resources.get(part)
@@ -113,6 +118,14 @@ def _as_text(amount: Any) -> Any:
     """Gives an amount that was sent as a number as a text, the one form in which the API gives quantities."""
     is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
     return str(Quantity.parse(amount)) if is_number else amount
+
+
+def _probe(probe: Json) -> Json:
+    if probe.get("httpGet"):
+        probe = {**probe, "httpGet": _filled(probe["httpGet"], {"path": "/", "scheme": "HTTP"})}
+    if probe.get("grpc"):
+        probe = {**probe, "grpc": _filled(probe["grpc"], {"service": ""})}
+    return _filled(probe, _PROBE)
 
 
 def _pull_policy(image: str) -> str:
@@ -218,6 +231,7 @@ def _job(obj: Json) -> Json:
             "parallelism": 1,
             "backoffLimit": 6,
             "completionMode": "NonIndexed",
+            "manualSelector": False,
             "podReplacementPolicy": "TerminatingOrFailed",
             "suspend": False,
         },

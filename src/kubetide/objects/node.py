@@ -21,10 +21,16 @@ class NodeSpec(ApiStruct):
     taints: tuple[Taint, ...] | None = None
 
 
+class NodeAddress(ApiStruct):
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(ApiStruct):
     capacity: Quantities | None = None
     allocatable: Quantities | None = None
     conditions: tuple[Condition, ...] | None = None
+    addresses: tuple[NodeAddress, ...] | None = None
     declared_features: tuple[str, ...] | None = None
 
 
@@ -39,6 +45,11 @@ class NamespaceStatus(ApiStruct):
 
 class Namespace(ApiObject):
     status: NamespaceStatus = field(default_factory=NamespaceStatus)
+
+
+def internal_ip(node: Node) -> str:
+    """Gives the node's address within the cluster, empty where it has none."""
+    return next((one.address for one in node.status.addresses or () if one.type == "InternalIP"), "")
 
 
 def node_condition(node: Node, kind: str) -> Condition | None:

@@ -80,6 +80,7 @@ class Checkers:
         owner = controller_of(last.metadata)
         if (
             last.spec.node_name
+            and ("", last.spec.node_name) not in self._nodes.objects
             and last.metadata.deletion_timestamp is None
             and not is_finished(last)
             and (owner is None or owner.kind != "DaemonSet")

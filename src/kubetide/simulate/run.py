@@ -112,6 +112,7 @@ class _Run:
             on_sample=self._on_sample,
             kept=self._kept,
             webhooks=webhooks,
+            served=self._beside is not None,
         )
         for notice in self._world.timeline.notices:
             self._warn(notice)

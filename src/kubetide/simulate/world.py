@@ -73,13 +73,15 @@ from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
-from kubetide.units.time import Duration, Instant, parse_duration
+from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.watching import Informer
 
 _FLAGS = {"demand-sources": "pending,intents"}
 """Where a run differs from upstream's defaults: the loops share one plan."""
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+_LEASE_RENEWAL = seconds(10)
+"""As a kubelet renews its node's lease."""
 
 
 class World:
@@ -94,6 +96,8 @@ class World:
         on_sample: Called after each sampling step.
         kept: Where the state is kept, and comes from.
         webhooks: Calls admission webhooks; None where nothing outside of the run can be called.
+        served: Whether others look into the cluster: then it has what only people and clients read, the
+            events of each pod and the leases of nodes.
 
     Raises: ScenarioError, FlagError, TraceError for what the scenario states wrongly.
     """
@@ -110,12 +114,14 @@ class World:
         on_sample: Callable[[Timeline], None] | None = None,
         kept: KeptRun | None = None,
         webhooks: Caller | None = None,
+        served: bool = False,
     ) -> None:
         self.scenario = scenario
         self.clock = clock
         self.start = max(start_of(scenario), clock.now())
         self.end = end
         self._kept = kept
+        self._served = served
         if kept is not None:
             seed = kept.seed_of(seed)
         self._seed = seed
@@ -271,15 +277,30 @@ class World:
             ready=between(times.ready),
             stop=between(times.stop),
         )
-        kubelets = KubeletPool(cluster, clock, seed=seed, times=pod_times, pods=self.pods, nodes=self.nodes)
+        tells = self._served
+        kubelets = KubeletPool(
+            cluster,
+            clock,
+            seed=seed,
+            times=pod_times,
+            pods=self.pods,
+            nodes=self.nodes,
+            lease_renewal=_LEASE_RENEWAL if self._served else ZERO,
+        )
         self.load.on_oom(kubelets.oom_kill)
         return [
             self.cloud.run(),
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
-            Scheduler(cluster, clock, pods=self.pods, nodes=self.nodes).run(),
+            Scheduler(cluster, clock, pods=self.pods, nodes=self.nodes, tells=tells).run(),
             ReplicaSetController(
-                cluster, clock, seed, replica_sets=self._replica_sets, pods=self.pods, pod_index=index
+                cluster,
+                clock,
+                seed,
+                replica_sets=self._replica_sets,
+                pods=self.pods,
+                pod_index=index,
+                tells=tells,
             ).run(),
             DeploymentController(
                 cluster,
@@ -297,6 +318,7 @@ class World:
                 nodes=self.nodes,
                 pods=self.pods,
                 pod_index=index,
+                tells=tells,
             ).run(),
             StatefulSetController(
                 cluster,

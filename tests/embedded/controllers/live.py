@@ -80,8 +80,9 @@ class Live:
     With a ``lag`` (seconds) the cache of pods is behind by about so much.
     """
 
-    def __init__(self, clock, faults, lag):
+    def __init__(self, clock, faults, lag, tells):
         self.clock = clock
+        self.tells = tells
         self.cluster = EmbeddedCluster(Store(), clock, seed=5)
         self.theirs = self.cluster.client(faults=faults)
         kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, PDBS)
@@ -100,9 +101,15 @@ class Live:
             "kubelets": partial(
                 KubeletPool, self.cluster, clock, pods=pods, nodes=self.nodes, seed=5, times=_QUICK
             ),
-            "scheduler": partial(Scheduler, cluster, clock, pods=pods, nodes=self.nodes),
+            "scheduler": partial(Scheduler, cluster, clock, pods=pods, nodes=self.nodes, tells=self.tells),
             "replica_sets": partial(
-                ReplicaSetController, cluster, clock, 5, replica_sets=self.replica_sets, **owned
+                ReplicaSetController,
+                cluster,
+                clock,
+                5,
+                replica_sets=self.replica_sets,
+                tells=self.tells,
+                **owned,
             ),
             "deployments": partial(
                 DeploymentController,
@@ -119,6 +126,7 @@ class Live:
                 5,
                 daemon_sets=self.daemon_sets,
                 nodes=self.nodes,
+                tells=self.tells,
                 **owned,
             ),
             "pdbs": partial(
@@ -159,11 +167,11 @@ class Live:
         await self.clock.sleep(milliseconds(int(seconds_ * 1000)))
 
 
-def play(body, *parts, faults=None, lag=0.0):
+def play(body, *parts, faults=None, lag=0.0, tells=False):
     """Runs ``body(live)`` in a cluster where the parts of those names run; gives what it returns."""
 
     async def main(clock):
-        live = Live(clock, faults, lag)
+        live = Live(clock, faults, lag, tells)
         await live.cluster.create(NAMESPACES, builders.namespace("shop"))
         tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
         for informer in live.informers:

@@ -209,7 +209,7 @@ def test_status_is_managed_apart(world):
     json = world.apply(
         PODS, {"metadata": {"name": "p", "labels": {"x": "y"}}, "status": status}, "k", subresource="status"
     )
-    assert json["status"] == {"phase": "Pending", **status}
+    assert json["status"] == {"phase": "Pending", "qosClass": "Burstable", **status}
     assert owned(json, "k", subresource="status") == {
         '.status.conditions[type="Ready"]',
         '.status.conditions[type="Ready"].status',

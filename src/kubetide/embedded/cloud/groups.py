@@ -13,6 +13,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.node import Node, Taint
 from kubetide.ports.cloud import GroupOptions, NodeTemplate
 from kubetide.units.quantity import milli_to_text
+from kubetide.units.seeds import uuid_of
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
 GROUP_LABEL = "kubetide.dev/node-group"
@@ -20,6 +21,7 @@ GROUP_LABEL = "kubetide.dev/node-group"
 GPU_LABEL = "kubetide.dev/accelerator"
 """Node label of machines that have GPUs."""
 REGION = "embedded"
+KUBELET_VERSION = "v1.36.0"
 _BOOT = Between(seconds(60), seconds(90))
 _READY = Between(seconds(5), seconds(15))
 _SHUTDOWN = Between(seconds(20), seconds(40))
@@ -88,6 +90,8 @@ def provider_id(zone: str, name: str) -> str:
 def node_labels(group: GroupSpec, kind: InstanceType, *, name: str, zone: str) -> dict[str, str]:
     """Labels of a node; the group's own win over the well-known ones."""
     labels = {
+        "beta.kubernetes.io/arch": kind.arch,
+        "beta.kubernetes.io/os": "linux",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": kind.arch,
@@ -120,7 +124,34 @@ def node_json(
             "capacity": kind.capacity(),
             "allocatable": kind.allocatable(),
             "conditions": node_conditions(ready=ready, now=now),
+            "addresses": [
+                {"type": "InternalIP", "address": node_address(name)},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": node_info(kind, name),
         },
+    }
+
+
+def node_address(name: str) -> str:
+    """An address within 10.0.0.0/10, drawn from the name; in large clusters two nodes may share one."""
+    drawn = int(uuid_of(0, "address", name)[:6], 16)
+    return f"10.{drawn >> 16 & 63}.{drawn >> 8 & 255}.{drawn & 255}"
+
+
+def node_info(kind: InstanceType, name: str) -> Json:
+    """What a kubelet says of its machine and itself."""
+    return {
+        "machineID": uuid_of(0, "machine", name).replace("-", ""),
+        "systemUUID": uuid_of(0, "system", name),
+        "bootID": uuid_of(0, "boot", name),
+        "kernelVersion": "embedded",
+        "osImage": "Kubetide",
+        "containerRuntimeVersion": "containerd://embedded",
+        "kubeletVersion": KUBELET_VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": kind.arch,
     }
 
 
@@ -154,6 +185,7 @@ def template_of(group: GroupSpec, kind: InstanceType) -> NodeTemplate:
     zone = group.zones[0]
     name = f"template-node-for-{group.name}"
     raw = node_json(group, kind, name=name, zone=zone, ready=True, now=Instant(0))
+    del raw["status"]["addresses"], raw["status"]["nodeInfo"]
     raw["status"]["capacity"] = kind.capacity(listed=True)
     raw["status"]["allocatable"] = kind.allocatable(listed=True)
     listed = raw["status"]["capacity"]

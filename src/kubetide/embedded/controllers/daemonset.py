@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kubetide.acting import EventWriter
 from kubetide.objects.kinds import DAEMON_SETS, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
@@ -41,7 +42,12 @@ _ALWAYS_WRITTEN = (
 
 
 class DaemonSetController:
-    """Creates and deletes the pods of DaemonSets, and keeps the status."""
+    """Creates and deletes the pods of DaemonSets, and keeps the status.
+
+    Args:
+        tells: Whether an event is written for each pod, as upstream does. It doubles the writes, so only
+            where people read them.
+    """
 
     def __init__(
         self,
@@ -53,7 +59,10 @@ class DaemonSetController:
         nodes: Informer[Node],
         pods: Informer[Pod],
         pod_index: PodIndex,
+        tells: bool = False,
     ) -> None:
+        self._tells = tells
+        self._events = EventWriter(cluster, clock, "daemonset-controller")
         self._cluster = cluster
         self._clock = clock
         self._seed = seed
@@ -127,7 +136,7 @@ class DaemonSetController:
             needing = [name for name, says in verdicts.items() if says == "run" and name not in by_node]
             await self._create(key, daemon_set, sorted(needing))
             for pod in self._surplus(key, verdicts, by_node):
-                await self._delete(key, pod)
+                await self._delete(key, daemon_set, pod)
         await self._write_status(key, daemon_set, verdicts, by_node)
 
     def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Verdict]:
@@ -172,11 +181,17 @@ class DaemonSetController:
         ended[node] = now, Duration(min(2 * known[1], _LONGEST_PAUSE))
         return True
 
-    async def _delete(self, key: Key, pod: Pod) -> None:
+    async def _delete(self, key: Key, daemon_set: DaemonSet, pod: Pod) -> None:
+        name = pod.metadata.name
         try:
-            await self._cluster.delete(PODS, pod.metadata.name, namespace=key[0], uid=pod.metadata.uid)
+            await self._cluster.delete(PODS, name, namespace=key[0], uid=pod.metadata.uid)
         except NotFound:
             return
+        await self._tell(daemon_set, "SuccessfulDelete", f"Deleted pod: {name}")
+
+    async def _tell(self, daemon_set: DaemonSet, reason: str, message: str) -> None:
+        if self._tells:
+            await self._events.record(DAEMON_SETS, daemon_set.metadata, "Normal", reason, message)
 
     async def _create(self, key: Key, daemon_set: DaemonSet, names: list[str]) -> None:
         now = self._clock.now()
@@ -205,6 +220,7 @@ class DaemonSetController:
                     made.pop(node, None)
                     raise
                 self._queue.add_at(key, due)
+                await self._tell(daemon_set, "SuccessfulCreate", f"Created pod: {name}")
                 break
 
     # ── status ──

@@ -37,11 +37,23 @@ class Scheduler:
     nowhere gets the condition and the event that kube-scheduler writes, and is tried again when a
     node comes or changes or a pod goes so that a pod of its kind would fit, or after 5 minutes.
 
-    Preemption is not done, so the messages end before kube-scheduler's part about it. No event is
-    written for a pod that was bound: the binding says as much, and it would double the writes.
+    Preemption is not done, so the messages end before kube-scheduler's part about it.
+
+    Args:
+        tells: Whether an event is written for each pod that was bound. It doubles the writes, so only
+            where people read them.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, *, pods: Informer[Pod], nodes: Informer[Node]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        tells: bool = False,
+    ) -> None:
+        self._tells = tells
         self._cluster = cluster
         self._clock = clock
         self._pods = pods
@@ -181,6 +193,9 @@ class Scheduler:
                 return
             raise
         self._queue.remove(entry.key)
+        if self._tells:
+            message = f"Successfully assigned {namespace}/{name} to {node}"
+            await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
 
     async def _refuse(self, entry: Waiting, pod: Pod, message: str) -> None:
         self._queue.failed(entry, self._clock.now())

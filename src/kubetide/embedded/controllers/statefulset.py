@@ -176,10 +176,10 @@ class StatefulSetController:
         except AlreadyExists as error:
             raise Conflict(f"pods {name!r} is there already and not in the cache yet, or not ours") from error
         except ApiError as error:
-            message = f"create Pod {name} in StatefulSet {meta.name} failed error: {error}"
+            message = f"Create Pod {name} in StatefulSet {meta.name} failed error: {error}"
             await self._events.record(STATEFUL_SETS, meta, "Warning", "FailedCreate", message)
             raise
-        message = f"create Pod {name} in StatefulSet {meta.name} successful"
+        message = f"Create Pod {name} in StatefulSet {meta.name} successful"
         await self._events.record(STATEFUL_SETS, meta, "Normal", "SuccessfulCreate", message)
 
     def _pod(self, found: StatefulSet, spec: Json, step: Create, name: str) -> Json:
@@ -221,7 +221,7 @@ class StatefulSetController:
         if step.ended and step.pod.status.phase == "Failed":
             message = f"StatefulSet {meta.namespace}/{meta.name} is recreating failed Pod {pod.name}"
             await self._events.record(STATEFUL_SETS, meta, "Warning", "RecreatingFailedPod", message)
-        message = f"delete Pod {pod.name} in StatefulSet {meta.name} successful"
+        message = f"Delete Pod {pod.name} in StatefulSet {meta.name} successful"
         await self._events.record(STATEFUL_SETS, meta, "Normal", "SuccessfulDelete", message)
 
     # ── revisions ──

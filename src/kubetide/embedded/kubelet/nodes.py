@@ -8,7 +8,7 @@ from typing import Literal
 
 from kubetide.embedded.kubelet.statuses import node_heartbeat, node_ready_conditions, node_taints
 from kubetide.objects.kinds import LEASES, NAMESPACES, NODES
-from kubetide.objects.node import Node
+from kubetide.objects.node import Node, internal_ip
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -41,6 +41,11 @@ class NodeKeeper:
         """Whether the node exists and these are its kubelets."""
         node = self._nodes.objects.get(("", name))
         return node is not None and self._animates(node)
+
+    def address(self, name: str) -> str:
+        """The node's own address, empty where it has none."""
+        node = self._nodes.objects.get(("", name))
+        return "" if node is None else internal_ip(node)
 
     def is_failing(self, name: str) -> bool:
         """Whether the node was made unhealthy."""

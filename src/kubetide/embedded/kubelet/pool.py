@@ -274,7 +274,12 @@ class KubeletPool:
             case "run":
                 wait = self._timing.draw(pod, "ready")
                 status = running_status(
-                    pod, pod_ip=self._address(), accepted=life.accepted, started=now, ready=wait == 0
+                    pod,
+                    pod_ip=self._address(),
+                    host_ip=self._keeper.address(life.node),
+                    accepted=life.accepted,
+                    started=now,
+                    ready=wait == 0,
                 )
                 await self._patch(pod, status)
                 life.started = now
@@ -285,7 +290,12 @@ class KubeletPool:
                 assert self._settled is not None  # only such a pool puts this step
                 since = self._settled.since
                 status = running_status(
-                    pod, pod_ip=self._address(), accepted=since, started=since, ready=True
+                    pod,
+                    pod_ip=self._address(),
+                    host_ip=self._keeper.address(life.node),
+                    accepted=since,
+                    started=since,
+                    ready=True,
                 )
                 await self._patch(pod, status)
                 life.accepted = life.started = since

@@ -34,12 +34,15 @@ class Lives:
     restarts: Mapping[str, int]
 
 
-def running_status(pod: Pod, *, pod_ip: str, accepted: Instant, started: Instant, ready: bool) -> Json:
+def running_status(
+    pod: Pod, *, pod_ip: str, host_ip: str, accepted: Instant, started: Instant, ready: bool
+) -> Json:
     """The status of a pod whose containers have just started.
 
     Args:
         pod: The pod as it is, bound to a node.
         pod_ip: Its address.
+        host_ip: That of its node, empty where the node has none.
         accepted: When the kubelet took it on: ``startTime``.
         started: When the containers started.
         ready: Whether they are ready at once.
@@ -62,6 +65,9 @@ def running_status(pod: Pod, *, pod_ip: str, accepted: Instant, started: Instant
         ],
         "containerStatuses": [_running(pod, c, lives, ready=ready) for c in pod.spec.containers or ()],
     }
+    if host_ip:
+        status["hostIP"] = host_ip
+        status["hostIPs"] = [{"ip": host_ip}]
     if init:
         done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
         status["initContainerStatuses"] = [
@@ -243,4 +249,5 @@ def _container(pod: Pod, container: Container, *, ready: bool, restarts: int, st
         "started": "running" in state,
         "restartCount": restarts,
         "state": state,
+        "lastState": {},
     }

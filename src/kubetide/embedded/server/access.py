@@ -37,6 +37,10 @@ class Rule:
             and _in(wish.namespace, self.namespaces)
         )
 
+    def holds_in(self, namespace: str) -> bool:
+        """Whether it allows anything in the namespace."""
+        return _in(namespace, self.namespaces)
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:

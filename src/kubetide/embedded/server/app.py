@@ -20,7 +20,7 @@ from kubetide.embedded.server.negotiation import DISCOVERY_SHAPES, accepted_form
 from kubetide.embedded.server.reading import BODY_LIMIT, decoded
 from kubetide.embedded.server.refusals import too_large
 from kubetide.embedded.server.resources import Resources
-from kubetide.embedded.server.reviews import ACCESS_REVIEW, SUBJECT_REVIEW, answer_review
+from kubetide.embedded.server.reviews import ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW, answer_review
 from kubetide.embedded.server.routes import Routes
 from kubetide.embedded.server.types import openapi
 from kubetide.embedded.server.types.measure_types import (
@@ -175,7 +175,7 @@ class ApiServer:
         if path in _VERSION_PATHS:
             return _json(VERSION)
         user = self._identities.user_of(request.headers.get("Authorization", ""), _certificate(request))
-        if path in {ACCESS_REVIEW, SUBJECT_REVIEW}:
+        if path in {ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW}:
             if request.method != "POST":
                 raise MethodNotAllowed("the server does not allow this method on the requested resource")
             media_type = request.headers.get("Content-Type", "").partition(";")[0]

@@ -52,12 +52,13 @@ class Entry(NamedTuple):
 WITHOUT_OBJECTS = (
     Entry("", "v1", "bindings", "Binding", True, ("create",)),
     Entry("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False, ("create",)),
+    Entry("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False, ("create",)),
     Entry("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, ("create",)),
 )  # fmt: skip
 
 
 def entries_of(kinds: Sequence[Kind[Any]], read_only: Sequence[Kind[Any]]) -> list[Entry]:
-    """Gives everything that is served, in the order that it was registered."""
+    """Gives everything that is served: groups in the order of their registration, resources by name in each."""
     found = []
     for kind in kinds:
         found.append(_entry(kind, _ALL_VERBS))
@@ -75,7 +76,10 @@ def entries_of(kinds: Sequence[Kind[Any]], read_only: Sequence[Kind[Any]]) -> li
                 )
             )
     found += [_entry(kind, _READ_VERBS) for kind in read_only]
-    return [*found, *WITHOUT_OBJECTS]
+    found += WITHOUT_OBJECTS
+    groups = list(dict.fromkeys(entry.group for entry in found))
+    found.sort(key=lambda entry: (groups.index(entry.group), entry.plural.partition("/")[0]))
+    return found
 
 
 class Discovery:

@@ -98,7 +98,7 @@ class Resources:
         verb = _verb_of(request, target)
         user.require(_wish(verb, target))
         view = View(
-            target.kind,
+            SCALE if target.subresource == "scale" else target.kind,
             accepted_form(request.headers.get("Accept", ""), OBJECT_SHAPES),
             request.query.get("includeObject", "Metadata"),
             self._clock.now(),

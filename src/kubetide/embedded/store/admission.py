@@ -19,6 +19,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES, Kind
 from kubetide.objects.policy import PriorityClass
+from kubetide.objects.qos import qos_class
 from kubetide.objects.validation import validate
 from kubetide.ports.errors import BadRequest
 
@@ -35,11 +36,16 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
         if kind.resource in _FIRST_STATUS:
             json["status"] = dict(_FIRST_STATUS[kind.resource])
     json = with_priority(store, kind, json)
-    if kind.resource == "jobs.batch":
+    if kind.resource == "pods":
+        json = _with_service_account(json)
+    elif kind.resource == "jobs.batch":
         json = _with_job_selector(json)
     elif kind.resource == "namespaces":
         json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
-    return checked(kind, json)
+    json = checked(kind, json)
+    if kind.resource == "pods":
+        json["status"]["qosClass"] = qos_class(json["spec"])
+    return json
 
 
 def readable(kind: Kind[Any], json: Json) -> Json:
@@ -141,6 +147,13 @@ def with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
         spec["priorityClassName"] = name
     spec.setdefault("preemptionPolicy", found.preemption_policy or "PreemptLowerPriority")
     return {**pod, "spec": spec}
+
+
+def _with_service_account(pod: Json) -> Json:
+    """Gives a pod that runs as somebody. Source: the ServiceAccount admission plugin, without tokens."""
+    spec = pod["spec"]
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    return {**pod, "spec": {**spec, "serviceAccountName": name, "serviceAccount": name}}
 
 
 def _global_default(store: Store) -> PriorityClass | None:

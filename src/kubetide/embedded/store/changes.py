@@ -42,9 +42,10 @@ def changed(request: Request, old: Json) -> Json:
         try:
             new = json_patch(old, copy_json(body))
         except PatchError as error:
-            # The server says no more than this; the cause is there for people.
-            cause = {"reason": "FieldValueInvalid", "message": str(error), "field": "patch"}
-            raise Invalid(_NOT_APPLIED, causes=(cause,)) from error
+            if not isinstance(body, list):
+                raise BadRequest(f"the JSON patch of {kind.resource} {request.name}: {error}") from error
+            # The server does not say which operation of a patch could not be applied.
+            raise Invalid(_NOT_APPLIED) from error
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise invalid_patch(json.dumps(new), "it leaves no object with metadata")
         metadata.check_preconditions(kind, new["metadata"], old["metadata"], whole=False)

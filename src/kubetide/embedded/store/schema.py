@@ -228,7 +228,7 @@ def faults_in(value: Any, schema: Json, at: str, old: Any = ABSENT) -> list[Fiel
     faults: list[FieldError] = []
     choices = schema.get("enum")
     if choices is not None and not any(same_json(value, choice) for choice in choices):
-        faults.append(unsupported(at, value, [str(choice) for choice in choices]))
+        faults.append(unsupported(at, value, [str(choice) for choice in choices], in_order=True))
     if isinstance(value, str):
         faults += _text_faults(value, schema, at)
     elif isinstance(value, int | float) and not isinstance(value, bool):

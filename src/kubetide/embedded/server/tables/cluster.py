@@ -43,9 +43,14 @@ def _node(obj: Json, now: Instant) -> list[Any]:
         addresses.get("InternalIP") or NONE,
         addresses.get("ExternalIP") or NONE,
         info.get("osImage") or UNKNOWN,
-        info.get("kernelVersion") or UNKNOWN,
+        _kernel(info),
         info.get("containerRuntimeVersion") or UNKNOWN,
     ]
+
+
+def _kernel(info: Json) -> str:
+    kernel, architecture = info.get("kernelVersion") or UNKNOWN, info.get("architecture")
+    return f"{kernel} ({architecture})" if architecture else kernel
 
 
 def _roles(labels: Json) -> list[str]:
@@ -73,6 +78,10 @@ def _lease(obj: Json, now: Instant) -> list[Any]:
 
 def _webhooks(obj: Json, now: Instant) -> list[Any]:
     return [obj["metadata"]["name"], len(obj.get("webhooks") or ()), age(obj, now)]
+
+
+def _definition(obj: Json, _now: Instant) -> list[Any]:
+    return [obj["metadata"]["name"], at(obj, "metadata", "creationTimestamp") or ""]
 
 
 def _event(obj: Json, now: Instant) -> list[Any]:
@@ -117,6 +126,9 @@ CLUSTER_TABLES = {
     ),
     "namespaces": Columns((NAME, Column("Status"), AGE), _namespace),
     "configmaps": Columns((NAME, whole("Data"), AGE), _config_map),
+    "customresourcedefinitions.apiextensions.k8s.io": Columns(
+        (NAME, Column("Created At", "date")), _definition
+    ),
     "leases.coordination.k8s.io": Columns((NAME, Column("Holder"), AGE), _lease),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": Columns(
         (NAME, whole("Webhooks"), AGE), _webhooks

@@ -214,6 +214,15 @@ def _budget(obj: Json, now: Instant) -> list[Any]:
     ]
 
 
+def _scale(obj: Json, now: Instant) -> list[Any]:
+    return [
+        obj["metadata"]["name"],
+        number(obj, "spec", "replicas"),
+        number(obj, "status", "replicas"),
+        age(obj, now),
+    ]
+
+
 def _priority_class(obj: Json, now: Instant) -> list[Any]:
     return [
         obj["metadata"]["name"],
@@ -276,6 +285,7 @@ WORKLOAD_TABLES = {
         ),
         _hpa,
     ),
+    "scales.autoscaling": Columns((NAME, whole("Desired"), whole("Available"), AGE), _scale),
     "poddisruptionbudgets.policy": Columns(
         (NAME, Column("Min Available"), Column("Max Unavailable"), whole("Allowed Disruptions"), AGE), _budget
     ),
