@@ -17,6 +17,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import (
     FIRST_START,
+    ClusterFacts,
     Limits,
     PodGroup,
     Snapshot,
@@ -84,6 +85,16 @@ def full_name(pod: Pod) -> str:
 def snapshot_of(case: Case) -> Snapshot:
     """Builds the cluster of a case; pods of nodes that are not there are left out."""
     snapshot = Snapshot()
+    namespaces = {
+        one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in case.get("namespaces") or ()
+    }
+    gates = case.get("featureGates") or ""
+    snapshot.set_facts(
+        ClusterFacts(
+            namespaces=namespaces,
+            taint_comparison="TaintTolerationComparisonOperators=true" in gates,
+        )
+    )
     for node in case.get("nodes") or ():
         snapshot.set_node(node_of(node))
     for pod in map(pod_of, case.get("pods") or ()):
@@ -107,6 +118,7 @@ def _predicates(case: Case) -> str | None:
         "feasible": [name for row, name in enumerate(names) if fits[row]],
         "one by one": [name for name in names if snapshot.fits(pod_class, name)],
         "reasons": _refusals(snapshot, pod_class),
+        "allPlugins": _by_plugin(snapshot, pod_class),
     }
     wanted = {
         "feasible": expect.get("feasible") or [],
@@ -115,6 +127,7 @@ def _predicates(case: Case) -> str | None:
             name: {**one, "reasons": one.get("reasons") or []}
             for name, one in (expect.get("reasons") or {}).items()
         },
+        "allPlugins": expect.get("allPlugins") or {},
     }
     if not expect.get("anyNodeError"):
         row = snapshot.first_fit(pod_class, FIRST_START, snapshot.unschedulable)
@@ -131,6 +144,26 @@ def _refusals(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
             one = {"plugin": refusal.plugin, "reasons": list(refusal.reasons), "phase": refusal.phase}
             refused[name] = {**one, "code": refusal.code} if refusal.code else one
     return refused
+
+
+def _by_plugin(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
+    found = snapshot.refusals_by_plugin(pod_class)
+    prefixes = tuple(
+        f'running {phase} plugin "{name}": ' for name in found for phase in ("PreFilter", "Filter")
+    )
+    return {
+        plugin: {
+            node: [_plain(text, prefixes) for text in refusal.reasons] for node, refusal in refused.items()
+        }
+        for plugin, refused in found.items()
+    }
+
+
+def _plain(text: str, prefixes: tuple[str, ...]) -> str:
+    """Takes off what the framework puts before a plugin's error."""
+    for prefix in prefixes:
+        text = text.removeprefix(prefix)
+    return text
 
 
 # ── Placement ──

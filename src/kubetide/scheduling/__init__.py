@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.grouping import PodGroup, equivalence_groups
 from kubetide.scheduling.packing import (
     Estimate,
@@ -14,8 +15,8 @@ from kubetide.scheduling.placement import FIRST_START, Placements, hint_key, pla
 from kubetide.scheduling.pod_class import PodClass, classify, classify_unbound
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import node_allocatable, pod_requests, pod_requests_on_node
-from kubetide.scheduling.rows import BoolVector, Int64Vector
-from kubetide.scheduling.snapshot import PodKey, Snapshot
+from kubetide.scheduling.rows import BoolVector, Int64Vector, PodKey
+from kubetide.scheduling.snapshot import Snapshot
 from kubetide.scheduling.template import check_template, fresh_node
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "UNRESOLVABLE",
     "UNSCHEDULABLE",
     "BoolVector",
+    "ClusterFacts",
     "Estimate",
     "Int64Vector",
     "Limits",

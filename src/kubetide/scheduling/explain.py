@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.filters.registry import FILTERS, NODE_AFFINITY
+from kubetide.scheduling.filters.base import WholesaleFilter
+from kubetide.scheduling.filters.registry import FILTERS, NODE_AFFINITY, WHOLESALE_FILTERS
 from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.refusal import ERROR, Refusal
+from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import Rows
 
 # What kube-scheduler counts for nodes that PreFilter left out.
 _LEFT_OUT = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY.name}]"
 
 
-def refused_everywhere(pod_class: PodClass) -> Refusal | None:
+def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
     """Gives the refusal that holds for all nodes alike, or None."""
-    if pod_class.error:
-        return Refusal(
-            plugin="NodeResourcesFit",
-            reasons=(pod_class.error,),
-            code=ERROR,
-            phase="PreFilter",
-            detail=pod_class.error,
-        )
-    restriction = NODE_AFFINITY.restriction(pod_class)
-    return restriction if isinstance(restriction, Refusal) else None
+    for plugin in WHOLESALE_FILTERS:
+        refusal = plugin.everywhere(pod_class, rows)
+        if refusal is not None:
+            return refusal
+    return None
 
 
 def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
     """Says why the node of one row refuses the class, or None when it does not."""
-    everywhere = refused_everywhere(pod_class)
+    everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
         return everywhere
     names = _named(pod_class)
@@ -48,7 +44,7 @@ def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
 
 def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
     """Counts the reasons of the first failing plugin of each node, in the plugins' order."""
-    everywhere = refused_everywhere(pod_class)
+    everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
         return dict.fromkeys(everywhere.reasons, rows.n) if rows.n else {}
     counts: dict[str, int] = {}
@@ -65,6 +61,25 @@ def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
             failed |= mask
         left &= ~failed
     return counts
+
+
+def refusals_by_plugin(pod_class: PodClass, rows: Rows) -> dict[str, dict[str, Refusal]]:
+    """Gives what every plugin says by itself, also after another refused: plugin to node to refusal.
+
+    A plugin that refuses all nodes alike says so under ``*``; plugins that refuse none are left out.
+    """
+    found: dict[str, dict[str, Refusal]] = {}
+    for plugin in FILTERS:
+        if isinstance(plugin, WholesaleFilter):
+            everywhere = plugin.everywhere(pod_class, rows)
+            if everywhere is not None:
+                found[plugin.name] = {"*": everywhere}
+                continue
+        refused = {name: plugin.refuse(pod_class, rows, row) for row, name in enumerate(rows.names)}
+        by_node = {name: refusal for name, refusal in refused.items() if refusal is not None}
+        if by_node:
+            found[plugin.name] = by_node
+    return found
 
 
 def _named(pod_class: PodClass) -> tuple[str, ...] | None:

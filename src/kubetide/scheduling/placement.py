@@ -82,7 +82,7 @@ def place(
 
 
 class _Run:
-    """One call of ``place``: nothing is ever freed in it, so a class that failed once fails again."""
+    """One call of ``place``: nothing is ever freed in it, so most classes that failed once fail again."""
 
     def __init__(self, snapshot: Snapshot, exclude: Collection[str], start: int) -> None:
         self._snapshot = snapshot
@@ -125,7 +125,8 @@ class _Run:
             self._start = row + 1
             self._put(pod, self._names[row])
             return True
-        self._failed[pod_class] = None
+        if self._snapshot.only_tightens(pod_class):
+            self._failed[pod_class] = None
         self._unplaced.append(pod)
         if uid:
             failed = self._failed_of.setdefault(uid, {})

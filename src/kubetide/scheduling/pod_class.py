@@ -14,8 +14,16 @@ import msgspec
 
 from kubetide.objects.pod import Container, Pod, Toleration
 from kubetide.scheduling.node_selection import NodeSelection, compile_selection
+from kubetide.scheduling.pod_terms import (
+    PodTerm,
+    SpreadConstraint,
+    compile_spread,
+    compile_terms,
+    selector_message,
+)
 from kubetide.scheduling.resources import PODS, has_resized_status, pod_requests, pod_requests_on_node
 from kubetide.units.quantity import QuantityError
+from kubetide.units.selectors import SelectorError
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # the API's word for every address of a node, nothing is bound here
 
@@ -45,6 +53,9 @@ class PodClass:
         requests: What the pod asks for, int64: milli-CPU, bytes, counts; core resources first.
         charges: What it takes from a node: the requests, one of ``pods``, its host ports.
         error: Not empty when the pod cannot be judged; such a pod fits nowhere.
+        affinity, anti_affinity: Required terms about other pods.
+        spread: The spread constraints that keep it off nodes.
+        terms_error, spread_error: Not empty when those cannot be read; such a pod fits nowhere.
         names_nodes: Whether copies of one template may be judged differently.
         unjudged: Plugins whose rules the pod asks for and that no filter here judges: a verdict
             "fits" leaves them out.
@@ -52,6 +63,8 @@ class PodClass:
 
     __slots__ = (
         "_hash",
+        "affinity",
+        "anti_affinity",
         "charges",
         "error",
         "key",
@@ -62,6 +75,9 @@ class PodClass:
         "ports",
         "requests",
         "selection",
+        "spread",
+        "spread_error",
+        "terms_error",
         "tolerations",
         "unjudged",
     )
@@ -87,6 +103,8 @@ class PodClass:
         self.selection: NodeSelection | None = compile_selection(spec.node_selector, required)
         self.names_nodes = bool(node_name) or (self.selection is not None and self.selection.names_nodes)
         self.charges = _charges(requests, self.ports)
+        self.affinity, self.anti_affinity, self.terms_error = _terms(pod)
+        self.spread, self.spread_error = _spread(pod)
         self.unjudged = _unjudged(pod)
 
     def __eq__(self, other: object) -> bool:
@@ -185,13 +203,36 @@ def _unjudged(pod: Pod) -> tuple[str, ...]:
     asked: list[str] = []
     if _claims_volumes(pod):
         asked.append("VolumeBinding")
-    if any(one.when_unsatisfiable == "DoNotSchedule" for one in pod.spec.topology_spread_constraints or ()):
-        asked.append("PodTopologySpread")
-    affinity = pod.spec.affinity
-    between_pods = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    if any(one and one.required_during_scheduling_ignored_during_execution for one in between_pods):
-        asked.append("InterPodAffinity")
     return tuple(asked)
+
+
+def _terms(pod: Pod) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]:
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return (), (), ""
+    errors: list[str] = []
+    compiled: list[tuple[PodTerm, ...]] = []
+    for kind, given in (
+        ("requiredAffinityTerms", affinity.pod_affinity),
+        ("requiredAntiAffinityTerms", affinity.pod_anti_affinity),
+    ):
+        try:
+            compiled.append(compile_terms(given, pod.metadata.namespace))
+        except SelectorError as error:
+            compiled.append(())
+            errors.append(f"{kind}: {selector_message(error)}")
+    message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
+    return compiled[0], compiled[1], message
+
+
+def _spread(pod: Pod) -> tuple[tuple[SpreadConstraint, ...], str]:
+    given = pod.spec.topology_spread_constraints
+    if not given:
+        return (), ""
+    try:
+        return compile_spread(given, pod.metadata.labels or {}), ""
+    except SelectorError as error:
+        return (), selector_message(error)
 
 
 def _charges(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:

@@ -5,14 +5,17 @@ The order of rows is the order in which nodes were added; all first-fit answers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kubetide.objects.node import Node, Taint
-from kubetide.scheduling.pod_class import Charges, ColumnKey, Port
+from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.counting import CountColumn, CountKey, DomainTable, GuardingPods
+from kubetide.scheduling.pod_class import Charges, ColumnKey, PodClass, Port
 from kubetide.scheduling.resources import node_allocatable, wrap
 
 Int64Vector = npt.NDArray[np.int64]
@@ -20,7 +23,21 @@ BoolVector = npt.NDArray[np.bool_]
 CodeVector = npt.NDArray[np.int32]
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_MEMO_SIZE = 1 << 14
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+PodKey = tuple[str, str]
+"""(namespace, name)"""
+
+
+class Placed(NamedTuple):
+    """A pod that is on a node, or waits for the node to be there: what columns hold of it."""
+
+    node_name: str
+    charges: Charges
+    pod_class: PodClass
+    terminating: bool
 
 
 class Column:
@@ -67,7 +84,12 @@ class LabelColumn:
 class Rows:
     """All columns of a snapshot. Only ``Snapshot`` writes; filters read."""
 
-    def __init__(self, capacity: int = 16) -> None:
+    def __init__(self, capacity: int = 16, *, facts: ClusterFacts, placed: Mapping[PodKey, Placed]) -> None:
+        self.facts = facts
+        self.placed = placed
+        self.counts: dict[CountKey, CountColumn] = {}
+        self.guards: list[GuardingPods] = []
+        self._counted: dict[tuple[PodClass, bool], tuple[CountColumn, ...]] = {}
         self.n = 0
         self.capacity = capacity
         self.names: list[str] = []
@@ -133,6 +155,8 @@ class Rows:
         for column in self.columns.values():
             column.free[row] = 0
             column.allocatable[row] = 0
+        for counted in self.counts.values():
+            counted.counts[row] = 0
         self.write(row, node)
         return row
 
@@ -163,11 +187,94 @@ class Rows:
         for key, amount in charges:
             self.columns[key].take(row, sign * amount)
 
+    def count_column(self, key: CountKey) -> CountColumn:
+        """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
+        column = self.counts.get(key)
+        if column is None:
+            counts = np.zeros(self.capacity, np.int64)
+            judged: dict[tuple[PodClass, bool], bool] = {}
+            for placed in self.placed.values():
+                kind = (placed.pod_class, placed.terminating)
+                meant = judged.get(kind)
+                if meant is None:
+                    meant = key.counts(placed.pod_class, self.facts, terminating=placed.terminating)
+                    judged[kind] = meant
+                if meant:
+                    row = self.row_of.get(placed.node_name)
+                    if row is not None:
+                        counts[row] += 1
+            column = self.counts[key] = CountColumn(counts)
+            self._counted.clear()
+        return column
+
+    def add_guards(self, pod_class: PodClass) -> bool:
+        """Makes the columns of a class's anti-affinity, before its first pod is placed; says whether any was new."""
+        new = [key for key in map(GuardingPods, pod_class.anti_affinity) if key not in self.counts]
+        for key in dict.fromkeys(new):
+            self.count_column(key)
+            self.guards.append(key)
+        return bool(new)
+
+    def table(
+        self,
+        key: CountKey,
+        topology_key: str,
+        eligibility: Hashable = None,
+        eligible: Callable[[], BoolVector | None] = lambda: None,
+    ) -> DomainTable:
+        """Gives the pods that a key means, by the values of a node label.
+
+        Args:
+            key: Which pods.
+            topology_key: The label.
+            eligibility: Tells which nodes take part; equal values mean the same nodes.
+            eligible: Gives these nodes, or None for all; asked only when the table is made.
+        """
+        column = self.count_column(key)
+        table = column.tables.get((topology_key, eligibility))
+        if table is None:
+            label = self.label(topology_key)
+            nodes = eligible()
+            codes = label.codes[: self.n].copy()
+            if nodes is not None:
+                codes[~nodes] = 0
+            table = DomainTable(column.counts[: self.n], codes, len(label.code_of) + 1)
+            column.tables[topology_key, eligibility] = table
+        return table
+
+    def drop_tables(self) -> None:
+        """Forgets the tables of domains: nodes have changed."""
+        for column in self.counts.values():
+            column.tables.clear()
+
+    def drop_counts(self) -> None:
+        """Forgets the counts that depend on facts, which have changed: all but those of guards."""
+        self.counts = {key: self.counts[key] for key in self.guards}
+        self._counted.clear()
+        self.drop_tables()
+
+    def count(self, row: int, placed: Placed, sign: int) -> None:
+        """Counts a pod on a row (+1), or takes it off (-1)."""
+        if not self.counts:
+            return
+        kind = (placed.pod_class, placed.terminating)
+        columns = self._counted.get(kind)
+        if columns is None:
+            if len(self._counted) >= _MEMO_SIZE:
+                self._counted.clear()
+            columns = self._counted[kind] = tuple(
+                column
+                for key, column in self.counts.items()
+                if key.counts(placed.pod_class, self.facts, terminating=placed.terminating)
+            )
+        for column in columns:
+            column.add(row, sign)
+
     def without(self, dead: Mapping[int, None]) -> Rows:
         """Gives a copy without some rows, in the same order; this one is left as it is."""
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
-        kept = Rows(capacity=max(16, self.capacity))
+        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, placed=self.placed)
         kept.n = self.n - len(dead)
         kept.names = [name for row, name in enumerate(self.names) if row not in dead]
         kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
@@ -179,6 +286,11 @@ class Rows:
             kept._taint_codes[row] = kept._taint_code(node)
         for name, column in self.columns.items():
             kept.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
+        for key, counted in self.counts.items():
+            counts = np.zeros(kept.capacity, np.int64)
+            counts[: kept.n] = counted.counts[: self.n][keep]
+            kept.counts[key] = CountColumn(counts)
+        kept.guards = list(self.guards)
         return kept
 
     def add_column_of(self, key: ColumnKey, allocatable: Int64Vector, free: Int64Vector) -> None:
@@ -199,6 +311,8 @@ class Rows:
             allocatable[:old] = column.allocatable
             free[:old] = column.free
             column.allocatable, column.free, column.cells = allocatable, free, memoryview(free)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        for counted in self.counts.values():
+            counted.resize(self.capacity)
         for label in self._labels.values():
             label.codes = np.concatenate([label.codes, np.zeros(old, np.int32)])
         self._unschedulable = np.concatenate([self._unschedulable, np.zeros(old, np.bool_)])

@@ -1,7 +1,8 @@
 """What a snapshot has found out about pod classes, and how long it holds.
 
 Judging node objects (labels, taints) is done once per class and kept until a node changes; what is
-left on nodes is compared each time: one vector comparison per resource that the class asks for.
+left on nodes is compared each time: one vector comparison per resource that the class asks for. Only
+classes that other pods bear on have judges beside that.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.explain import refused_everywhere
-from kubetide.scheduling.filters.registry import CAPACITY_FILTERS, STATIC_FILTERS
+from kubetide.scheduling.filters.base import Judge
+from kubetide.scheduling.filters.registry import CAPACITY_FILTERS, MOVING_FILTERS, STATIC_FILTERS
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.rows import BoolVector, Column, Rows
 
@@ -20,6 +22,7 @@ class Known:
     """What is known about one class, with the versions of the snapshot that each part is of.
 
     Attributes:
+        judges: What depends on where other pods are; none for most classes.
         static: Per row, whether the node object passes.
         gates: Columns with what must be left in them.
         impossible: Whether the class asks for something that no node has heard of.
@@ -30,6 +33,7 @@ class Known:
         "fits",
         "gates",
         "impossible",
+        "judges",
         "layout",
         "static",
         "static_cells",
@@ -43,6 +47,7 @@ class Known:
         self.static: BoolVector = np.zeros(0, np.bool_)
         self.static_cells: memoryview = memoryview(b"")
         self.gates: list[tuple[Column, int]] = []
+        self.judges: list[Judge] = []
         self.fits: BoolVector = self.static
 
     def judge(self, n: int) -> BoolVector:
@@ -52,6 +57,8 @@ class Known:
         fits = self.static.copy()
         for column, minimum in self.gates:
             fits &= column.free[:n] >= minimum
+        for judge in self.judges:
+            fits &= judge.nodes()
         return fits
 
     def has_room(self, row: int) -> bool:
@@ -61,7 +68,15 @@ class Known:
         for column, minimum in self.gates:  # noqa: SIM110  # the hot loop: a generator costs twice as much
             if column.cells[row] < minimum:
                 return False
+        for judge in self.judges:  # noqa: SIM110
+            if not judge.node(row):
+                return False
         return True
+
+    @property
+    def only_tightens(self) -> bool:
+        """Whether pods that are added to nodes can only make the verdict stricter."""
+        return all(judge.only_tightens for judge in self.judges)
 
 
 class Verdicts:
@@ -85,12 +100,14 @@ class Verdicts:
             needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
             known.gates = [(rows.columns[key], least) for key, least in needs if key in rows.columns]
+            judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
+            known.judges = [judge for judge in judges if judge is not None]
             known.layout = layout
         return known
 
 
 def _judge_nodes(pod_class: PodClass, rows: Rows) -> BoolVector:
-    if refused_everywhere(pod_class) is not None:
+    if refused_everywhere(pod_class, rows) is not None:
         return np.zeros(rows.n, np.bool_)
     static = np.ones(rows.n, np.bool_)
     for plugin in STATIC_FILTERS:

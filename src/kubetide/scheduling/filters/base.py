@@ -1,13 +1,15 @@
 """What a filter plugin is.
 
 A static filter judges node objects alone and gives a vector that a snapshot keeps per class. A
-capacity filter says how much of which column must be left. Either can say why one node was refused.
+capacity filter says how much of which column must be left. A moving filter judges by where other
+pods are: it gives a judge that reads counts and is asked anew after every change. All can say why one
+node was refused, and a filter may refuse a pod for all nodes at once (``everywhere``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
@@ -31,6 +33,16 @@ class Filter(Protocol):
         ...
 
 
+@runtime_checkable
+class WholesaleFilter(Protocol):
+    """Can refuse a pod for all nodes alike, before any is looked at (PreFilter)."""
+
+    def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:
+        """Gives the refusal that holds for every node, or None."""
+        ...
+
+
+@runtime_checkable
 class StaticFilter(Filter, Protocol):
     """Judges node objects alone: pods on nodes play no part."""
 
@@ -46,9 +58,36 @@ class Need(NamedTuple):
     minimum: int
 
 
+@runtime_checkable
 class CapacityFilter(Filter, Protocol):
     """Judges what is left on nodes."""
 
     def needs(self, pod: PodClass, rows: Rows) -> Iterable[Need]:
         """Gives what must be left. May only name columns that exist, or else resources that all nodes lack."""
+        ...
+
+
+class Judge(Protocol):
+    """The verdict of a moving filter on one class: holds until nodes change, reads counts as they are."""
+
+    @property
+    def only_tightens(self) -> bool:
+        """Whether pods that are added can only make it stricter."""
+        ...
+
+    def nodes(self) -> BoolVector:
+        """Whether each node passes now; a fresh vector."""
+        ...
+
+    def node(self, row: int) -> bool:
+        """Whether one node passes now."""
+        ...
+
+
+@runtime_checkable
+class MovingFilter(Filter, Protocol):
+    """Judges by the pods that are on this node and on others."""
+
+    def judge(self, pod: PodClass, rows: Rows) -> Judge | None:
+        """Gives the judge of a class, or None when every node passes, whatever pods are added of other classes."""
         ...

@@ -25,6 +25,10 @@ class NodeAffinity:
             return Refusal(plugin=self.name, reasons=(CONFLICT,), phase="PreFilter")
         return names
 
+    def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:  # noqa: ARG002  # the protocol's form
+        restriction = self.restriction(pod)
+        return restriction if isinstance(restriction, Refusal) else None
+
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
         selection = pod.selection
         if selection is None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kubetide.scheduling.filters.base import Need
 from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
+from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import PODS
 from kubetide.scheduling.rows import BoolVector, Rows
 
@@ -21,6 +21,13 @@ class NodeResourcesFit:
     """
 
     name = "NodeResourcesFit"
+
+    def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:  # noqa: ARG002  # the protocol's form
+        if not pod.error:
+            return None
+        return Refusal(
+            plugin=self.name, reasons=(pod.error,), code=ERROR, phase="PreFilter", detail=pod.error
+        )
 
     def needs(self, pod: PodClass, rows: Rows) -> list[Need]:  # noqa: ARG002  # the protocol's form
         wanted = [Need(name, amount) for name, amount in pod.requests.items() if amount > 0]

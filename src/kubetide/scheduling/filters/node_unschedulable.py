@@ -19,12 +19,16 @@ class NodeUnschedulable:
     name = "NodeUnschedulable"
 
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
-        return None if tolerates(pod.tolerations, _TAINT) else ~rows.unschedulable
+        return None if _tolerates(pod, rows) else ~rows.unschedulable
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
-        if not rows.nodes[row].spec.unschedulable or tolerates(pod.tolerations, _TAINT):
+        if not rows.nodes[row].spec.unschedulable or _tolerates(pod, rows):
             return None
         return Refusal(plugin=self.name, reasons=(REASON,), detail="spec.unschedulable")
 
     def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
-        return [] if tolerates(pod.tolerations, _TAINT) else [(REASON, rows.unschedulable)]
+        return [] if _tolerates(pod, rows) else [(REASON, rows.unschedulable)]
+
+
+def _tolerates(pod: PodClass, rows: Rows) -> bool:
+    return tolerates(pod.tolerations, _TAINT, comparison=rows.facts.taint_comparison)

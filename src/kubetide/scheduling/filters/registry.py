@@ -5,20 +5,42 @@ Source: kube-scheduler v1.36 default profile.
 
 from __future__ import annotations
 
-from kubetide.scheduling.filters.base import CapacityFilter, Filter, StaticFilter
+from kubetide.scheduling.filters.base import (
+    CapacityFilter,
+    Filter,
+    MovingFilter,
+    StaticFilter,
+    WholesaleFilter,
+)
+from kubetide.scheduling.filters.inter_pod_affinity import InterPodAffinity
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
 from kubetide.scheduling.filters.node_name import NodeName
 from kubetide.scheduling.filters.node_ports import NodePorts
 from kubetide.scheduling.filters.node_resources_fit import NodeResourcesFit
 from kubetide.scheduling.filters.node_unschedulable import NodeUnschedulable
+from kubetide.scheduling.filters.pod_topology_spread import PodTopologySpread
 from kubetide.scheduling.filters.taint_toleration import TaintToleration
 
 NODE_AFFINITY = NodeAffinity()
 
-# All judge a node by itself and only more strictly as pods are added; ``placement`` and ``packing``
-# rely on that.
-STATIC_FILTERS: tuple[StaticFilter, ...] = (NodeUnschedulable(), NodeName(), TaintToleration(), NODE_AFFINITY)
-CAPACITY_FILTERS: tuple[CapacityFilter, ...] = (NodePorts(), NodeResourcesFit())
-
-FILTERS: tuple[Filter, ...] = (*STATIC_FILTERS, *CAPACITY_FILTERS)
+FILTERS: tuple[Filter, ...] = (
+    NodeUnschedulable(),
+    NodeName(),
+    TaintToleration(),
+    NODE_AFFINITY,
+    NodePorts(),
+    NodeResourcesFit(),
+    PodTopologySpread(),
+    InterPodAffinity(),
+)
 """In the order in which the first failure counts."""
+
+WHOLESALE_FILTERS: tuple[WholesaleFilter, ...] = tuple(
+    one for one in FILTERS if isinstance(one, WholesaleFilter)
+)
+# These judge a node by itself and only more strictly as pods are added; ``packing`` relies on that.
+STATIC_FILTERS: tuple[StaticFilter, ...] = tuple(one for one in FILTERS if isinstance(one, StaticFilter))
+CAPACITY_FILTERS: tuple[CapacityFilter, ...] = tuple(
+    one for one in FILTERS if isinstance(one, CapacityFilter)
+)
+MOVING_FILTERS: tuple[MovingFilter, ...] = tuple(one for one in FILTERS if isinstance(one, MovingFilter))

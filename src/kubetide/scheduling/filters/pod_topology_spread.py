@@ -1,0 +1,135 @@
+"""PodTopologySpread: pods of a kind stand on the domains of a label in about equal numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubetide.scheduling.counting import DomainTable, SpreadPods
+from kubetide.scheduling.filters.node_affinity import NodeAffinity
+from kubetide.scheduling.filters.taint_toleration import TaintToleration
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pod_terms import SpreadConstraint
+from kubetide.scheduling.refusal import ERROR, UNSCHEDULABLE, Refusal
+from kubetide.scheduling.rows import BoolVector, LabelColumn, Rows
+
+REASON = "node(s) didn't match pod topology spread constraints"
+MISSING_LABEL = f"{REASON} (missing required label)"
+
+_AFFINITY = NodeAffinity()
+_TAINTS = TaintToleration()
+
+
+class _Constraint:
+    """One constraint with what it reads."""
+
+    __slots__ = ("label", "rule", "table")
+
+    def __init__(self, rule: SpreadConstraint, table: DomainTable, label: LabelColumn) -> None:
+        self.rule = rule
+        self.table = table
+        self.label = label
+
+    def most(self) -> int:
+        """How many pods a domain may have for one more to be let in."""
+        table, rule = self.table, self.rule
+        least = table.minimum() if table.domains >= rule.min_domains else 0
+        return rule.max_skew + least - rule.self_match
+
+    def skewed(self, row: int) -> bool:
+        """Whether one more pod on the row would be too many; the row has the label."""
+        return self.table.count(int(self.label.codes[row])) > self.most()
+
+
+class SpreadJudge:
+    """All constraints of a class."""
+
+    only_tightens = False
+
+    def __init__(self, constraints: list[_Constraint], n: int) -> None:
+        self.constraints = constraints
+        self._n = n
+
+    def nodes(self) -> BoolVector:
+        passes = np.ones(self._n, np.bool_)
+        for one in self.constraints:
+            allowed = one.table.counts <= one.most()
+            allowed[0] = False
+            passes &= allowed.take(one.label.codes[: self._n])
+        return passes
+
+    def node(self, row: int) -> bool:
+        return all(one.label.codes[row] and not one.skewed(row) for one in self.constraints)
+
+
+class PodTopologySpread:
+    """Source: kube-scheduler v1.36 PodTopologySpread, DoNotSchedule constraints.
+
+    A node takes part in a constraint when it has the labels of all constraints and the policies let
+    it in; nodes that take no part are judged all the same.
+    """
+
+    name = "PodTopologySpread"
+
+    def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:  # noqa: ARG002  # the protocol's form
+        if not pod.spread_error:
+            return None
+        message = (
+            f"get constraints from pod: obtaining pod's hard topology spread constraints: {pod.spread_error}"
+        )
+        reason = f'running PreFilter plugin "{self.name}": {message}'
+        return Refusal(plugin=self.name, reasons=(reason,), code=ERROR, phase="PreFilter", detail=message)
+
+    def judge(self, pod: PodClass, rows: Rows) -> SpreadJudge | None:
+        if not pod.spread:
+            return None
+        return SpreadJudge([_constraint(rule, pod, rows) for rule in pod.spread], rows.n)
+
+    def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
+        judge = self.judge(pod, rows)
+        for one in judge.constraints if judge else ():
+            key = one.rule.topology_key
+            if not one.label.codes[row]:
+                return Refusal(
+                    plugin=self.name, reasons=(MISSING_LABEL,), detail=f"the node has no label {key}"
+                )
+            if one.skewed(row):
+                found = one.table.count(int(one.label.codes[row]))
+                detail = f"{found} pods in its {key}, at most {one.most()} for one more (maxSkew {one.rule.max_skew})"
+                return Refusal(plugin=self.name, reasons=(REASON,), code=UNSCHEDULABLE, detail=detail)
+        return None
+
+    def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
+        judge = self.judge(pod, rows)
+        if judge is None:
+            return []
+        missing = np.zeros(rows.n, np.bool_)
+        skewed = np.zeros(rows.n, np.bool_)
+        for one in judge.constraints:
+            codes = one.label.codes[: rows.n]
+            # The first constraint that fails gives the reason.
+            still = ~(missing | skewed)
+            missing |= still & (codes == 0)
+            skewed |= still & (codes != 0) & (one.table.counts > one.most()).take(codes)
+        return [(REASON, skewed), (MISSING_LABEL, missing)]
+
+
+def _constraint(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> _Constraint:
+    keys = tuple(sorted({one.topology_key for one in pod.spread}))
+    eligibility = (
+        keys,
+        pod.selection if rule.honor_affinity else None,
+        pod.tolerations if rule.honor_taints else None,
+    )
+
+    def eligible() -> BoolVector:
+        nodes = np.ones(rows.n, np.bool_)
+        for key in keys:
+            nodes &= rows.label(key).codes[: rows.n] != 0
+        for plugin, asked in ((_AFFINITY, rule.honor_affinity), (_TAINTS, rule.honor_taints)):
+            passes = plugin.passes(pod, rows) if asked else None
+            if passes is not None:
+                nodes &= passes
+        return nodes
+
+    table = rows.table(SpreadPods(pod.namespace, rule.selector), rule.topology_key, eligibility, eligible)
+    return _Constraint(rule, table, rows.label(rule.topology_key))

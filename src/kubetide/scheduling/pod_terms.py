@@ -1,0 +1,133 @@
+"""What a pod says about other pods: required (anti-)affinity and hard spreading, compiled once per class.
+
+Source: kube-scheduler v1.36 InterPodAffinity and PodTopologySpread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubetide.objects.pod import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kubetide.units.selectors import Requirement, Selector, SelectorError
+
+Namespaces = Mapping[str, Mapping[str, str]]
+"""The labels of each Namespace object there is."""
+
+
+class PodTerm(msgspec.Struct, frozen=True):
+    """One required term of pod (anti-)affinity: which pods it is about, and the domain's label.
+
+    Attributes:
+        selector: Labels of the pods meant.
+        namespaces: Names that are listed, or the pod's own when nothing else is said.
+        namespace_selector: Labels of further namespaces; None for no further ones.
+        topology_key: Label of nodes whose values are the domains.
+    """
+
+    selector: Selector
+    namespaces: tuple[str, ...]
+    namespace_selector: Selector | None
+    topology_key: str
+
+    def counts(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
+        """Whether a term of the pod to be placed means an existing pod.
+
+        The selector of namespaces is asked about Namespace objects and, as upstream does, about no
+        labels at all, so that one made of negations means every namespace.
+        """
+        if namespace not in self.namespaces and not self._names(namespace, namespaces):
+            return False
+        return self.selector.matches(labels)
+
+    def guards(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
+        """Whether a term of an existing pod means the pod to be placed.
+
+        A namespace without an object has no labels.
+        """
+        if namespace not in self.namespaces:
+            chosen = self.namespace_selector
+            if chosen is None or not chosen.matches(namespaces.get(namespace, {})):
+                return False
+        return self.selector.matches(labels)
+
+    def _names(self, namespace: str, namespaces: Namespaces) -> bool:
+        chosen = self.namespace_selector
+        if chosen is None:
+            return False
+        return chosen.matches({}) or (namespace in namespaces and chosen.matches(namespaces[namespace]))
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True):
+    """One DoNotSchedule constraint.
+
+    Attributes:
+        selector: The pods that are counted, with what matchLabelKeys add.
+        self_match: 1 when the pod itself will be counted, else 0.
+        honor_affinity: Whether only nodes count that the pod's selector and affinity allow.
+        honor_taints: Whether only nodes count whose taints the pod tolerates.
+    """
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    selector: Selector
+    self_match: int
+    honor_affinity: bool
+    honor_taints: bool
+
+
+def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, ...]:
+    """Compiles the required terms of a pod in the namespace.
+
+    Raises: SelectorError with upstream's message.
+    """
+    terms = given.required_during_scheduling_ignored_during_execution if given else None
+    return tuple(_compile_term(term, namespace) for term in terms or ())
+
+
+def compile_spread(
+    given: Iterable[TopologySpreadConstraint], labels: Mapping[str, str]
+) -> tuple[SpreadConstraint, ...]:
+    """Compiles the constraints that keep a pod with these labels off nodes.
+
+    Raises: SelectorError with upstream's message.
+    """
+    return tuple(
+        _compile_constraint(one, labels) for one in given if one.when_unsatisfiable == "DoNotSchedule"
+    )
+
+
+def _compile_term(term: PodAffinityTerm, namespace: str) -> PodTerm:
+    selector = Selector.from_object(term.label_selector)
+    chosen = None if term.namespace_selector is None else Selector.from_object(term.namespace_selector)
+    listed = tuple(sorted(dict.fromkeys(term.namespaces or ())))
+    if not listed and chosen is None:
+        listed = (namespace,)
+    return PodTerm(selector, listed, chosen, term.topology_key)
+
+
+def _compile_constraint(given: TopologySpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
+    selector = Selector.from_object(given.label_selector)
+    if given.label_selector is not None:
+        more = [
+            Requirement(key, "in", (labels[key],)) for key in given.match_label_keys or () if key in labels
+        ]
+        if more:
+            every = sorted((*selector.requirements, *more), key=lambda one: one.key)
+            selector = Selector(tuple(every))
+    return SpreadConstraint(
+        topology_key=given.topology_key,
+        max_skew=given.max_skew,
+        min_domains=1 if given.min_domains is None else given.min_domains,
+        selector=selector,
+        self_match=int(selector.matches(labels)),
+        honor_affinity=given.node_affinity_policy != "Ignore",
+        honor_taints=given.node_taints_policy == "Honor",
+    )
+
+
+def selector_message(error: SelectorError) -> str:
+    """Gives upstream's message; Go prints the list of values that is not there as null."""
+    return error.detail.replace("Invalid value: []: for 'in'", "Invalid value: null: for 'in'")

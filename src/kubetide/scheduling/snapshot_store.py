@@ -1,0 +1,270 @@
+"""What a snapshot holds and how it changes: rows, pods, and a log that takes changes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.node_selection import HOSTNAME
+from kubetide.scheduling.pod_class import charges_on_node, classify_unbound
+from kubetide.scheduling.rows import Placed, PodKey, Rows
+
+
+class _Mark(NamedTuple):
+    log_length: int
+    version: int
+    static_version: int
+
+
+class SnapshotStore:
+    """The changing half of ``Snapshot``.
+
+    Attributes:
+        version: Another number after every change; after ``revert`` the number of before the fork.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._static_version = 0
+        self._layout = 0
+        self._stamps = 0
+        self._placed: dict[PodKey, Placed] = {}
+        self._rows = Rows(facts=ClusterFacts(), placed=self._placed)
+        self._dead: dict[int, None] = {}
+        self._pods: dict[str, dict[PodKey, Pod]] = {}
+        self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._marks: list[_Mark] = []
+
+    # ── Changing ──
+
+    def set_facts(self, facts: ClusterFacts) -> None:
+        """Takes over namespaces and feature gates. Raises RuntimeError on a fork."""
+        if self._marks:
+            raise RuntimeError(
+                "set_facts on a fork: facts cannot be tried out, set them before Snapshot.fork()"
+            )
+        if facts == self._rows.facts:
+            return
+        self._rows.facts = facts
+        self._rows.drop_counts()
+        self._touch(static=True)
+        self._layout = self._stamp()
+
+    def set_node(self, node: Node) -> None:
+        """Adds a node, or takes over what changed of it; its pods stay."""
+        name = node.metadata.name
+        rows = self._rows
+        row = rows.row_of.get(name)
+        if row is None:
+            rows = self._compacted()
+            self._add_columns(rows.missing(node))
+            row = rows.append(node)
+            self._record(self._pop)
+            for key in self._pods.get(name, {}):
+                self._charge(row, self._placed[key], 1)
+            self._touch(static=True)
+            return
+        before = rows.nodes[row]
+        if before is node:
+            return
+        if _same_for_scheduling(before, node):
+            rows.nodes[row] = node
+            self._record(rows.nodes.__setitem__, row, before)
+            self._touch()
+            return
+        self._add_columns(rows.missing(node))
+        rows.write(row, node)
+        self._record(self._rewrite, row, before)
+        self._touch(static=True)
+
+    def remove_node(self, name: str) -> None:
+        """Removes a node, if it is here; its pods wait for it to come back."""
+        rows = self._rows
+        row = rows.row_of.pop(name, None)
+        if row is None:
+            return
+        self._dead[row] = None
+        self._record(self._revive, name, row)
+        self._touch(static=True)
+
+    def add_pod(self, pod: Pod, node_name: str) -> None:
+        """Puts a pod on a node; a pod of the same key is replaced, wherever it is."""
+        key = (pod.metadata.namespace, pod.metadata.name)
+        pod_class = classify_unbound(pod)
+        charges = charges_on_node(pod)
+        now = Placed(node_name, charges, pod_class, pod.metadata.deletion_timestamp is not None)
+        placed = self._placed.get(key)
+        if placed is not None:
+            if placed == now:
+                on_node = self._pods[node_name]
+                if on_node[key] is not pod:
+                    self._record(on_node.__setitem__, key, on_node[key])
+                    on_node[key] = pod
+                    self._touch()
+                return
+            self.remove_pod(key)
+        if pod_class.anti_affinity and self._rows.add_guards(pod_class):
+            self._layout = self._stamp()
+        on_node = self._pods.setdefault(node_name, {})
+        on_node[key] = pod
+        self._placed[key] = now
+        self._record(self._take_back, node_name, key)
+        row = self._rows.row_of.get(node_name)
+        if row is not None:
+            self._charge(row, now, 1)
+        self._touch()
+
+    def remove_pod(self, key: PodKey) -> None:
+        """Takes a pod off its node, if it is on one."""
+        placed = self._placed.pop(key, None)
+        if placed is None:
+            return
+        node_name = placed.node_name
+        on_node = self._pods[node_name]
+        if self._marks:
+            # The old dict is kept as it is: reverting must bring back the order of the pods.
+            self._pods[node_name] = {other: pod for other, pod in on_node.items() if other != key}
+            self._record(self._put_back, key, placed, on_node)
+        else:
+            del on_node[key]
+            if not on_node:
+                del self._pods[node_name]
+        row = self._rows.row_of.get(node_name)
+        if row is not None:
+            self._charge(row, placed, -1)
+        self._touch()
+
+    def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:
+        """Adds a copy of a template under a name, which is its hostname too, with its DaemonSet pods."""
+        labels = {**(template.metadata.labels or {}), HOSTNAME: name}
+        self.set_node(replace(template, metadata=replace(template.metadata, name=name, labels=labels)))
+        for pod in daemon_pods:
+            renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
+            self.add_pod(replace(pod, metadata=renamed), name)
+
+    # ── Trying out ──
+
+    def fork(self) -> None:
+        """Starts trying out; forks nest."""
+        self._marks.append(_Mark(len(self._log), self.version, self._static_version))
+
+    def revert(self) -> None:
+        """Undoes everything since the last fork. Raises RuntimeError without one."""
+        if not self._marks:
+            raise RuntimeError(
+                "revert without fork: call Snapshot.fork() before changing what is to be undone"
+            )
+        mark = self._marks.pop()
+        log = self._log
+        while len(log) > mark.log_length:
+            undo, arguments = log.pop()
+            undo(*arguments)
+        self.version = mark.version
+        self._static_version = mark.static_version
+
+    def commit(self) -> None:
+        """Keeps everything since the last fork. Raises RuntimeError without one."""
+        if not self._marks:
+            raise RuntimeError("commit without fork: call Snapshot.fork() first")
+        self._marks.pop()
+        if not self._marks:
+            self._log.clear()
+
+    # ── Inside ──
+
+    def _compacted(self) -> Rows:
+        """The rows without removed nodes; every reader and every new row starts here."""
+        if self._dead:
+            rows, dead = self._rows, self._dead
+            self._rows, self._dead = rows.without(dead), {}
+            self._layout = self._stamp()
+            self._record(self._uncompact, rows, dead)
+        return self._rows
+
+    def _charge(self, row: int, placed: Placed, sign: int) -> None:
+        columns = self._rows.columns
+        unknown = [key for key, _ in placed.charges if key not in columns]
+        if unknown:
+            self._add_columns(unknown)
+        self._rows.charge(row, placed.charges, sign)
+        self._rows.count(row, placed, sign)
+        self._record(self._uncharge, row, placed, -sign)
+
+    def _add_columns(self, keys: Iterable[Any]) -> None:
+        for key in keys:
+            self._rows.add_column(key)
+            self._layout = self._stamp()
+            self._record(self._drop_column, key)
+
+    def _touch(self, *, static: bool = False) -> None:
+        self.version = self._stamp()
+        if static:
+            self._static_version = self.version
+            self._nodes_changed()
+
+    def _nodes_changed(self) -> None:
+        """Domains are other ones now: what judges keep of them is made anew."""
+        if self._rows.counts:
+            self._rows.drop_tables()
+            self._layout = self._stamp()
+
+    def _stamp(self) -> int:
+        """A number that was never used: versions of forks that were reverted do not come back."""
+        self._stamps += 1
+        return self._stamps
+
+    # ── Undoing: each takes back one change and records nothing ──
+
+    def _record(self, undo: Callable[..., None], *arguments: Any) -> None:
+        if self._marks:
+            self._log.append((undo, arguments))
+
+    def _pop(self) -> None:
+        self._rows.pop()
+        self._nodes_changed()
+
+    def _rewrite(self, row: int, node: Node) -> None:
+        self._rows.write(row, node)
+        self._nodes_changed()
+
+    def _uncharge(self, row: int, placed: Placed, sign: int) -> None:
+        self._rows.charge(row, placed.charges, sign)
+        self._rows.count(row, placed, sign)
+
+    def _drop_column(self, key: Any) -> None:
+        self._rows.drop_column(key)
+        self._layout = self._stamp()
+
+    def _revive(self, name: str, row: int) -> None:
+        del self._dead[row]
+        self._rows.row_of[name] = row
+        self._nodes_changed()
+
+    def _uncompact(self, rows: Rows, dead: dict[int, None]) -> None:
+        self._rows, self._dead = rows, dead
+        self._layout = self._stamp()
+
+    def _take_back(self, node_name: str, key: PodKey) -> None:
+        del self._placed[key]
+        on_node = self._pods[node_name]
+        del on_node[key]
+        if not on_node:
+            del self._pods[node_name]
+
+    def _put_back(self, key: PodKey, placed: Placed, on_node: dict[PodKey, Pod]) -> None:
+        self._placed[key] = placed
+        self._pods[placed.node_name] = on_node
+
+
+def _same_for_scheduling(one: Node, other: Node) -> bool:
+    """Whether nothing changed that columns hold: the case of every heartbeat."""
+    return (
+        one.spec == other.spec
+        and one.metadata.labels == other.metadata.labels
+        and one.status.allocatable == other.status.allocatable
+    )
