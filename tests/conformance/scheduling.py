@@ -297,7 +297,10 @@ def _estimate(case: Case) -> str | None:
         "scheduledPerGroup": [len(pods) for pods in found.scheduled],
         "order": list(found.order),
     }
-    used = {name: {str(one): n for one, n in found.pods_on(name).items()} for name in found.added}
+    used = {
+        name: {str(one): n for one, n in found.pods_on(name).items()}
+        for name in (*found.added, *found.borrowed)
+    }
     answer["placement"] = {name: pods for name, pods in used.items() if pods}
     wanted = {key: expect.get(key) for key in answer}
     wanted["placement"] = expect.get("placement") or {}

@@ -19,7 +19,8 @@ from kubetide.scheduling import (
     estimate,
     similar_groups_threshold,
 )
-from kubetide.scheduling.packing import go_round, score_order
+from kubetide.scheduling.packing import score_order
+from kubetide.scheduling.rounds import go_round
 
 
 def group(pod, count):

@@ -119,5 +119,5 @@ def test_rules_that_are_not_judged_are_named():
             TopologySpreadConstraint(topology_key="zone", when_unsatisfiable="DoNotSchedule"),
         ),
     )
-    assert classify(pod).unjudged == ("VolumeBinding", "PodTopologySpread")
+    assert classify(pod).unjudged == ("VolumeBinding",)
     assert classify(make_pod()).unjudged == ()

@@ -16,8 +16,8 @@ from kubetide.simulate.table import summary_table
 SELECTOR = {"matchLabels": {"app": "web"}}
 TERM = {"labelSelector": SELECTOR, "topologyKey": "kubernetes.io/hostname"}
 REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
-PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}
-SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "labelSelector": SELECTOR}
+HARD = {**TERM, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 
 def with_pod_fields(**fields: object):
@@ -30,22 +30,16 @@ def with_pod_fields(**fields: object):
 @pytest.mark.parametrize(
     ("fields", "word"),
     [
-        ({"affinity": {"podAntiAffinity": REQUIRED}}, "podAntiAffinity"),
-        ({"affinity": {"podAffinity": REQUIRED}}, "podAffinity"),
-        ({"affinity": {"podAntiAffinity": PREFERRED}}, None),
+        ({"affinity": {"podAntiAffinity": REQUIRED}}, None),
+        ({"topologySpreadConstraints": [HARD]}, None),
         (
-            {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]},
-            "topologySpreadConstraints (DoNotSchedule)",
-        ),
-        ({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}, None),
-        (
-            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+            {"volumes": [CLAIM]},
             "a volume with a persistentVolumeClaim",
         ),
     ],
 )
 def test_a_constraint_that_is_not_modelled_is_named(tmp_path, fields, word):
-    """A hard constraint of the pods that nothing judges is a notice; a preference is none."""
+    """A hard constraint of the pods that nothing judges is a notice; a rule that is judged is none."""
     wanted = f"Deployment default/web: {word} is not modelled; its pods are placed without it"
     assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((wanted,) if word else ())
 
@@ -53,7 +47,7 @@ def test_a_constraint_that_is_not_modelled_is_named(tmp_path, fields, word):
 def test_a_notice_is_told_before_the_run_and_stands_in_its_summary(tmp_path):
     """The same sentence is warned of, kept with the figures and printed with the summary."""
     told = []
-    scenario = with_pod_fields(affinity={"podAntiAffinity": REQUIRED})
+    scenario = with_pod_fields(volumes=[CLAIM])
     result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=told.append)
     assert len(told) == 1
     assert result.summary.notices == result.timeline.notices == tuple(told)
@@ -138,9 +132,8 @@ def test_workloads_that_are_not_supported_are_errors(tmp_path, version, kind, wo
         manifests_of(scenario, tmp_path)
 
 
-SPREAD = """
-        topologySpreadConstraints:
-          - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: db}}}
+CLAIMING = """
+        volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
         containers: [{name: main, image: db}]
 """
 STATEFUL = f"""
@@ -152,7 +145,7 @@ spec:
   selector: {{matchLabels: {{app: db}}}}
   template:
       metadata: {{labels: {{app: db}}}}
-      spec: {SPREAD}
+      spec: {CLAIMING}
 ---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -172,7 +165,7 @@ spec:
     spec:
       template:
         spec:
-          restartPolicy: Never {SPREAD.replace("        ", "          ")}
+          restartPolicy: Never {CLAIMING.replace("        ", "          ")}
 """
 
 

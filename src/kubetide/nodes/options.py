@@ -27,6 +27,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling.grouping import equivalence_groups
 from kubetide.scheduling.packing import Limits, cluster_threshold, estimate, similar_groups_threshold
+from kubetide.scheduling.template import check_in_cluster
 from kubetide.units.time import Instant
 
 CLUSTER_WIDE = "cluster-wide"
@@ -122,12 +123,21 @@ def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...
 def _judge(state: State, tick: Tick, group_id: str, now: Instant) -> None:
     template = tick.templates[group_id]
     assert template is not None, "a group without template is skipped"
+    minding = [one.pods.pod_class for one in tick.verdicts if state.snapshot.minds_others(one.pods.pod_class)]
+    in_cluster = {}
+    if minding:
+        refusals = check_in_cluster(state.snapshot, template.node, template.pods, minding)
+        in_cluster = dict(zip(minding, refusals, strict=True))
     for verdict in tick.verdicts:
         useless = state.memory.useless.get(f"{group_id} {kind_of(verdict.pods.pods[0])}")
         if useless is not None and useless.until > now:
             verdict.rejected[group_id] = Rejection((USELESS,))
             continue
-        refusal = template.fresh.first_refusal(verdict.pods.pod_class, template.node.metadata.name)
+        pod_class = verdict.pods.pod_class
+        if pod_class in in_cluster:
+            refusal = in_cluster[pod_class]
+        else:
+            refusal = template.fresh.first_refusal(pod_class, template.node.metadata.name)
         if refusal is None:
             verdict.accepted.append(group_id)
         else:

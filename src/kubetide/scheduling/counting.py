@@ -114,6 +114,20 @@ class DomainTable:
         """Pods in one domain."""
         return int(self._count_cells[code])
 
+    def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
+        """Counts pods on several rows, each named once."""
+        codes = self.codes[rows]
+        taking_part = codes != 0
+        np.add.at(self.counts, codes[taking_part], amounts[taking_part])
+        self.total += int(amounts[taking_part].sum())
+        self._minimum = None
+
+    def minimum_beside(self, code: int) -> int | None:
+        """The smallest count of the domains present other than one; None when there is no other."""
+        others = self.present.copy()
+        others[code] = False
+        return int(self.counts[others].min()) if others.any() else None
+
     def minimum(self) -> int:
         """The smallest count of the domains present; 0 without any."""
         if self._minimum is None:
@@ -141,6 +155,12 @@ class CountColumn:
         self.cells[row] += amount
         for table in self.tables.values():
             table.add(row, amount)
+
+    def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
+        """Counts pods on several rows, each named once."""
+        self.counts[rows] += amounts
+        for table in self.tables.values():
+            table.add_many(rows, amounts)
 
     def resize(self, capacity: int) -> None:
         """Makes room for more rows; tables are dropped."""

@@ -11,7 +11,6 @@ Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,8 +19,10 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.new_nodes import NewNodes
-from kubetide.scheduling.pod_class import charges_on_node
+from kubetide.scheduling.packing_forked import ForkedPacking
+from kubetide.scheduling.pod_class import charges_on_node, classify_unbound
 from kubetide.scheduling.resources import node_allocatable
+from kubetide.scheduling.rounds import go_round
 from kubetide.scheduling.rows import Int64Vector
 from kubetide.scheduling.snapshot import Snapshot
 from kubetide.scheduling.unstable_sort import descending_order
@@ -59,11 +60,13 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What a scale-up with one template would give.
 
     Attributes:
-        nodes: New nodes that take at least one pod.
+        nodes: New nodes that take at least one pod, and ``borrowed`` ones.
         scheduled: Per group, in the order given: the pods that find a place.
         order: The groups' indexes in the order in which they were packed.
         added: Names of the nodes added, with those that stayed empty.
-        counts: (groups, added nodes), int64: pods of each group on each node.
+        borrowed: Existing nodes that took pods where spreading by hostname kept them off the last new
+            one; upstream counts them as new.
+        counts: (groups, added and then borrowed nodes), int64: pods of each group on each node.
         limited: Whether the limits refused a node.
         start: Row at which the next scan is to begin.
     """
@@ -72,21 +75,15 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     scheduled: tuple[tuple[Pod, ...], ...]
     order: tuple[int, ...]
     added: tuple[str, ...]
+    borrowed: tuple[str, ...] = ()
     counts: tuple[Int64Vector, ...]
     limited: bool
     start: int
 
     def pods_on(self, name: str) -> dict[int, int]:
-        """Gives the pods on an added node: numbers by group index."""
-        position = self.added.index(name)
+        """Gives the pods on an added or borrowed node: numbers by group index."""
+        position = (*self.added, *self.borrowed).index(name)
         return {group: int(row[position]) for group, row in enumerate(self.counts) if row[position]}
-
-
-class Fill(NamedTuple):
-    """How many pods each node takes, and which was the last to take one (-1: none)."""
-
-    taken: Int64Vector
-    last: int
 
 
 def estimate(
@@ -108,6 +105,8 @@ def estimate(
         limits: How many nodes may be added.
         start: Row at which the next scan would begin, see ``placement.place``.
     """
+    if _minds_others(snapshot, daemon_pods, groups):
+        return _estimate_forked(snapshot, template, daemon_pods, groups, limits, start)
     packing = _Packing(snapshot, template, daemon_pods, limits, start)
     order = score_order(template, groups)
     taken: dict[int, Int64Vector] = {index: packing.pack(groups[index]) for index in order}
@@ -131,6 +130,53 @@ def estimate(
     )
 
 
+def _minds_others(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:
+    return any(snapshot.minds_others(group.pod_class) for group in groups) or any(
+        classify_unbound(pod).anti_affinity for pod in daemon_pods
+    )
+
+
+def _estimate_forked(
+    snapshot: Snapshot,
+    template: Node,
+    daemon_pods: Sequence[Pod],
+    groups: Sequence[PodGroup],
+    limits: Limits,
+    start: int,
+) -> Estimate:
+    order = score_order(template, groups)
+    existing = len(snapshot)
+    snapshot.fork()
+    try:
+        # Counts are made before anything is added, as nameless pods could not be found for them later.
+        for group in groups:
+            snapshot.prepare(group.pod_class)
+        packing = ForkedPacking(snapshot, template, daemon_pods, limits.max_nodes, start)
+        placed = {index: packing.pack(groups[index]) for index in order}
+        names = tuple(snapshot.node_names)
+    finally:
+        snapshot.revert()
+    used = dict.fromkeys(row for rows in placed.values() for row in rows)
+    borrowed = sorted(row for row in used if row < existing)
+    columns = {row: at for at, row in enumerate((*range(existing, len(names)), *borrowed))}
+    counts: list[Int64Vector] = []
+    for index in range(len(groups)):
+        numbers = np.zeros(len(columns), np.int64)
+        for row, number in placed[index].items():
+            numbers[columns[row]] = number
+        counts.append(numbers)
+    return Estimate(
+        nodes=len(used),
+        scheduled=tuple(group.pods[: sum(placed[index].values())] for index, group in enumerate(groups)),
+        order=tuple(order),
+        added=tuple(packing.added),
+        borrowed=tuple(names[row] for row in borrowed),
+        counts=tuple(counts),
+        limited=not packing.may_add,
+        start=packing.start,
+    )
+
+
 def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
     """Orders groups by the share of the template that one pod asks for, largest first.
 
@@ -147,39 +193,6 @@ def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
                 score += asked.get(resource, 0) / offered
         scores.append(score)
     return descending_order(scores)
-
-
-def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
-    """Deals pods out one by one, going round the nodes that have room, from ``start`` on.
-
-    Args:
-        room: (nodes,), how many pods each can take, not negative.
-        pods: How many there are, at least 1.
-        start: Node to begin with.
-    """
-    if not room.any():
-        return Fill(np.zeros(len(room), np.int64), -1)
-    if int(room.sum()) <= pods:
-        rounds, taken, rest = int(room.max()), room.copy(), 0
-    else:
-        # The largest number of whole rounds, by bisection.
-        rounds, above = 0, pods + 1
-        while above - rounds > 1:
-            middle = (rounds + above) // 2
-            if int(np.minimum(room, middle).sum()) <= pods:
-                rounds = middle
-            else:
-                above = middle
-        taken = np.minimum(room, rounds)
-        rest = pods - int(taken.sum())
-    served = np.flatnonzero(room > rounds if rest else room >= rounds)
-    # In the order of the scan: from ``start`` to the end, then from the beginning.
-    first = int(np.searchsorted(served, start))
-    served = np.concatenate([served[first:], served[:first]])
-    if rest:
-        served = served[:rest]
-        taken[served] += 1
-    return Fill(taken, int(served[-1]))
 
 
 class _Packing:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubetide.objects.pod import Container, Pod, Toleration
-from kubetide.scheduling.node_selection import NodeSelection, compile_selection
+from kubetide.scheduling.node_selection import HOSTNAME, NodeSelection, compile_selection
 from kubetide.scheduling.pod_terms import (
     PodTerm,
     SpreadConstraint,
@@ -56,6 +56,7 @@ class PodClass:
         affinity, anti_affinity: Required terms about other pods.
         spread: The spread constraints that keep it off nodes.
         terms_error, spread_error: Not empty when those cannot be read; such a pod fits nowhere.
+        spreads_by_hostname: Whether any spread constraint, soft ones too, is about single nodes.
         names_nodes: Whether copies of one template may be judged differently.
         unjudged: Plugins whose rules the pod asks for and that no filter here judges: a verdict
             "fits" leaves them out.
@@ -77,6 +78,7 @@ class PodClass:
         "selection",
         "spread",
         "spread_error",
+        "spreads_by_hostname",
         "terms_error",
         "tolerations",
         "unjudged",
@@ -105,6 +107,9 @@ class PodClass:
         self.charges = _charges(requests, self.ports)
         self.affinity, self.anti_affinity, self.terms_error = _terms(pod)
         self.spread, self.spread_error = _spread(pod)
+        self.spreads_by_hostname = any(
+            one.topology_key == HOSTNAME for one in spec.topology_spread_constraints or ()
+        )
         self.unjudged = _unjudged(pod)
 
     def __eq__(self, other: object) -> bool:

@@ -255,9 +255,21 @@ class Rows:
 
     def count(self, row: int, placed: Placed, sign: int) -> None:
         """Counts a pod on a row (+1), or takes it off (-1)."""
-        if not self.counts:
-            return
-        kind = (placed.pod_class, placed.terminating)
+        if self.counts:
+            for column in self._counting(placed.pod_class, terminating=placed.terminating):
+                column.add(row, sign)
+
+    def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
+        """Takes what so many pods of a class take from each of the rows, and counts them; each row once."""
+        for key, amount in pod_class.charges:
+            self.columns[key].free[rows] -= sign * amount * numbers
+        if self.counts:
+            for column in self._counting(pod_class, terminating=False):
+                column.add_many(rows, sign * numbers)
+
+    def _counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
+        """The columns that count a pod of the class."""
+        kind = (pod_class, terminating)
         columns = self._counted.get(kind)
         if columns is None:
             if len(self._counted) >= _MEMO_SIZE:
@@ -265,10 +277,9 @@ class Rows:
             columns = self._counted[kind] = tuple(
                 column
                 for key, column in self.counts.items()
-                if key.counts(placed.pod_class, self.facts, terminating=placed.terminating)
+                if key.counts(pod_class, self.facts, terminating=terminating)
             )
-        for column in columns:
-            column.add(row, sign)
+        return columns
 
     def without(self, dead: Mapping[int, None]) -> Rows:
         """Gives a copy without some rows, in the same order; this one is left as it is."""

@@ -179,6 +179,13 @@ class Snapshot(SnapshotStore):
         """Whether a class that fits nowhere will not fit as long as pods are only added."""
         return self._know(pod_class, self._compacted()).only_tightens
 
+    def prepare(self, pod_class: PodClass) -> Known:
+        """Gives what is known about a class as nodes are now; makes the counts that it and its guards need."""
+        rows = self._compacted()
+        if pod_class.anti_affinity and rows.add_guards(pod_class):
+            self._layout = self._stamp()
+        return self._know(pod_class, rows)
+
     def static_part(self, pod_class: PodClass) -> BoolVector:
         """Whether each node passes the filters that look at node objects alone; read-only."""
         rows = self._compacted()

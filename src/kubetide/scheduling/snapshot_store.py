@@ -11,8 +11,8 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import charges_on_node, classify_unbound
-from kubetide.scheduling.rows import Placed, PodKey, Rows
+from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
+from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows
 
 
 class _Mark(NamedTuple):
@@ -137,6 +137,18 @@ class SnapshotStore:
         row = self._rows.row_of.get(node_name)
         if row is not None:
             self._charge(row, placed, -1)
+        self._touch()
+
+    def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector) -> None:
+        """Puts nameless pods of a class on rows, for an estimate: ``pods_on`` does not list them.
+
+        Only on a fork, and after ``prepare`` for every class that will be asked about on it.
+        """
+        if not self._marks:
+            raise RuntimeError("add_copies without fork: nameless pods cannot be taken out but by revert")
+        self._add_columns(key for key, _ in pod_class.charges if key not in self._rows.columns)
+        self._rows.add_copies(pod_class, rows, numbers, 1)
+        self._record(self._rows.add_copies, pod_class, rows, numbers, -1)
         self._touch()
 
     def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:

@@ -19,6 +19,23 @@ def check_template(pod_class: PodClass, node: Node, daemon_pods: Sequence[Pod]) 
     return fresh_node(node, daemon_pods).first_refusal(pod_class, node.metadata.name)
 
 
+def check_in_cluster(
+    snapshot: Snapshot, template: Node, daemon_pods: Sequence[Pod], pod_classes: Sequence[PodClass]
+) -> list[Refusal | None]:
+    """Says for each class why a copy of a template that joined the cluster would not take it.
+
+    For classes whose verdict depends on pods of other nodes (``Snapshot.minds_others``); for the rest
+    a node by itself says the same. The snapshot is left as found.
+    """
+    snapshot.fork()
+    try:
+        name = template.metadata.name
+        snapshot.add_template(template, daemon_pods, name)
+        return [snapshot.first_refusal(pod_class, name) for pod_class in pod_classes]
+    finally:
+        snapshot.revert()
+
+
 def fresh_node(node: Node, daemon_pods: Sequence[Pod]) -> Snapshot:
     """Gives a snapshot of just the template, under its own name, with its DaemonSet pods."""
     snapshot = Snapshot()

@@ -12,7 +12,7 @@ import numpy as np
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
 from kubetide.scheduling.filters.registry import CAPACITY_FILTERS, MOVING_FILTERS, STATIC_FILTERS
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.rows import BoolVector, Column, Rows
 
 _MAX_CLASSES = 1 << 13
@@ -46,7 +46,7 @@ class Known:
         self.impossible = False
         self.static: BoolVector = np.zeros(0, np.bool_)
         self.static_cells: memoryview = memoryview(b"")
-        self.gates: list[tuple[Column, int]] = []
+        self.gates: list[tuple[ColumnKey, Column, int]] = []
         self.judges: list[Judge] = []
         self.fits: BoolVector = self.static
 
@@ -55,7 +55,7 @@ class Known:
         if self.impossible:
             return np.zeros(n, np.bool_)
         fits = self.static.copy()
-        for column, minimum in self.gates:
+        for _, column, minimum in self.gates:
             fits &= column.free[:n] >= minimum
         for judge in self.judges:
             fits &= judge.nodes()
@@ -65,13 +65,10 @@ class Known:
         """Whether enough is left on one row."""
         if self.impossible:
             return False
-        for column, minimum in self.gates:  # noqa: SIM110  # the hot loop: a generator costs twice as much
+        for _, column, minimum in self.gates:  # the hot loop: a generator costs twice as much
             if column.cells[row] < minimum:
                 return False
-        for judge in self.judges:  # noqa: SIM110
-            if not judge.node(row):
-                return False
-        return True
+        return not self.judges or all(judge.node(row) for judge in self.judges)
 
     @property
     def only_tightens(self) -> bool:
@@ -99,7 +96,7 @@ class Verdicts:
         if known.layout != layout:
             needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
-            known.gates = [(rows.columns[key], least) for key, least in needs if key in rows.columns]
+            known.gates = [(key, rows.columns[key], least) for key, least in needs if key in rows.columns]
             judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
             known.judges = [judge for judge in judges if judge is not None]
             known.layout = layout

@@ -32,7 +32,6 @@ from kubetide.simulate.build import Manifests
 
 _WORDS = {
     "VolumeBinding": "a volume with a persistentVolumeClaim",
-    "PodTopologySpread": "topologySpreadConstraints (DoNotSchedule)",
 }
 _SCALABLE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, STATEFUL_SETS.kind)
 _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
@@ -94,17 +93,8 @@ def _of_pods(manifests: Manifests) -> Iterator[str]:
             continue
         pod = msgspec.convert({"metadata": {}, "spec": template.get("spec") or {}}, Pod)
         for plugin in classify(pod).unjudged:
-            words = _affinity(pod) if plugin == "InterPodAffinity" else _WORDS.get(plugin, plugin)
+            words = _WORDS.get(plugin, plugin)
             yield f"{kind.kind} {_name(json)}: {words} is not modelled; its pods are placed without it"
-
-
-def _affinity(pod: Pod) -> str:
-    """Names the constraint between pods that the pod requires."""
-    affinity = pod.spec.affinity
-    against = affinity.pod_anti_affinity if affinity else None
-    if against is not None and against.required_during_scheduling_ignored_during_execution:
-        return "podAntiAffinity"
-    return "podAffinity"
 
 
 def _of_hpas(manifests: Manifests) -> Iterator[str]:

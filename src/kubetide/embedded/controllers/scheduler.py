@@ -105,6 +105,7 @@ class Scheduler:
     def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
         if new is None:
             self._snapshot.remove_node(key[1])
+            self._others_may_fit()
             return
         before = self._snapshot.version
         self._snapshot.set_node(new)
@@ -137,6 +138,7 @@ class Scheduler:
     def _put_on(self, key: Key, pod: Pod) -> None:
         left = self._snapshot.node_of(key)
         self._snapshot.add_pod(pod, pod.spec.node_name)
+        self._others_may_fit()
         if left is not None:
             # Moved (an assumption that came out otherwise) or shrunk by a resize.
             self._may_help(left)
@@ -148,14 +150,28 @@ class Scheduler:
             self._may_help(node)
 
     def _may_help(self, node: str) -> None:
-        """Wakes the waiting pods that this node would take now."""
+        """Wakes the waiting pods that this node would take now, or any node because of what it has."""
         if node not in self._snapshot:
             return
-        now = self._clock.now()
         for pod_class in self._queue.unschedulable_classes():
-            if self._snapshot.fits(pod_class, node):
-                self._queue.wake(pod_class, now)
-                self._wake.set()
+            if self._snapshot.minds_others(pod_class):
+                self._wake_if_it_fits(pod_class)
+            elif self._snapshot.fits(pod_class, node):
+                self._wake_class(pod_class)
+
+    def _others_may_fit(self) -> None:
+        """Wakes waiting pods that fit now because of where others are: a pod to stand near to, a fuller domain."""
+        for pod_class in self._queue.unschedulable_classes():
+            if not self._snapshot.only_tightens(pod_class):
+                self._wake_if_it_fits(pod_class)
+
+    def _wake_if_it_fits(self, pod_class: PodClass) -> None:
+        if self._snapshot.feasible(pod_class).any():
+            self._wake_class(pod_class)
+
+    def _wake_class(self, pod_class: PodClass) -> None:
+        self._queue.wake(pod_class, self._clock.now())
+        self._wake.set()
 
     # ── one pod ──
 
@@ -182,6 +198,7 @@ class Scheduler:
     async def _bind(self, entry: Waiting, pod: Pod, node: str) -> None:
         namespace, name = entry.key
         self._snapshot.add_pod(pod, node)
+        self._others_may_fit()
         try:
             await self._cluster.bind(namespace=namespace, pod=name, node=node, uid=pod.metadata.uid)
         except ApiError as error:

@@ -8,7 +8,7 @@ node was refused, and a filter may refuse a pod for all nodes at once (``everywh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
@@ -67,12 +67,48 @@ class CapacityFilter(Filter, Protocol):
         ...
 
 
+class Term(Protocol):
+    """One condition of a judge about the domains of a node label; what an estimate reckons with."""
+
+    @property
+    def topology_key(self) -> str:
+        """The label; empty when the term is about the node itself or about several labels."""
+        ...
+
+    @property
+    def counted(self) -> bool:
+        """Whether pods of the judged class change the verdict for later ones."""
+        ...
+
+    @property
+    def level(self) -> bool:
+        """Whether the verdict on one domain depends on the counts of all others (spreading)."""
+        ...
+
+    def nodes(self) -> BoolVector:
+        """Whether each node passes now; a fresh vector."""
+        ...
+
+    def quota(self, row: int) -> int:
+        """How many pods of the class the node lets in one after another, ``UNLIMITED`` at most."""
+        ...
+
+
+UNLIMITED = 1 << 62
+"""More pods than there can be."""
+
+
 class Judge(Protocol):
     """The verdict of a moving filter on one class: holds until nodes change, reads counts as they are."""
 
     @property
     def only_tightens(self) -> bool:
         """Whether pods that are added can only make it stricter."""
+        ...
+
+    @property
+    def terms(self) -> Sequence[Term] | None:
+        """Its conditions, all of which must hold; None when it has no such form and is asked pod by pod."""
         ...
 
     def nodes(self) -> BoolVector:

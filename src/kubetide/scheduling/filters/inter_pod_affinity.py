@@ -4,88 +4,115 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.counting import DomainTable, GuardingPods, MatchingPods
+from kubetide.scheduling.counting import CountKey, MatchingPods
+from kubetide.scheduling.filters.base import UNLIMITED, Term
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import PodTerm
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
-from kubetide.scheduling.rows import BoolVector, LabelColumn, Rows
+from kubetide.scheduling.rows import BoolVector, Rows
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-class _Domains:
-    """One term: where the pods are that it is about."""
+class ApartTerm:
+    """One term of anti-affinity, of the pod itself or of pods that keep it away: no such pod in the domain."""
 
-    __slots__ = ("label", "table", "topology_key")
+    level = False
 
-    def __init__(self, table: DomainTable, label: LabelColumn, topology_key: str) -> None:
-        self.table = table
-        self.label = label
-        self.topology_key = topology_key
+    __slots__ = ("_n", "counted", "label", "table", "topology_key")
 
-    def some(self, row: int) -> bool:
-        """Whether any such pod is in the row's domain; False without the label."""
-        return self.table.count(int(self.label.codes[row])) > 0
+    def __init__(self, key: CountKey, term: PodTerm, pod: PodClass, rows: Rows) -> None:
+        self.table = rows.table(key, term.topology_key)
+        self.label = rows.label(term.topology_key)
+        self.topology_key = term.topology_key
+        self.counted = key.counts(pod, rows.facts, terminating=False)
+        self._n = rows.n
 
-    def some_of(self, n: int) -> BoolVector:
-        """``some`` for the first n rows."""
-        there: BoolVector = (self.table.counts > 0).take(self.label.codes[:n])
-        return there
+    def node(self, row: int) -> bool:
+        """Whether one node passes; without the label it does."""
+        return not self.table.count(int(self.label.codes[row]))
+
+    def nodes(self) -> BoolVector:
+        passes: BoolVector = (self.table.counts == 0).take(self.label.codes[: self._n])
+        return passes
+
+    def quota(self, row: int) -> int:
+        if not self.node(row):
+            return 0
+        return 1 if self.counted and self.label.codes[row] else UNLIMITED
+
+
+class NearTerm:
+    """All terms of affinity together: a pod that they all mean is in each term's domain."""
+
+    topology_key = ""
+    level = False
+    # A pod that is let in only adds to domains that let in more of its kind already.
+    counted = False
+
+    def __init__(self, pod: PodClass, rows: Rows) -> None:
+        key = MatchingPods(pod.affinity)
+        self.topology_keys = tuple(term.topology_key for term in pod.affinity)
+        self._tables = [rows.table(key, name) for name in self.topology_keys]
+        self._labels = [rows.label(name) for name in self.topology_keys]
+        self._is_one_of_them = key.counts(pod, rows.facts, terminating=False)
+        self._n = rows.n
+
+    def is_first(self) -> bool:
+        """Whether no pod is there to stand near to, and the pod itself would be one: any domain will do."""
+        return self._is_one_of_them and not any(table.total for table in self._tables)
+
+    def node(self, row: int) -> bool:
+        """Whether one node passes."""
+        codes = [int(label.codes[row]) for label in self._labels]
+        if not all(codes):
+            return False
+        return self.is_first() or all(
+            table.count(code) for table, code in zip(self._tables, codes, strict=True)
+        )
+
+    def nodes(self) -> BoolVector:
+        passes = np.ones(self._n, np.bool_)
+        first = self.is_first()
+        for table, label in zip(self._tables, self._labels, strict=True):
+            codes = label.codes[: self._n]
+            passes &= (codes != 0) if first else (table.counts > 0).take(codes)
+        return passes
+
+    def quota(self, row: int) -> int:
+        return UNLIMITED if self.node(row) else 0
 
 
 class AffinityJudge:
     """All terms that bear on a class: its own, and those of pods that keep it away."""
 
     def __init__(self, pod: PodClass, rows: Rows) -> None:
-        self._n = rows.n
-        near = MatchingPods(pod.affinity)
-        self.near = [_domains(rows, near, term) for term in pod.affinity]
-        self.apart = [_domains(rows, MatchingPods((term,)), term) for term in pod.anti_affinity]
+        self.near = NearTerm(pod, rows) if pod.affinity else None
+        self.apart = [ApartTerm(MatchingPods((term,)), term, pod, rows) for term in pod.anti_affinity]
         self.guards = [
-            _domains(rows, key, key.term)
+            ApartTerm(key, key.term, pod, rows)
             for key in rows.guards
             if key.term.guards(pod.namespace, pod.labels, rows.facts.namespaces)
         ]
-        self._is_own_company = bool(pod.affinity) and near.counts(pod, rows.facts, terminating=False)
-        self.only_tightens = not pod.affinity
-
-    def __bool__(self) -> bool:
-        return bool(self.near or self.apart or self.guards)
-
-    def first_of_all(self) -> bool:
-        """Whether no pod is there to stand near to, and the pod itself would be one: then any domain will do."""
-        return self._is_own_company and not any(one.table.total for one in self.near)
-
-    def is_near(self, row: int) -> bool:
-        """Whether the affinity terms hold on one node."""
-        if not all(one.label.codes[row] for one in self.near):
-            return False
-        return all(one.some(row) for one in self.near) or self.first_of_all()
-
-    def near_nodes(self) -> BoolVector:
-        """``is_near`` for all nodes."""
-        passes = np.ones(self._n, np.bool_)
-        first = bool(self.near) and self.first_of_all()
-        for one in self.near:
-            passes &= (one.label.codes[: self._n] != 0) if first else one.some_of(self._n)
-        return passes
+        self.only_tightens = self.near is None
+        self.terms: list[Term] = [*([self.near] if self.near else ()), *self.apart, *self.guards]
 
     def nodes(self) -> BoolVector:
-        passes = self.near_nodes()
-        for one in (*self.apart, *self.guards):
-            passes &= ~one.some_of(self._n)
+        passes = self.terms[0].nodes()
+        for term in self.terms[1:]:
+            passes &= term.nodes()
         return passes
 
     def node(self, row: int) -> bool:
-        for one in self.apart:
-            if one.some(row):
+        for term in self.apart:
+            if not term.node(row):
                 return False
-        for one in self.guards:
-            if one.some(row):
+        for term in self.guards:
+            if not term.node(row):
                 return False
-        return not self.near or self.is_near(row)
+        return self.near is None or self.near.node(row)
 
 
 class InterPodAffinity:
@@ -104,40 +131,37 @@ class InterPodAffinity:
         return Refusal(plugin=self.name, reasons=(reason,), phase="PreFilter", detail=pod.terms_error)
 
     def judge(self, pod: PodClass, rows: Rows) -> AffinityJudge | None:
-        return AffinityJudge(pod, rows) or None
+        judge = AffinityJudge(pod, rows)
+        return judge if judge.terms else None
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
-        judge = self.judge(pod, rows)
-        if judge is None:
-            return None
-        if judge.near and not judge.is_near(row):
-            keys = ", ".join(one.topology_key for one in judge.near)
-            detail = f"no pod to stand near to in its {keys}"
+        judge = AffinityJudge(pod, rows)
+        if judge.near is not None and not judge.near.node(row):
+            detail = f"no pod to stand near to in its {', '.join(judge.near.topology_keys)}"
             return Refusal(plugin=self.name, reasons=(AFFINITY,), detail=detail)
-        for found, reason, who in (
+        for terms, reason, who in (
             (judge.apart, ANTI_AFFINITY, "a pod to keep away from"),
             (judge.guards, EXISTING_ANTI_AFFINITY, "a pod that keeps it away"),
         ):
-            for one in found:
-                if one.some(row):
-                    detail = f"{who} is in its {one.topology_key}"
+            for term in terms:
+                if not term.node(row):
+                    detail = f"{who} is in its {term.topology_key}"
                     return Refusal(plugin=self.name, reasons=(reason,), code=UNSCHEDULABLE, detail=detail)
         return None
 
     def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
-        judge = self.judge(pod, rows)
-        if judge is None:
-            return []
-        left = judge.near_nodes()
-        found = [(AFFINITY, ~left)]
-        for terms, reason in ((judge.apart, ANTI_AFFINITY), (judge.guards, EXISTING_ANTI_AFFINITY)):
-            failed = np.zeros(rows.n, np.bool_)
-            for one in terms:
-                failed |= one.some_of(rows.n)
-            found.append((reason, left & failed))
-            left &= ~failed
+        judge = AffinityJudge(pod, rows)
+        near: list[Term] = [judge.near] if judge.near else []
+        left = np.ones(rows.n, np.bool_)
+        found: list[tuple[str, BoolVector]] = []
+        for terms, reason in (
+            (near, AFFINITY),
+            (judge.apart, ANTI_AFFINITY),
+            (judge.guards, EXISTING_ANTI_AFFINITY),
+        ):
+            passes = np.ones(rows.n, np.bool_)
+            for term in terms:
+                passes &= term.nodes()
+            found.append((reason, left & ~passes))
+            left &= passes
         return found
-
-
-def _domains(rows: Rows, key: MatchingPods | GuardingPods, term: PodTerm) -> _Domains:
-    return _Domains(rows.table(key, term.topology_key), rows.label(term.topology_key), term.topology_key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.counting import DomainTable, SpreadPods
+from kubetide.scheduling.filters.base import UNLIMITED
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
 from kubetide.scheduling.filters.taint_toleration import TaintToleration
 from kubetide.scheduling.pod_class import PodClass
@@ -19,15 +20,29 @@ _AFFINITY = NodeAffinity()
 _TAINTS = TaintToleration()
 
 
-class _Constraint:
-    """One constraint with what it reads."""
+class SpreadTerm:
+    """One constraint with what it reads.
 
-    __slots__ = ("label", "rule", "table")
+    Attributes:
+        counted: Whether pods of the class are among those that are counted.
+    """
 
-    def __init__(self, rule: SpreadConstraint, table: DomainTable, label: LabelColumn) -> None:
+    level = True
+
+    __slots__ = ("_n", "counted", "label", "rule", "table")
+
+    def __init__(
+        self, rule: SpreadConstraint, table: DomainTable, label: LabelColumn, n: int, *, counted: bool
+    ) -> None:
         self.rule = rule
         self.table = table
         self.label = label
+        self.counted = counted
+        self._n = n
+
+    @property
+    def topology_key(self) -> str:
+        return self.rule.topology_key
 
     def most(self) -> int:
         """How many pods a domain may have for one more to be let in."""
@@ -39,26 +54,44 @@ class _Constraint:
         """Whether one more pod on the row would be too many; the row has the label."""
         return self.table.count(int(self.label.codes[row])) > self.most()
 
+    def node(self, row: int) -> bool:
+        """Whether one node passes."""
+        return bool(self.label.codes[row]) and not self.skewed(row)
+
+    def nodes(self) -> BoolVector:
+        allowed: BoolVector = self.table.counts <= self.most()
+        allowed[0] = False
+        passes: BoolVector = allowed.take(self.label.codes[: self._n])
+        return passes
+
+    def quota(self, row: int) -> int:
+        code, table, rule = int(self.label.codes[row]), self.table, self.rule
+        if not code or rule.max_skew < rule.self_match:
+            return 0
+        if not self.counted or not table.codes[row]:
+            return 0 if self.skewed(row) else UNLIMITED
+        if table.domains < rule.min_domains:
+            return max(0, rule.max_skew - table.count(code))
+        others = table.minimum_beside(code)
+        return UNLIMITED if others is None else max(0, rule.max_skew + others - table.count(code))
+
 
 class SpreadJudge:
     """All constraints of a class."""
 
     only_tightens = False
 
-    def __init__(self, constraints: list[_Constraint], n: int) -> None:
-        self.constraints = constraints
-        self._n = n
+    def __init__(self, terms: list[SpreadTerm]) -> None:
+        self.terms = terms
 
     def nodes(self) -> BoolVector:
-        passes = np.ones(self._n, np.bool_)
-        for one in self.constraints:
-            allowed = one.table.counts <= one.most()
-            allowed[0] = False
-            passes &= allowed.take(one.label.codes[: self._n])
+        passes = self.terms[0].nodes()
+        for term in self.terms[1:]:
+            passes &= term.nodes()
         return passes
 
     def node(self, row: int) -> bool:
-        return all(one.label.codes[row] and not one.skewed(row) for one in self.constraints)
+        return all(term.node(row) for term in self.terms)
 
 
 class PodTopologySpread:
@@ -82,11 +115,11 @@ class PodTopologySpread:
     def judge(self, pod: PodClass, rows: Rows) -> SpreadJudge | None:
         if not pod.spread:
             return None
-        return SpreadJudge([_constraint(rule, pod, rows) for rule in pod.spread], rows.n)
+        return SpreadJudge([_term(rule, pod, rows) for rule in pod.spread])
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         judge = self.judge(pod, rows)
-        for one in judge.constraints if judge else ():
+        for one in judge.terms if judge else ():
             key = one.rule.topology_key
             if not one.label.codes[row]:
                 return Refusal(
@@ -104,7 +137,7 @@ class PodTopologySpread:
             return []
         missing = np.zeros(rows.n, np.bool_)
         skewed = np.zeros(rows.n, np.bool_)
-        for one in judge.constraints:
+        for one in judge.terms:
             codes = one.label.codes[: rows.n]
             # The first constraint that fails gives the reason.
             still = ~(missing | skewed)
@@ -113,7 +146,7 @@ class PodTopologySpread:
         return [(REASON, skewed), (MISSING_LABEL, missing)]
 
 
-def _constraint(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> _Constraint:
+def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> SpreadTerm:
     keys = tuple(sorted({one.topology_key for one in pod.spread}))
     eligibility = (
         keys,
@@ -131,5 +164,7 @@ def _constraint(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> _Constrain
                 nodes &= passes
         return nodes
 
-    table = rows.table(SpreadPods(pod.namespace, rule.selector), rule.topology_key, eligibility, eligible)
-    return _Constraint(rule, table, rows.label(rule.topology_key))
+    key = SpreadPods(pod.namespace, rule.selector)
+    table = rows.table(key, rule.topology_key, eligibility, eligible)
+    counted = key.counts(pod, rows.facts, terminating=False)
+    return SpreadTerm(rule, table, rows.label(rule.topology_key), rows.n, counted=counted)

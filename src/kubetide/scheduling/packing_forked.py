@@ -1,0 +1,334 @@
+"""Estimates for pods that mind other pods: on a fork of the snapshot, with real rows for new nodes.
+
+The answer is that of placing pods one at a time. Copies of one pod are counted in one go where the
+arithmetic is exact:
+
+- Conditions that the group's own pods do not change are the same for every pod: a mask.
+- Anti-affinity among copies, by hostname: one pod a node.
+- Conditions by any other label: all new nodes share the template's value, so it is one quota.
+- Spreading by hostname: while the least-filled domain stays as it is, every node has a fixed number
+  of places; pods are dealt out up to the point where the minimum may rise.
+
+Anything else (several spreads by hostname, nodes told apart by name, plugins without terms) is
+placed pod by pod.
+
+Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.filters.base import UNLIMITED, Term
+from kubetide.scheduling.filters.pod_topology_spread import REASON as SPREAD_REASON
+from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
+from kubetide.scheduling.grouping import PodGroup
+from kubetide.scheduling.node_selection import HOSTNAME
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.resources import PODS
+from kubetide.scheduling.rounds import go_round
+from kubetide.scheduling.rows import BoolVector, Int64Vector
+from kubetide.scheduling.snapshot import Snapshot
+from kubetide.scheduling.verdicts import Known
+
+
+class ForkedPacking:
+    """One estimate on a fork; the caller forks before and reverts after.
+
+    Attributes:
+        added: Names of the nodes added.
+        start: Row at which the next scan begins.
+        may_add: Whether the limits still allow a node.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        template: Node,
+        daemon_pods: Sequence[Pod],
+        max_nodes: int | None,
+        start: int,
+    ) -> None:
+        self.added: list[str] = []
+        self.start = start
+        self.may_add = True
+        self._snapshot = snapshot
+        self._template = template
+        self._daemon_pods = daemon_pods
+        self._existing = len(snapshot)
+        self._max_nodes = max_nodes
+        self._used: dict[int, None] = {}
+
+    def pack(self, group: PodGroup) -> dict[int, int]:
+        """Packs one group and gives its pods by row."""
+        work = _Group(self._snapshot, group.pod_class, len(group.pods))
+        if self.added and not self._template.spec.unschedulable:
+            self.start = work.scan(self._existing, self.start)
+        if work.left and self.may_add:
+            self._fill_new_nodes(work)
+        self._used.update(dict.fromkeys(work.placed))
+        return work.placed
+
+    def _fill_new_nodes(self, work: _Group) -> None:
+        before: int | None = None  # what the last node took, when it was new and nothing else took any
+        while work.left:
+            fallen_back = False
+            if self.added:
+                last = len(self._snapshot) - 1
+                while work.left:
+                    work.put_on(last, min(work.left, work.room_for(last)))
+                    if not work.left or not self._fall_back(work, last):
+                        break
+                    fallen_back = True
+                if not work.left or (last not in self._used and last not in work.placed):
+                    return
+                took = work.placed.get(last, 0) if last >= work.first_new else None
+                if took and took == before and not fallen_back and not work.pod_class.names_nodes:
+                    self._repeat(work, took)
+                    if not work.left:
+                        return
+                before = None if fallen_back else took
+            if self._max_nodes is not None and len(self.added) >= self._max_nodes:
+                self.may_add = False
+                return
+            self._add(1)
+            if not work.room_for(len(self._snapshot) - 1):
+                return
+
+    def _repeat(self, work: _Group, each: int) -> None:
+        """Adds nodes that take as many pods as the two before: nothing that the next one sees is different."""
+        last = len(self._snapshot) - 1
+        number = min(work.left, work.shared_quota(last)) // each
+        if self._max_nodes is not None:
+            number = min(number, self._max_nodes - len(self.added))
+        if number > 0:
+            first = len(self._snapshot)
+            self._add(number)
+            work.put(np.arange(first, first + number), np.full(number, each, np.int64))
+
+    def _add(self, number: int) -> None:
+        for _ in range(number):
+            name = f"{self._template.metadata.name}-e-{len(self.added)}"
+            self.added.append(name)
+            self._snapshot.add_template(self._template, self._daemon_pods, name)
+
+    def _fall_back(self, work: _Group, last: int) -> bool:
+        """Places one pod or more anywhere but on the last node, where spreading by hostname kept it off that."""
+        if not work.pod_class.spreads_by_hostname:
+            return False
+        refusal = self._snapshot.first_refusal(work.pod_class, self._snapshot.node_names[last])
+        if refusal is None or SPREAD_REASON not in refusal.reasons:
+            return False
+        start = work.fall_back(last, self.start)
+        if start is None:
+            return False
+        self.start = start
+        return True
+
+
+class _Group:
+    """The pods of one group that are still to be placed, and where the others went."""
+
+    def __init__(self, snapshot: Snapshot, pod_class: PodClass, left: int) -> None:
+        self.pod_class = pod_class
+        self.left = left
+        self.placed: dict[int, int] = {}
+        self.first_new = len(snapshot)
+        self._snapshot = snapshot
+
+    @property
+    def _known(self) -> Known:
+        return self._snapshot.prepare(self.pod_class)
+
+    def put_on(self, row: int, number: int) -> None:
+        """Puts pods on one row."""
+        if number:
+            self.put(np.array([row]), np.array([number], np.int64))
+
+    def put(self, rows: Int64Vector, numbers: Int64Vector) -> None:
+        """Puts pods on rows, each named once."""
+        self._snapshot.add_copies(self.pod_class, rows, numbers)
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+            self.placed[row] = self.placed.get(row, 0) + number
+        self.left -= int(numbers.sum())
+
+    def room_for(self, row: int) -> int:
+        """How many pods one row takes one after another."""
+        known = self._known
+        if not known.static_cells[row] or not known.has_room(row):
+            return 0
+        terms = _terms(known)
+        if terms is None:
+            return 1
+        room = int(_resources(known, self.pod_class, row, row + 1)[0])
+        return min([room, *(term.quota(row) for term in terms)])
+
+    def shared_quota(self, row: int) -> int:
+        """How many pods all new nodes together take by conditions that they share with the row."""
+        terms = _terms(self._known) or ()
+        return min((term.quota(row) for term in terms if _is_shared(term)), default=UNLIMITED)
+
+    def scan(self, existing: int, start: int) -> int:
+        """Deals pods out over the added nodes; gives where the next scan begins."""
+        while self.left:
+            known = self._known
+            n = len(self._snapshot)
+            open_rows = known.static.copy()
+            open_rows[:existing] = False
+            terms = _terms(known)
+            levels = [term for term in terms or () if term.level and term.counted and not _is_shared(term)]
+            if terms is None or self.pod_class.names_nodes or len(levels) > 1:
+                return self._one_by_one(~open_rows, start)
+            if any(not term.counted and _may_loosen(term) for term in terms):
+                # The first pod of its kind decides where the others may stand.
+                row = self._snapshot.first_fit(self.pod_class, start, ~open_rows)
+                if row < 0:
+                    return start
+                self.put_on(row, 1)
+                start = row + 1
+                continue
+            quota = self.left
+            if existing < n:
+                quota = min(quota, self.shared_quota(n - 1))
+            room = self._room(known, terms, open_rows)
+            if levels:
+                return self._deal_levels(levels[0], room, quota, start)
+            return self._deal(room, quota, start)
+        return start
+
+    def fall_back(self, last: int, start: int) -> int | None:
+        """Places pods on any node but the last, until that may take one again; None when no node takes any."""
+        known = self._known
+        blocked = np.array(self._snapshot.unschedulable)
+        blocked[last] = True
+        terms = _terms(known)
+        changing = [term for term in terms or () if term.counted or _may_loosen(term)]
+        alone = len(changing) == 1 and isinstance(changing[0], SpreadTerm)
+        if terms is None or not alone or changing[0].topology_key != HOSTNAME or self.pod_class.names_nodes:
+            row = self._snapshot.first_fit(self.pod_class, start, blocked)
+            if row < 0:
+                return None
+            self.put_on(row, 1)
+            return row + 1
+        left = self.left
+        room = self._room(known, terms, known.static & ~blocked)
+        after = self._deal_levels(changing[0], room, left, start, once=True)
+        return after if self.left < left else None
+
+    def _one_by_one(self, blocked: BoolVector, start: int) -> int:
+        blocked = blocked | self._snapshot.unschedulable
+        while self.left:
+            row = self._snapshot.first_fit(self.pod_class, start, blocked)
+            if row < 0:
+                break
+            self.put_on(row, 1)
+            start = row + 1
+        return start
+
+    def _room(self, known: Known, terms: Sequence[Term], open_rows: BoolVector) -> Int64Vector:
+        """How many pods each row takes, but for spreading by hostname and for what new nodes share."""
+        n = len(open_rows)
+        room = np.where(open_rows, _resources(known, self.pod_class, 0, n), 0)
+        for term in terms:
+            if term.counted and not _is_shared(term):
+                if not term.level:
+                    room[~term.nodes()] = 0
+                    np.minimum(room, 1, out=room)
+            else:
+                room[~term.nodes()] = 0
+        return np.minimum(room, self.left)
+
+    def _deal(self, room: Int64Vector, quota: int, start: int) -> int:
+        if quota <= 0 or not len(room):
+            return start
+        fill = go_round(room, quota, start % len(room))
+        if fill.last < 0:
+            return start
+        rows = np.flatnonzero(fill.taken)
+        self.put(rows, fill.taken[rows])
+        return fill.last + 1
+
+    def _deal_levels(
+        self, term: Term, room: Int64Vector, quota: int, start: int, *, once: bool = False
+    ) -> int:
+        """Deals pods out under one spread by hostname, pass by pass while its minimum rises.
+
+        ``once`` ends it as soon as the minimum may have risen.
+        """
+        assert isinstance(term, SpreadTerm)
+        while quota > 0:
+            places = np.minimum(room, _places(term, len(room)))
+            table = term.table
+            counts = table.counts.take(table.codes)
+            lowest = (table.codes != 0) & (counts == table.minimum())
+            rises = table.domains >= term.rule.min_domains and not np.any(lowest & (places == 0))
+            if not rises:
+                return self._deal(places, quota, start)
+            # One pod each, in the order of the scan, up to the last of the least-filled nodes.
+            served = np.flatnonzero(places)
+            first = int(np.searchsorted(served, start % len(room)))
+            served = np.concatenate([served[first:], served[:first]])
+            ends = np.flatnonzero(lowest[served])
+            served = served[: min(quota, int(ends[-1]) + 1)]
+            if not len(served):
+                return start
+            self.put(served, np.ones(len(served), np.int64))
+            room[served] -= 1
+            quota -= len(served)
+            start = int(served[-1]) + 1
+            if once:
+                return start
+        return start
+
+
+def _terms(known: Known) -> list[Term] | None:
+    """All conditions of a class, or None when a plugin gives none."""
+    found: list[Term] = []
+    for judge in known.judges:
+        if judge.terms is None:
+            return None
+        found.extend(judge.terms)
+    return found
+
+
+def _is_shared(term: Term) -> bool:
+    """Whether the group's pods change the verdict for all new nodes alike."""
+    return term.counted and term.topology_key not in {HOSTNAME, ""}
+
+
+def _may_loosen(term: Term) -> bool:
+    first = getattr(term, "is_first", None)
+    return first is not None and bool(first())
+
+
+def _places(term: SpreadTerm, n: int) -> Int64Vector:
+    """How many pods each row takes while the minimum stays as it is."""
+    codes = term.label.codes[:n]
+    places = np.maximum(0, term.most() + 1 - term.table.counts.take(codes))
+    places[codes == 0] = 0
+    # Nodes that take no part are not counted: their verdict does not change.
+    outside = (term.table.codes[:n] == 0) & (places > 0)
+    places[outside] = UNLIMITED
+    return places
+
+
+def _resources(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
+    """How many pods the rows from first to last have room for."""
+    room = np.full(last - first, UNLIMITED, np.int64)
+    if known.impossible:
+        room[:] = 0
+        return room
+    amounts = {PODS: 1, **pod_class.requests}
+    for key, column, least in known.gates:
+        free = column.free[first:last]
+        if isinstance(key, str):
+            np.minimum(room, free // amounts[key], out=room)
+        else:
+            room[free < least] = 0
+    if pod_class.ports:
+        np.minimum(room, 1, out=room)
+    return np.maximum(room, 0, out=room)
