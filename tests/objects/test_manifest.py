@@ -178,6 +178,22 @@ def test_deep_nesting_is_refused(text):
     assert problems(text) == ["web.yaml:1: document 1: the value is nested too deeply"]
 
 
+def test_aliases_may_not_blow_a_text_up():
+    """A text of a few hundred bytes that stands for millions of values is refused before they are made."""
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]")
+    assert problems("\n".join(lines)) == [
+        "web.yaml:1: document 1: the value is nested too deeply or too large"
+    ]
+
+
+def test_a_number_without_end_is_refused():
+    """It would take longer to read than to write."""
+    (problem,) = problems("a: " + "9" * 5000)
+    assert "is too large for a number" in problem
+
+
 def test_what_is_not_text_is_refused_with_its_line():
     """Bytes that are not UTF-8 are refused where they stand."""
     assert problems(b"a: b\nc: \xff\n") == ["web.yaml:2: document 1: the text is not UTF-8"]

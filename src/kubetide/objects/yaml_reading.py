@@ -29,8 +29,12 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _PLAIN = "!plain"
 # Deeper than any object; it stops texts made to exhaust the stack.
 _MAX_DEPTH = 100
-# Aliases may not blow a small text up.
+# Aliases may not blow a text up: without them it has no more values than characters.
+_VALUES_OF_A_SMALL_TEXT = 10_000
+_VALUES_A_CHARACTER = 2
 _MAX_VALUES = 5_000_000
+# Characters of a whole number; longer ones are no numbers that anybody counts with.
+_LONGEST_NUMBER = 400
 
 
 class _Loader(yaml.CSafeLoader):
@@ -101,10 +105,11 @@ def read_documents(text: str | bytes) -> Iterator[Document]:
             return
     _refuse_deep(text)
     number = 0
+    builder = _Builder(min(_MAX_VALUES, _VALUES_OF_A_SMALL_TEXT + _VALUES_A_CHARACTER * len(text)))
     try:
         for node in yaml.compose_all(text, Loader=_Loader):
             number += 1
-            value = _Builder().value(node, 0)
+            value = builder.value(node, 0)
             if value is not None:
                 yield Document(number, node.start_mark.line + 1, value, node)
     except yaml.MarkedYAMLError as exc:
@@ -149,10 +154,10 @@ def _whole(number: float) -> int | float:
 
 
 class _Builder:
-    """Turns the nodes of one document into JSON values."""
+    """Turns the nodes of the documents of one text into JSON values."""
 
-    def __init__(self) -> None:
-        self._left = _MAX_VALUES
+    def __init__(self, most: int) -> None:
+        self._left = most
 
     def value(self, node: yaml.Node, depth: int) -> Any:
         self._left -= 1
@@ -215,6 +220,8 @@ def _resolved(text: str, line: int) -> Any:
     if text in _FALSE:
         return False
     if _INT.fullmatch(text):
+        if len(text) > _LONGEST_NUMBER:
+            raise YamlError(line, f"{text[:20]}... is too large for a number; put it in quotes")
         return _integer(text)
     if _FLOAT.fullmatch(text):
         number = float(text)
