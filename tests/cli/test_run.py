@@ -97,6 +97,13 @@ async def line_with(process, text):
             return line
 
 
+async def is_well(address):
+    async with aiohttp.ClientSession() as session:
+        for path in ("/livez", "/readyz"):
+            answer = await session.get(address + path)
+            assert (answer.status, await answer.text()) == (200, "ok\n")
+
+
 def story(main, tmp_path):
     """Runs ``main(cluster, config)`` with the busy Deployment behind a server."""
 
@@ -122,10 +129,7 @@ def test_it_advises_and_writes_nothing(tmp_path):
             address = (await line_with(process, "health and metrics on")).split()[-1]
             line = await line_with(process, "would be scaled from 2 to 4")
             assert "because cpu utilization: 200% of 100%" in line
-            async with aiohttp.ClientSession() as session:
-                for path in ("/livez", "/readyz"):
-                    answer = await session.get(address + path)
-                    assert (answer.status, await answer.text()) == (200, "ok\n")
+            await is_well(address)
         assert (await cluster.list(PODS)).resource_version == version
 
     story(main, tmp_path)
@@ -163,7 +167,9 @@ def test_another_takes_over_when_the_leader_is_killed(tmp_path):
             await line_with(first, "leading by lease kubetide")
             await line_with(first, "scaled from 2 to 4")
             async with running(config, tmp_path / "second", QUICK, "--act", *SHORT) as second:
+                address = (await line_with(second, "health and metrics on")).split()[-1]
                 await line_with(second, "waiting for lease kubetide, which ")
+                await is_well(address)
                 lease = await cluster.get(LEASES, "kubetide", namespace="kube-system")
                 first.kill()
                 await first.wait()

@@ -33,6 +33,7 @@ from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import serving
 from kubetide.runtime.exposition import Registry
 from kubetide.runtime.guard import Advice, AllOf, Guard
+from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
@@ -152,6 +153,7 @@ class _Process:
                     tasks.create_task(elector.run())
                 for lease, elector in electors.items():
                     await self._until_leading(lease, elector, clock)
+                service.begin()
                 if run.act and "horizontal" in run.controllers:
                     await rivals.known()
                     tasks.create_task(rivals.run())
@@ -191,7 +193,7 @@ class _Process:
         while not elector.fence.still_leading():
             found = f"waiting for lease {lease}"
             if elector.last_error:
-                found += f": {elector.last_error}"
+                found += f": {with_hint(elector.last_error, ())}"
             elif elector.holder:
                 found += f", which {elector.holder} holds"
             if found != said:

@@ -21,7 +21,8 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
-from kubetide.units.time import Duration, between, format_duration, seconds
+from kubetide.runtime.permissions import with_hint
+from kubetide.units.time import Duration, Instant, between, format_duration, seconds
 from kubetide.watching import Informer, Key
 
 _LOOK = seconds(5)
@@ -84,7 +85,8 @@ class Service:
     ) -> None:
         self._clock = clock
         self._warn = warn
-        self._started = clock.now()
+        self._started: Instant | None = None
+        self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
         safe, board = guarded_cluster(cluster, guard), Board()
         self._loops: list[_Loop] = []
@@ -109,8 +111,13 @@ class Service:
             )
             self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
 
+    def begin(self) -> None:
+        """Says that the run's turn has come: from now on it is asked whether it is ready and alive."""
+        self._started = self._started or self._clock.now()
+
     async def run(self) -> None:
         """Runs the loops until cancelled."""
+        self.begin()
         try:
             async with asyncio.TaskGroup() as tasks:
                 for loop in self._loops:
@@ -122,12 +129,19 @@ class Service:
                     await loop.controller.close()
 
     def not_ready(self) -> str:
-        """Says which caches have no first list yet; empty when all have."""
+        """Says which caches have no first list yet; empty when all have.
+
+        A run that waits for its turn is ready too: it does all that is asked of it, and a rollout goes on.
+        """
+        if self._started is None:
+            return ""
         waiting = sorted({one.kind.resource for one in self._informers() if not one.has_synced})
         return f"no first list yet of {', '.join(waiting)}" if waiting else ""
 
     def not_alive(self) -> str:
-        """Says which loop has ended no tick for long; empty when all do."""
+        """Says which loop has ended no tick for long; empty when all do, and while the run waits for its turn."""
+        if self._started is None:
+            return ""
         now = self._clock.now()
         for loop in self._loops:
             since = loop.controller.last_tick or self._started
@@ -144,12 +158,13 @@ class Service:
         while True:
             for informer in self._informers():
                 what = informer.kind.resource
-                text = f"cannot read {what}: {informer.last_error}" if informer.failures else ""
+                error = with_hint(informer.last_error, self._controllers)
+                text = f"cannot read {what}: {error}" if informer.failures else ""
                 self._tell(f"cache of {what}", text, f"{what} can be read again")
             for loop in self._loops:
                 if loop.failures != loop.failures_told:
                     loop.failures_told = loop.failures
-                    failure = loop.controller.last_failure.strip()
+                    failure = with_hint(loop.controller.last_failure.strip(), (loop.name,))
                     self._tell(f"loop {loop.name}", f"a tick of the {loop.name} loop failed: {failure}", "")
             await self._clock.sleep(_LOOK)
 
