@@ -11,6 +11,7 @@ import shutil
 import pytest
 from hypothesis import settings
 from tests.plane.running import missing_programs, running_plane
+from tools.plane.build import find
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -19,10 +20,10 @@ settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repe
 
 def pytest_sessionstart():
     """A run that would skip what KUBETIDE_REQUIRE_KUBECTL or KUBETIDE_REQUIRE_PLANE asks for does not begin."""
-    if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing_programs():
-        names = ", ".join(missing_programs())
+    missing = [*missing_programs(), *([] if find("clients") else ["clients"])]
+    if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(
-            f"KUBETIDE_REQUIRE_PLANE is set, and {names} is not built: make control-plane"
+            f"KUBETIDE_REQUIRE_PLANE is set, and {', '.join(missing)} is not built: make control-plane"
         )
     if not os.environ.get("KUBETIDE_REQUIRE_KUBECTL"):
         return
