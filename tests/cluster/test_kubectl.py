@@ -79,7 +79,7 @@ def test_a_session(kubectl, tmp_path):
                 if step.matches:
                     missing = [pattern for pattern in step.matches if not re.search(pattern, answer.said)]
                     found += [f"{step.name}: no {pattern} in\n{answer.said}" for pattern in missing]
-                else:
+                elif minor >= step.since:
                     found.append(difference(step.name, expectation(step.name, minor), answer.text(step)))
         watch = Answer("\n".join(watched), "", 0).text(Step(name="watch", run=""))
         found.append(difference("watch", expectation("watch", minor), watch))

@@ -45,6 +45,14 @@ class HorizontalPodAutoscalerV1(ApiObject):
     status: HpaV1Status = field(default_factory=HpaV1Status)
 
 
+_ORDER = (
+    *("type", "status", "lastTransitionTime", "reason", "message"),
+    *("scaleUp", "scaleDown", "stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"),
+    *("value", "periodSeconds"),
+)
+"""Members of conditions and of behavior."""
+
+
 def v1_of(hpa: Json) -> Json:
     """Gives a v2 autoscaler as v1 shows it."""
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
@@ -56,9 +64,9 @@ def v1_of(hpa: Json) -> Json:
     if current:
         annotations[CURRENT_METRICS] = _dumped([_to_v1(metric, "current") for metric in current])
     if status.get("conditions"):
-        annotations[CONDITIONS] = _dumped(status["conditions"])
+        annotations[CONDITIONS] = _dumped(_in_order(status["conditions"]))
     if spec.get("behavior") is not None:
-        annotations[BEHAVIOR] = _dumped(_renamed(spec["behavior"], str.upper))
+        annotations[BEHAVIOR] = _dumped(_renamed(_in_order(spec["behavior"]), str.upper))
     v1_spec = {key: value for key, value in spec.items() if key not in {"metrics", "behavior"}}
     v1_status = {key: value for key, value in status.items() if key not in {"currentMetrics", "conditions"}}
     target = next(filter(None, map(_cpu_utilization, metrics)), None)
@@ -191,6 +199,16 @@ def _to_v2(metric: Json, part: str) -> Json:
         values.pop("value", None)
     result[part] = values
     return {"type": metric.get("type"), source: result} if source else dict(metric)
+
+
+def _in_order(value: Any) -> Any:
+    """Gives JSON with its members in the order of upstream's types, in which annotations are written."""
+    if isinstance(value, dict):
+        known = [name for name in _ORDER if name in value]
+        return {name: _in_order(value[name]) for name in (*known, *sorted(value.keys() - set(known)))}
+    if isinstance(value, list):
+        return [_in_order(item) for item in value]
+    return value
 
 
 def _renamed(value: Any, case: Callable[[str], str]) -> Any:

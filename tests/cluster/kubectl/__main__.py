@@ -117,6 +117,8 @@ def _prepare(minor: int) -> None:
 
 
 def _keep(minor: int, step: Step, answer: Answer) -> None:
+    if minor < step.since:
+        return
     text = answer.text(step)
     if minor == NEWEST or expectation(step.name, NEWEST) != text:
         (folder_of(minor) / f"{step.name}.txt").write_text(text, encoding="utf-8")
@@ -124,6 +126,8 @@ def _keep(minor: int, step: Step, answer: Answer) -> None:
 
 
 def _check(minor: int, step: Step, answer: Answer, differing: list[str]) -> None:
+    if minor < step.since:
+        return
     expected, text = expectation(step.name, minor).splitlines(), answer.text(step).splitlines()
     if text != expected:
         differing.append(step.name)

@@ -38,6 +38,7 @@ class Step:
     mask: tuple[dict[str, str], ...] = ()
     matches: tuple[str, ...] = ()
     editor: str = ""
+    since: int = 0
 
     def compared(self, text: str) -> str:
         """Gives the part of a normalised answer that is compared."""

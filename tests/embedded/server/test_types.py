@@ -147,3 +147,14 @@ def test_the_second_version_says_the_same():
     assert spec["replicas"] == {"type": "integer", "format": "int64"}
     packed = protobuf_v2(second)
     assert all(name.encode() in packed for name in definitions)
+
+
+def test_old_clients_learn_what_can_be_tried_out():
+    """In OpenAPI v2 the patch of each kind names its kind and has the parameter dryRun, by which kubectl 1.20 goes."""
+    second = document_v2((CONFIG_MAPS,))
+    path = "/api/v1/namespaces/{namespace}/configmaps/{name}"
+    patch = second["paths"][path]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
+    assert "dryRun" in [one["name"] for one in patch["parameters"]]
+    packed = protobuf_v2(second)
+    assert all(text in packed for text in (path.encode(), b"dryRun"))

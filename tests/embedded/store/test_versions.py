@@ -218,3 +218,20 @@ def test_v2_to_v1_and_back_is_the_same(metrics, cpu, behaves):
         spec["behavior"] = {"scaleUp": {"policies": [policy], "selectPolicy": "Max", "tolerance": "100m"}}
     hpa = {"apiVersion": "autoscaling/v2", "metadata": {"annotations": {"a": "b"}}, "spec": spec}
     assert v2_of(v1_of(hpa)) == hpa
+
+
+def test_annotations_are_written_in_the_order_of_the_types():
+    """What v1 keeps in annotations reads as upstream's types write it, whatever order it was sent in."""
+    rule = {"policies": [{"periodSeconds": 15, "value": 4, "type": "Pods"}], "selectPolicy": "Max"}
+    condition = {"reason": "R", "status": "True", "type": "AbleToScale"}
+    notes = v1_of(
+        {
+            "spec": {"behavior": {"scaleDown": {"selectPolicy": "Min"}, "scaleUp": rule}},
+            "status": {"conditions": [condition]},
+        }
+    )["metadata"]["annotations"]
+    assert notes[BEHAVIOR] == (
+        '{"ScaleUp":{"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}]},'
+        '"ScaleDown":{"SelectPolicy":"Min"}}'
+    )
+    assert notes[CONDITIONS] == '[{"type":"AbleToScale","status":"True","reason":"R"}]'

@@ -26,20 +26,27 @@ _INFO = {"title": "Kubernetes", "version": "v1.36.0"}
 
 
 def document_v2(kinds: Sequence[Kind[Any]]) -> Json:
-    """Gives the document of all kinds: definitions, without paths."""
+    """Gives the document of all kinds: definitions, and of the paths their patches.
+
+    By the parameters of the patch kubectl before 1.27 knows whether a kind can be tried out (dryRun).
+    """
     definitions: Json = {}
+    patches: Json = {}
     customs = {custom.name_of(kind): kind for kind in kinds if isinstance(kind, CustomKind)}
     for path in dict.fromkeys(
         f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}" for kind in kinds
     ):
         found = document(path, kinds)
         assert found is not None, "the path is that of a kind"
+        patches |= {
+            path: {"patch": _patch(item["patch"])} for path, item in found["paths"].items() if "patch" in item
+        }
         for name, schema in found["components"]["schemas"].items():
             if name in customs:
                 definitions[name] = {**custom.second_schema_of(customs[name]), _GVK: schema[_GVK]}
             elif name not in definitions or _GVK in schema:
                 definitions[name] = _definition(name, schema)
-    return {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": definitions}
+    return {"swagger": "2.0", "info": _INFO, "paths": patches, "definitions": definitions}
 
 
 def _definition(name: str, schema: Json) -> Json:
@@ -64,11 +71,42 @@ def _second(value: Any) -> Any:
     return {key: _second(member) for key, member in value.items()}
 
 
+def _patch(operation: Json) -> Json:
+    return {
+        _GVK: operation[_GVK],
+        "parameters": [
+            {"name": one["name"], "in": "query", "type": "string"} for one in operation["parameters"]
+        ],
+        "responses": {"200": {"description": "OK"}},
+    }
+
+
 def protobuf_v2(found: Json) -> bytes:
     """Gives the document in its protobuf form."""
     info = _field(1, found["info"]["title"]) + _field(2, found["info"]["version"])
     named = b"".join(_field(1, _named(name, schema)) for name, schema in found["definitions"].items())
-    return _field(1, found["swagger"]) + _field(2, info) + _field(8, b"") + _field(9, named)
+    paths = b"".join(
+        _field(2, _field(1, path) + _field(2, _field(8, _operation(item["patch"]))))
+        for path, item in found["paths"].items()
+    )
+    return _field(1, found["swagger"]) + _field(2, info) + _field(8, paths) + _field(9, named)
+
+
+def _operation(operation: Json) -> bytes:
+    """Gives parameters of the query, each three messages deep, and the kind that is meant."""
+    parameters = b"".join(
+        _field(8, _field(1, _field(2, _field(3, _query_parameter(one))))) for one in operation["parameters"]
+    )
+    return parameters + _field(13, _extension(_GVK, operation[_GVK]))
+
+
+def _query_parameter(one: Json) -> bytes:
+    return _field(2, one["in"]) + _field(4, one["name"]) + _field(6, one["type"])
+
+
+def _extension(name: str, value: Any) -> bytes:
+    # Every JSON text is a YAML text.
+    return _field(1, name) + _field(2, _field(2, msgspec.json.encode(value)))
 
 
 def _named(name: str, schema: Json) -> bytes:
@@ -94,9 +132,7 @@ def _schema(schema: Json) -> bytes:
         members = (_field(1, _named(name, member)) for name, member in schema["properties"].items())
         out += _field(25, b"".join(members))
     if _GVK in schema:
-        # Every JSON text is a YAML text.
-        text = msgspec.json.encode(schema[_GVK])
-        out += _field(31, _field(1, _GVK) + _field(2, _field(2, text)))
+        out += _field(31, _extension(_GVK, schema[_GVK]))
     return out
 
 
