@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,9 @@ HERE = Path(__file__).parent
 FILES = HERE / "files"
 SCENARIO = HERE / "scenario.yaml"
 WATCH = "get configmaps --watch --field-selector metadata.name!=kube-root-ca.crt --output-watch-events -o custom-columns=TYPE:.type,NAME:.object.metadata.name,DATA:.object.data"
-"""Left running over the whole session; the session's last deletion ends it."""
+"""Left running over the whole session."""
+_LAST = "end-of-session"
+"""The object that the watch is to show at the end, so that nothing before it is missed."""
 
 _PATIENCE_S = 30
 _STEP_TIMEOUT_S = 90
@@ -116,7 +119,8 @@ class Player:
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             said, errors, code = self._run(words, editor=step.editor)
-            if not step.until or re.search(step.until, said) or time.monotonic() > deadline:
+            is_there = "(NotFound)" not in errors
+            if not (step.until and is_there) or re.search(step.until, said) or time.monotonic() > deadline:
                 break
             time.sleep(0.1)
         return Answer(self._normal(said), self._normal(errors), code)
@@ -125,26 +129,21 @@ class Player:
     def watching(self) -> Iterator[list[str]]:
         """Leaves the watch running; the list has its lines afterwards."""
         lines: list[str] = []
-        words = shlex.split(WATCH)
-        with subprocess.Popen(
-            [self._kubectl, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=self._environment,
-        ) as run:
-            try:
-                yield lines
-                time.sleep(1)
-            finally:
-                run.terminate()
-            assert run.stdout is not None
-            lines += [
-                line
-                for line in self._normal(run.stdout.read()).splitlines()
-                # The publisher of the cluster's authority is no part of this.
-                if "kube-root-ca.crt" not in line
-            ]
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
+            words = [self._kubectl, *shlex.split(WATCH)]
+            with subprocess.Popen(
+                words, stdout=file.fileno(), stderr=subprocess.DEVNULL, env=self._environment
+            ) as run:
+                try:
+                    yield lines
+                    self._run(["create", "configmap", _LAST])
+                    deadline = time.monotonic() + _PATIENCE_S
+                    while _LAST not in Path(file.name).read_text("utf-8") and time.monotonic() < deadline:
+                        time.sleep(0.1)
+                finally:
+                    run.terminate()
+            said = self._normal(Path(file.name).read_text("utf-8"))
+        lines += [line for line in said.splitlines() if _LAST not in line]
 
     def _normal(self, text: str) -> str:
         return normal(text, self._nodes, str(FILES))
