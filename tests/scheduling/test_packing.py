@@ -28,6 +28,15 @@ def group(pod, count):
     return PodGroup(pods, classify(pods[0]))
 
 
+SPREAD = "node(s) didn't match pod topology spread constraints"
+
+
+def by_hostname(pod):
+    return any(
+        one.topology_key == "kubernetes.io/hostname" for one in pod.spec.topology_spread_constraints or ()
+    )
+
+
 def one_by_one(snapshot, template, daemon_pods, groups, limits, start):
     """The estimator's steps with a real fork, a real search and a real limit for every single pod."""
     existing = len(snapshot)
@@ -54,9 +63,18 @@ def one_by_one(snapshot, template, daemon_pods, groups, limits, start):
             start = row + 1
         while pending and may_add:
             pod_class = classify(pending[0])
-            if added and snapshot.first_refusal(pod_class, added[-1]) is None:
+            refusal = snapshot.first_refusal(pod_class, added[-1]) if added else None
+            if added and refusal is None:
                 put(index, pending.pop(0), added[-1])
                 continue
+            if refusal is not None and SPREAD in refusal.reasons and by_hostname(pending[0]):
+                blocked = np.array(snapshot.unschedulable)
+                blocked[snapshot.row(added[-1])] = True
+                row = snapshot.first_fit(pod_class, start, blocked)
+                if row >= 0:
+                    put(index, pending.pop(0), snapshot.node_names[row])
+                    start = row + 1
+                    continue
             if added and added[-1] not in used:
                 break
             if limits.max_nodes is not None and len(added) >= limits.max_nodes:

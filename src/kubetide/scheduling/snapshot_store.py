@@ -65,6 +65,7 @@ class SnapshotStore:
             self._add_columns(rows.missing(node))
             row = rows.append(node)
             self._record(self._pop)
+            self._nodes_changed()
             for key in self._pods.get(name, {}):
                 self._charge(row, self._placed[key], 1)
             self._touch(static=True)
