@@ -15,12 +15,22 @@ from tests.conformance.cases import Case, difference
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kubetide.scheduling import (
     FIRST_START,
     ClusterFacts,
     Limits,
     PodGroup,
     Snapshot,
+    Volumes,
     classify,
     cluster_threshold,
     equivalence_groups,
@@ -82,6 +92,25 @@ def full_name(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
+def volumes_of(objects: Any) -> Volumes:
+    def read(name: str, model: Any) -> list[Any]:
+        return [msgspec.convert(one, model) for one in objects.get(name) or ()]
+
+    def by_name(name: str, model: Any) -> dict[str, Any]:
+        return {one.metadata.name: one for one in read(name, model)}
+
+    claims = read("pvcs", PersistentVolumeClaim)
+    return Volumes(
+        persistent_volumes=by_name("pvs", PersistentVolume),
+        claims={(one.metadata.namespace, one.metadata.name): one for one in claims},
+        storage_classes=by_name("storageClasses", StorageClass),
+        csi_nodes=by_name("csiNodes", CSINode),
+        csi_drivers=by_name("csiDrivers", CSIDriver),
+        capacities=tuple(read("csiStorageCapacities", CSIStorageCapacity)),
+        attachments=tuple(read("volumeAttachments", VolumeAttachment)),
+    )
+
+
 def snapshot_of(case: Case) -> Snapshot:
     """Builds the cluster of a case; pods of nodes that are not there are left out."""
     snapshot = Snapshot()
@@ -92,6 +121,7 @@ def snapshot_of(case: Case) -> Snapshot:
     snapshot.set_facts(
         ClusterFacts(
             namespaces=namespaces,
+            volumes=volumes_of(case.get("objects") or {}),
             taint_comparison="TaintTolerationComparisonOperators=true" in gates,
         )
     )

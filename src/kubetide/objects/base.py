@@ -24,6 +24,7 @@ _ACRONYMS = {
     "pod_cidr": "podCIDR",
     "pod_ip": "podIP",
     "provider_id": "providerID",
+    "volume_id": "volumeID",
 }
 
 

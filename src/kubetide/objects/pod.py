@@ -25,12 +25,17 @@ class VolumeMount(ApiStruct):
     name: str = ""
 
 
+class ContainerRestartRule(ApiStruct):
+    action: str = ""
+
+
 class Container(ApiStruct):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = field(default_factory=ResourceRequirements)
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
     volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
@@ -99,6 +104,27 @@ class PersistentVolumeClaimVolume(ApiStruct):
     claim_name: str = ""
 
 
+class GceDisk(ApiStruct):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AwsDisk(ApiStruct):
+    volume_id: str = ""
+
+
+class IscsiDisk(ApiStruct):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RbdImage(ApiStruct):
+    monitors: tuple[str, ...] | None = None
+    pool: str = ""
+    image: str = ""
+    read_only: bool = False
+
+
 class Volume(ApiStruct):
     """A volume; of the sources only those that a rule looks into are read."""
 
@@ -107,6 +133,15 @@ class Volume(ApiStruct):
     empty_dir: EmptyDirVolume | None = None
     projected: Json | None = None
     persistent_volume_claim: PersistentVolumeClaimVolume | None = None
+    ephemeral: Json | None = None
+    gce_persistent_disk: GceDisk | None = None
+    aws_elastic_block_store: AwsDisk | None = None
+    iscsi: IscsiDisk | None = None
+    rbd: RbdImage | None = None
+
+
+class PodResourceClaim(ApiStruct):
+    name: str = ""
 
 
 class SchedulingGate(ApiStruct):
@@ -124,6 +159,7 @@ class PodSpec(ApiStruct):
     tolerations: tuple[Toleration, ...] | None = None
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
     priority: int | None = None
     priority_class_name: str = ""
     scheduler_name: str = ""

@@ -1,4 +1,4 @@
-"""What filters may ask about the cluster beside nodes and pods: namespaces and feature gates."""
+"""What filters may ask about the cluster beside nodes and pods: namespaces, volumes, feature gates."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kubetide.scheduling.volumes import Volumes
+
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that change seldom; a new value is a new version of everything that was judged.
 
     Attributes:
         namespaces: Labels of each Namespace object, by name.
+        volumes: Claims, volumes and storage classes; None when claims are not looked at.
         taint_comparison: Gate TaintTolerationComparisonOperators (alpha, off in v1.36): tolerations
             with Gt and Lt.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = {}
+    volumes: Volumes | None = None
     taint_comparison: bool = False

@@ -115,6 +115,14 @@ def compile_selection(
     return NodeSelection(tuple((selector or {}).items()), terms, names)
 
 
+def compile_label_terms(required: NodeSelector | None) -> tuple[Term, ...] | None:
+    """Compiles the terms of a volume's node affinity, without their fields; None without affinity."""
+    if required is None:
+        return None
+    terms = map(_compile_term, required.node_selector_terms or ())
+    return tuple(Term(term.labels, ()) for term in terms if term is not None)
+
+
 def parse_int64(text: str | None) -> int | None:
     """Reads a decimal integer that fits in int64, or gives None."""
     if text is None or not _INTEGER.fullmatch(text):

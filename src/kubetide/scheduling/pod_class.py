@@ -22,6 +22,7 @@ from kubetide.scheduling.pod_terms import (
     selector_message,
 )
 from kubetide.scheduling.resources import PODS, has_resized_status, pod_requests, pod_requests_on_node
+from kubetide.scheduling.volume_use import claims_of, disks_of
 from kubetide.units.quantity import QuantityError
 from kubetide.units.selectors import SelectorError
 
@@ -58,6 +59,8 @@ class PodClass:
         terms_error, spread_error: Not empty when those cannot be read; such a pod fits nowhere.
         spreads_by_hostname: Whether any spread constraint, soft ones too, is about single nodes.
         names_nodes: Whether copies of one template may be judged differently.
+        claims, disks: What its volumes use.
+        features: What a node must have declared.
         unjudged: Plugins whose rules the pod asks for and that no filter here judges: a verdict
             "fits" leaves them out.
     """
@@ -67,7 +70,10 @@ class PodClass:
         "affinity",
         "anti_affinity",
         "charges",
+        "claims",
+        "disks",
         "error",
+        "features",
         "key",
         "labels",
         "names_nodes",
@@ -110,6 +116,9 @@ class PodClass:
         self.spreads_by_hostname = any(
             one.topology_key == HOSTNAME for one in spec.topology_spread_constraints or ()
         )
+        self.claims = claims_of(pod)
+        self.disks = disks_of(pod)
+        self.features = _features(pod)
         self.unjudged = _unjudged(pod)
 
     def __eq__(self, other: object) -> bool:
@@ -195,20 +204,31 @@ def _key(pod: Pod, node_name: str) -> bytes:
             spec.affinity,
             spec.tolerations,
             spec.topology_spread_constraints,
-            _claims_volumes(pod),
+            _volume_key(pod),
+            _features(pod),
         )
     )
 
 
-def _claims_volumes(pod: Pod) -> bool:
-    return any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes or ())
+def _volume_key(pod: Pod) -> object:
+    """What tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
+    volumes = pod.spec.volumes
+    if not volumes:
+        return None
+    claims, disks = claims_of(pod), disks_of(pod)
+    return (claims, disks) if claims or disks else None
+
+
+def _features(pod: Pod) -> tuple[str, ...]:
+    """Node features that the spec makes use of: RestartAllContainers as the answer to a container's exit."""
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
+            return ("RestartAllContainersOnContainerExits",)
+    return ()
 
 
 def _unjudged(pod: Pod) -> tuple[str, ...]:
-    asked: list[str] = []
-    if _claims_volumes(pod):
-        asked.append("VolumeBinding")
-    return tuple(asked)
+    return ("DynamicResources",) if pod.spec.resource_claims else ()
 
 
 def _terms(pod: Pod) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]:

@@ -5,7 +5,7 @@ The order of rows is the order in which nodes were added; all first-fit answers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -84,9 +84,17 @@ class LabelColumn:
 class Rows:
     """All columns of a snapshot. Only ``Snapshot`` writes; filters read."""
 
-    def __init__(self, capacity: int = 16, *, facts: ClusterFacts, placed: Mapping[PodKey, Placed]) -> None:
+    def __init__(
+        self,
+        capacity: int = 16,
+        *,
+        facts: ClusterFacts,
+        placed: Mapping[PodKey, Placed],
+        pods: Mapping[str, Mapping[PodKey, object]],
+    ) -> None:
         self.facts = facts
         self.placed = placed
+        self.pods = pods
         self.counts: dict[CountKey, CountColumn] = {}
         self.guards: list[GuardingPods] = []
         self._counted: dict[tuple[PodClass, bool], tuple[CountColumn, ...]] = {}
@@ -187,6 +195,11 @@ class Rows:
         for key, amount in charges:
             self.columns[key].take(row, sign * amount)
 
+    def pods_on(self, row: int) -> Iterator[PodClass]:
+        """Gives the class of each pod on a row."""
+        for key in self.pods.get(self.names[row], ()):
+            yield self.placed[key].pod_class
+
     def count_column(self, key: CountKey) -> CountColumn:
         """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
         column = self.counts.get(key)
@@ -285,7 +298,7 @@ class Rows:
         """Gives a copy without some rows, in the same order; this one is left as it is."""
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
-        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, placed=self.placed)
+        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, placed=self.placed, pods=self.pods)
         kept.n = self.n - len(dead)
         kept.names = [name for row, name in enumerate(self.names) if row not in dead]
         kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]

@@ -34,9 +34,9 @@ class SnapshotStore:
         self._layout = 0
         self._stamps = 0
         self._placed: dict[PodKey, Placed] = {}
-        self._rows = Rows(facts=ClusterFacts(), placed=self._placed)
-        self._dead: dict[int, None] = {}
         self._pods: dict[str, dict[PodKey, Pod]] = {}
+        self._rows = Rows(facts=ClusterFacts(), placed=self._placed, pods=self._pods)
+        self._dead: dict[int, None] = {}
         self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._marks: list[_Mark] = []
 
@@ -280,4 +280,5 @@ def _same_for_scheduling(one: Node, other: Node) -> bool:
         one.spec == other.spec
         and one.metadata.labels == other.metadata.labels
         and one.status.allocatable == other.status.allocatable
+        and one.status.declared_features == other.status.declared_features
     )

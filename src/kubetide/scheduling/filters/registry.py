@@ -14,12 +14,17 @@ from kubetide.scheduling.filters.base import (
 )
 from kubetide.scheduling.filters.inter_pod_affinity import InterPodAffinity
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
+from kubetide.scheduling.filters.node_declared_features import NodeDeclaredFeatures
 from kubetide.scheduling.filters.node_name import NodeName
 from kubetide.scheduling.filters.node_ports import NodePorts
 from kubetide.scheduling.filters.node_resources_fit import NodeResourcesFit
 from kubetide.scheduling.filters.node_unschedulable import NodeUnschedulable
+from kubetide.scheduling.filters.node_volume_limits import NodeVolumeLimits
 from kubetide.scheduling.filters.pod_topology_spread import PodTopologySpread
 from kubetide.scheduling.filters.taint_toleration import TaintToleration
+from kubetide.scheduling.filters.volume_binding import VolumeBinding
+from kubetide.scheduling.filters.volume_restrictions import VolumeRestrictions
+from kubetide.scheduling.filters.volume_zone import VolumeZone
 
 NODE_AFFINITY = NodeAffinity()
 
@@ -30,8 +35,13 @@ FILTERS: tuple[Filter, ...] = (
     NODE_AFFINITY,
     NodePorts(),
     NodeResourcesFit(),
+    VolumeRestrictions(),
+    NodeVolumeLimits(),
+    VolumeBinding(),
+    VolumeZone(),
     PodTopologySpread(),
     InterPodAffinity(),
+    NodeDeclaredFeatures(),
 )
 """In the order in which the first failure counts."""
 

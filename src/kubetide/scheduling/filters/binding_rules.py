@@ -1,0 +1,185 @@
+"""Which volume a claim would get on a node: the rules that VolumeBinding asks, one claim at a time.
+
+Source: kube-scheduler v1.36 volume binder; component-helpers volume matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubetide.scheduling.node_selection import Term, compile_label_terms
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.volumes import Volumes, is_bound
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.selectors import NOTHING, Selector, SelectorError
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_FILESYSTEM = "Filesystem"
+
+
+class PodClaims(msgspec.Struct, frozen=True):
+    """The claims of a pod: bound for good, waiting for the pod's node, or to be bound without it."""
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    waiting: tuple[PersistentVolumeClaim, ...]
+    immediate: tuple[PersistentVolumeClaim, ...]
+
+
+def sort_claims(pod: PodClass, volumes: Volumes) -> PodClaims:
+    """Sorts the claims that exist. Raises: ModeUnknown with upstream's message."""
+    bound, waiting, immediate = [], [], []
+    for use in pod.claims:
+        claim = volumes.claim(use)
+        if claim is None:
+            continue
+        if is_bound(claim):
+            bound.append(claim)
+        elif volumes.waits_for_consumer(claim) and not claim.spec.volume_name:
+            waiting.append(claim)
+        else:
+            immediate.append(claim)
+    return PodClaims(tuple(bound), tuple(waiting), tuple(immediate))
+
+
+def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels reaches the volume; what it says about fields is not looked at."""
+    terms = _terms(volume)
+    return terms is None or any(term.holds(labels, "") for term in terms)
+
+
+def find_static(
+    claims: Sequence[PersistentVolumeClaim], volumes: Volumes, labels: Mapping[str, str]
+) -> list[PersistentVolumeClaim]:
+    """Gives free volumes to claims, the smallest claim first; gives back the claims that got none."""
+    taken: dict[str, None] = {}
+    left = []
+    for claim in sorted(claims, key=_size):
+        best: PersistentVolume | None = None
+        for volume in volumes.persistent_volumes.values():
+            if volume.metadata.name in taken or not _suits(volume, claim, volumes, labels):
+                continue
+            if _claimed_by(volume, claim):
+                best = volume
+                break
+            if best is None or _capacity(volume) < _capacity(best):
+                best = volume
+        if best is None:
+            left.append(claim)
+        else:
+            taken[best.metadata.name] = None
+    return left
+
+
+def provisioning_problem(
+    claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]
+) -> str | None:
+    """Says why no volume can be made for a claim on a node with these labels, or None when one can.
+
+    Empty when nobody makes volumes there, else what is short.
+    """
+    found = volumes.storage_classes.get(volumes.class_of(claim))
+    if found is None or found.provisioner in {"", NO_PROVISIONER} or not _allows(found, labels):
+        return ""
+    driver = volumes.csi_drivers.get(found.provisioner)
+    if driver is None or not driver.spec.storage_capacity:
+        return None
+    for capacity in volumes.capacities:
+        if capacity.storage_class_name != found.metadata.name or capacity.node_topology is None:
+            continue
+        limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+        if limit is None or _read(limit) < _size(claim):
+            continue
+        if _selector(capacity.node_topology).matches(labels):
+            return None
+    return f"storage of class {found.metadata.name}"
+
+
+def label_keys(claims: PodClaims, volumes: Volumes) -> tuple[str, ...]:
+    """Gives the node labels that the verdict on these claims may depend on."""
+    keys: dict[str, None] = {}
+    classes = dict.fromkeys(volumes.class_of(claim) for claim in claims.waiting)
+    asked = [volumes.persistent_volumes.get(claim.spec.volume_name) for claim in claims.bound]
+    asked += [one for one in volumes.persistent_volumes.values() if one.spec.storage_class_name in classes]
+    for volume in asked:
+        for term in (_terms(volume) or ()) if volume is not None else ():
+            keys.update(dict.fromkeys(one.key for one in term.labels))
+    for name in classes:
+        found = volumes.storage_classes.get(name)
+        for topology in (found.allowed_topologies or ()) if found is not None else ():
+            keys.update(dict.fromkeys(one.key for one in topology.match_label_expressions or ()))
+    for capacity in volumes.capacities:
+        if capacity.storage_class_name in classes and capacity.node_topology is not None:
+            selector = _selector(capacity.node_topology)
+            keys.update(dict.fromkeys(one.key for one in selector.requirements))
+    return tuple(keys)
+
+
+def _suits(
+    volume: PersistentVolume, claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]
+) -> bool:
+    spec, wanted = volume.spec, claim.spec
+    if spec.claim_ref is not None and not _claimed_by(volume, claim):
+        return False
+    if (spec.volume_mode or _FILESYSTEM) != (wanted.volume_mode or _FILESYSTEM):
+        return False
+    if volume.metadata.deletion_timestamp is not None or spec.storage_class_name != volumes.class_of(claim):
+        return False
+    if _capacity(volume) < _size(claim) or not reaches(volume, labels):
+        return False
+    if _claimed_by(volume, claim):
+        return True
+    if volume.status.phase != "Available" or not _contains(spec.access_modes, wanted.access_modes):
+        return False
+    return wanted.selector is None or _selector(wanted.selector).matches(volume.metadata.labels)
+
+
+def _claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    ref, meta = volume.spec.claim_ref, claim.metadata
+    if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
+        return False
+    return not ref.uid or ref.uid == meta.uid
+
+
+def _contains(offered: Iterable[str] | None, wanted: Iterable[str] | None) -> bool:
+    return set(wanted or ()) <= set(offered or ())
+
+
+def _allows(found: StorageClass, labels: Mapping[str, str]) -> bool:
+    """Whether the class makes volumes for nodes with these labels: any term, all of its expressions."""
+    if not found.allowed_topologies:
+        return True
+    return any(
+        topology.match_label_expressions
+        and all(labels.get(one.key) in (one.values or ()) for one in topology.match_label_expressions)
+        for topology in found.allowed_topologies
+    )
+
+
+def _terms(volume: PersistentVolume) -> tuple[Term, ...] | None:
+    affinity = volume.spec.node_affinity
+    return None if affinity is None else compile_label_terms(affinity.required)
+
+
+def _selector(given: object) -> Selector:
+    try:
+        return Selector.from_object(given)  # type: ignore[arg-type]  # a LabelSelector of any type
+    except SelectorError:
+        return NOTHING  # upstream logs it and goes on to the next capacity or volume
+
+
+def _size(claim: PersistentVolumeClaim) -> int:
+    return _read((claim.spec.resources.requests or {}).get("storage", 0))
+
+
+def _capacity(volume: PersistentVolume) -> int:
+    return _read((volume.spec.capacity or {}).get("storage", 0))
+
+
+def _read(quantity: str | float) -> int:
+    try:
+        return Quantity.parse(quantity).value()
+    except QuantityError:
+        return 0

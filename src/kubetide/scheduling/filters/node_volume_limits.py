@@ -1,0 +1,152 @@
+"""NodeVolumeLimits: a node attaches only so many volumes of a CSI driver."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from kubetide.objects.storage import PersistentVolumeClaim
+from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
+from kubetide.scheduling.rows import BoolVector, Rows
+from kubetide.scheduling.volumes import Volumes, is_made_for
+
+REASON = "node(s) exceed max volume count"
+
+Attached = dict[tuple[str, str], None]
+"""(driver, volume handle), each once."""
+
+
+class PodsWithClaims(msgspec.Struct, frozen=True):
+    """The pods that use any claim."""
+
+    def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
+        """Whether a pod of the class is one of them."""
+        return bool(pod.claims)
+
+
+class _Judge:
+    """Looks into nodes that have a limit for one of the pod's drivers; the others pass."""
+
+    only_tightens = True
+    terms = None
+
+    def __init__(self, wanted: Attached, volumes: Volumes, rows: Rows) -> None:
+        self._wanted = wanted
+        self._volumes = volumes
+        self._rows = rows
+        self._with_claims = rows.count_column(PodsWithClaims())
+        drivers = dict.fromkeys(driver for driver, _ in wanted)
+        self._limits: dict[int, dict[str, int]] = {}
+        for name, csi_node in volumes.csi_nodes.items():
+            limits = {
+                one.name: one.allocatable.count
+                for one in csi_node.spec.drivers or ()
+                if one.name in drivers and one.allocatable is not None and one.allocatable.count is not None
+            }
+            if limits and name in rows.row_of:
+                self._limits[rows.row_of[name]] = limits
+        self._attached: dict[int, Attached] = {}
+        for attachment in volumes.attachments:
+            row = rows.row_of.get(attachment.spec.node_name)
+            handle = _handle_of_volume(attachment.spec.source.persistent_volume_name or "", volumes)
+            if row is not None and handle is not None:
+                self._attached.setdefault(row, {})[handle] = None
+
+    def nodes(self) -> BoolVector:
+        passes = np.ones(self._rows.n, np.bool_)
+        for row in self._limits:
+            passes[row] = self.node(row)
+        return passes
+
+    def node(self, row: int) -> bool:
+        return self.exceeded(row) is None
+
+    def exceeded(self, row: int) -> str | None:
+        """Gives the driver of which the node would have too many volumes, or None."""
+        limits = self._limits.get(row)
+        if limits is None:
+            return None
+        there: Attached = dict(self._attached.get(row, {}))
+        if self._with_claims.cells[row]:
+            for pod in self._rows.pods_on(row):
+                there.update(_volumes_of(pod, self._volumes))
+        for driver, most in limits.items():
+            new = sum(one[0] == driver and one not in there for one in self._wanted)
+            if new and sum(one[0] == driver for one in there) + new > most:
+                return driver
+        return None
+
+
+class NodeVolumeLimits:
+    """Source: kube-scheduler v1.36 NodeVolumeLimits (CSI)."""
+
+    name = "NodeVolumeLimits"
+
+    def problem(self, pod: PodClass, rows: Rows) -> str:
+        """Why the pod's claims cannot be counted, which refuses every node; empty when they can."""
+        volumes = rows.facts.volumes
+        for use in pod.claims if volumes is not None else ():
+            where = f"looking up PVC {use.namespace}/{use.name}: "
+            claim = None if volumes is None else volumes.claim(use)
+            if claim is None:
+                return f'{where}persistentvolumeclaim "{use.name}" not found'
+            if use.owner and not is_made_for(claim, use):
+                made_for = f"pod {use.namespace}/{use.owner[1]} (pod is not owner)"
+                return f"PVC {use.namespace}/{use.name} was not created for {made_for}"
+        return ""
+
+    def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
+        return np.zeros(rows.n, np.bool_) if self.problem(pod, rows) else None
+
+    def judge(self, pod: PodClass, rows: Rows) -> _Judge | None:
+        volumes = rows.facts.volumes
+        if not pod.claims or volumes is None or not volumes.csi_nodes or self.problem(pod, rows):
+            return None
+        wanted = _volumes_of(pod, volumes)
+        return _Judge(wanted, volumes, rows) if wanted else None
+
+    def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
+        problem = self.problem(pod, rows)
+        if problem:
+            return Refusal(plugin=self.name, reasons=(problem,), detail=problem)
+        judge = self.judge(pod, rows)
+        driver = judge.exceeded(row) if judge else None
+        if driver is None:
+            return None
+        return Refusal(plugin=self.name, reasons=(REASON,), code=UNSCHEDULABLE, detail=f"of driver {driver}")
+
+    def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
+        problem = self.problem(pod, rows)
+        if problem:
+            return [(problem, np.ones(rows.n, np.bool_))]
+        judge = self.judge(pod, rows)
+        return [] if judge is None else [(REASON, ~judge.nodes())]
+
+
+def _volumes_of(pod: PodClass, volumes: Volumes) -> Attached:
+    found: Attached = {}
+    for use in pod.claims:
+        claim = volumes.claim(use)
+        handle = None if claim is None else _handle_of_claim(claim, volumes)
+        if handle is not None:
+            found[handle] = None
+    return found
+
+
+def _handle_of_claim(claim: PersistentVolumeClaim, volumes: Volumes) -> tuple[str, str] | None:
+    """The driver and volume of a claim; one that is not bound counts by its class and its own name."""
+    if claim.spec.volume_name in volumes.persistent_volumes:
+        return _handle_of_volume(claim.spec.volume_name, volumes)
+    found = volumes.storage_classes.get(volumes.class_of(claim))
+    if found is None:
+        return None
+    return found.provisioner, f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+
+
+def _handle_of_volume(name: str, volumes: Volumes) -> tuple[str, str] | None:
+    volume = volumes.persistent_volumes.get(name)
+    if volume is None or volume.spec.csi is None:
+        return None
+    return volume.spec.csi.driver, volume.spec.csi.volume_handle
