@@ -10,6 +10,7 @@ import pytest
 from tests.docs.samples import SAMPLES
 
 import kubetide.objects
+from kubetide.objects import storage
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
@@ -18,7 +19,17 @@ from kubetide.objects.node import Node
 from kubetide.objects.workload import Scale
 from kubetide.ports import cloud
 
+VOLUME_KINDS = (
+    storage.PersistentVolume,
+    storage.PersistentVolumeClaim,
+    storage.StorageClass,
+    storage.CSINode,
+    storage.CSIDriver,
+    storage.CSIStorageCapacity,
+    storage.VolumeAttachment,
+)
 MODELS = {name: kind.model for (_, name), kind in KINDS.items()} | {"Scale": Scale}
+MODELS |= {model.__name__: model for model in VOLUME_KINDS}
 
 OLD_AUTOSCALER = {
     "apiVersion": "autoscaling/v1",
@@ -171,8 +182,10 @@ def test_every_field_is_filled_by_real_json(struct, seen):
 
 
 def test_there_is_a_sample_of_every_kind():
-    """Each kind of the registry has a sample."""
-    assert {(one["apiVersion"], one["kind"]) for one in SAMPLES} == {*KINDS, ("autoscaling/v1", "Scale")}
+    """Each kind of the registry has a sample, and so has each kind that is read without being served."""
+    sampled = {(one["apiVersion"], one["kind"]) for one in SAMPLES}
+    assert {*KINDS, ("autoscaling/v1", "Scale")} <= sampled
+    assert {kind for _, kind in sampled} == MODELS.keys()
 
 
 def test_a_misspelt_name_would_show():

@@ -55,6 +55,8 @@ DEPLOYMENT_CONDITION = {
 
 RESOURCES = {"requests": {"cpu": "250m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
 
+ZONE_A = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
+
 POD_AFFINITY = {
     "requiredDuringSchedulingIgnoredDuringExecution": [
         {
@@ -74,6 +76,9 @@ CONTAINER = {
         {"name": "http", "containerPort": 8080, "hostPort": 80, "hostIP": "10.0.0.7", "protocol": "TCP"}
     ],
     "restartPolicy": "Always",
+    "restartPolicyRules": [
+        {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    ],
     "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
 }
 
@@ -131,7 +136,16 @@ POD_SPEC = {
             "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]},
         },
         {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+        {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}},
+        {"name": "gce", "gcePersistentDisk": {"pdName": "disk-1", "readOnly": True}},
+        {"name": "aws", "awsElasticBlockStore": {"volumeID": "vol-1", "fsType": "ext4"}},
+        {"name": "iscsi", "iscsi": {"iqn": "iqn.2026-01.com.example:disk", "lun": 0, "readOnly": True}},
+        {
+            "name": "rbd",
+            "rbd": {"monitors": ["10.0.0.1:6789"], "pool": "kube", "image": "web", "readOnly": True},
+        },
     ],
+    "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu-1"}],
     "priority": 1000,
     "priorityClassName": "high",
     "schedulerName": "default-scheduler",
@@ -553,6 +567,82 @@ SAMPLES = (
         "timestamp": "2026-03-02T08:59:45Z",
         "window": "15.4s",
         "usage": USAGE,
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": META,
+        "spec": {
+            "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": {
+                "namespace": "shop",
+                "name": "data-web-0",
+                "uid": "c0ffee00-1111-4222-8333-94444555566",
+            },
+            "storageClassName": "standard",
+            "volumeMode": "Filesystem",
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [ZONE_A]}]}},
+            "csi": {"driver": "csi.example.com", "volumeHandle": "vol-1"},
+        },
+        "status": {"phase": "Bound"},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": META,
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "selector": SELECTOR,
+            "resources": {"requests": {"storage": "5Gi"}, "limits": {"storage": "10Gi"}},
+            "volumeName": "pv-1",
+            "storageClassName": "standard",
+            "volumeMode": "Filesystem",
+        },
+        "status": {"phase": "Bound"},
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": META,
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [
+            {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["a", "b"]}]}
+        ],
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": META,
+        "spec": {
+            "drivers": [{"name": "csi.example.com", "nodeID": "ip-10-0-0-7", "allocatable": {"count": 25}}]
+        },
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": META,
+        "spec": {"storageCapacity": True},
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": META,
+        "storageClassName": "standard",
+        "capacity": "100Gi",
+        "maximumVolumeSize": "50Gi",
+        "nodeTopology": SELECTOR,
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": META,
+        "spec": {
+            "attacher": "csi.example.com",
+            "nodeName": "ip-10-0-0-7",
+            "source": {"persistentVolumeName": "pv-1"},
+        },
     },
 )
 """By kind, top-level objects."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, webhooks, workload
 
 _VOLUME_SOURCES = (
-    "awsElasticBlockStore azureDisk azureFile cephfs cinder configMap csi downwardAPI ephemeral fc flexVolume flocker "
-    "gcePersistentDisk gitRepo glusterfs image iscsi nfs photonPersistentDisk portworxVolume quobyte rbd scaleIO secret "
+    "azureDisk azureFile cephfs cinder configMap csi downwardAPI fc flexVolume flocker "
+    "gitRepo glusterfs image nfs photonPersistentDisk portworxVolume quobyte scaleIO secret "
     "storageos vsphereVolume"
 )
 
@@ -24,12 +24,12 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         pod.PodSpec: (
             "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
             "ephemeralContainers hostAliases hostIPC hostPID hostUsers hostname hostnameOverride imagePullSecrets os "
-            "preemptionPolicy readinessGates resourceClaims runtimeClassName securityContext serviceAccount "
+            "preemptionPolicy readinessGates runtimeClassName securityContext serviceAccount "
             "serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain workloadRef schedulingGroup"
         ),
         pod.Container: (
             "args command env envFrom imagePullPolicy lifecycle livenessProbe readinessProbe resizePolicy "
-            "restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessagePath "
+            "securityContext startupProbe stdin stdinOnce terminationMessagePath "
             "terminationMessagePolicy tty volumeDevices workingDir"
         ),
         pod.ContainerPort: "",
@@ -46,6 +46,14 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         pod.Volume: _VOLUME_SOURCES,
         pod.EmptyDirVolume: "sizeLimit",
         pod.PersistentVolumeClaimVolume: "readOnly",
+        pod.GceDisk: "fsType partition",
+        pod.AwsDisk: "fsType partition readOnly",
+        pod.IscsiDisk: (
+            "chapAuthDiscovery chapAuthSession fsType initiatorName iscsiInterface lun portals secretRef targetPortal"
+        ),
+        pod.RbdImage: "fsType keyring secretRef user",
+        pod.PodResourceClaim: "resourceClaimName resourceClaimTemplateName",
+        pod.ContainerRestartRule: "exitCodes",
         pod.VolumeMount: "mountPath mountPropagation readOnly recursiveReadOnly subPath subPathExpr",
         pod.SchedulingGate: "",
         pod.PodTemplate: "",

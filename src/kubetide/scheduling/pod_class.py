@@ -61,8 +61,8 @@ class PodClass:
         names_nodes: Whether copies of one template may be judged differently.
         claims, disks: What its volumes use.
         features: What a node must have declared.
-        unjudged: Plugins whose rules the pod asks for and that no filter here judges: a verdict
-            "fits" leaves them out.
+        unjudged: Plugins whose rules the pod asks for and that judge nothing unless the facts of the
+            snapshot hold what they need: DynamicResources never, VolumeBinding without volumes.
     """
 
     __slots__ = (
@@ -228,7 +228,12 @@ def _features(pod: Pod) -> tuple[str, ...]:
 
 
 def _unjudged(pod: Pod) -> tuple[str, ...]:
-    return ("DynamicResources",) if pod.spec.resource_claims else ()
+    asked: list[str] = []
+    if claims_of(pod):
+        asked.append("VolumeBinding")
+    if pod.spec.resource_claims:
+        asked.append("DynamicResources")
+    return tuple(asked)
 
 
 def _terms(pod: Pod) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]:
