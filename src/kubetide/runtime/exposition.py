@@ -1,7 +1,8 @@
 """Series for Prometheus: counters, gauges and histograms with labels, and their text form.
 
 Names are printed as given and numbers as Go's client prints them, so that dashboards made for
-upstream read ours. Source: Prometheus text exposition format 0.0.4.
+upstream read ours. Labels are named in alphabetical order, which is the order in which Go's client
+prints them. Source: Prometheus text exposition format 0.0.4, client_golang v1.23.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Numbers:
         self.kind = kind
         self.name = name
         self.text = text
-        self._labels = labels
+        self._labels = _in_order(name, labels)
         # As Go's client: one without labels is there from the start.
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
@@ -62,7 +63,7 @@ class Histogram:
     def __init__(self, name: str, text: str, labels: Labels, buckets: Sequence[float]) -> None:
         self.name = name
         self.text = text
-        self._labels = labels
+        self._labels = _in_order(name, labels)
         self._bounds = (*buckets, inf)
         self._seen: dict[Labels, _Observed] = {}
         if not labels:
@@ -82,10 +83,10 @@ class Histogram:
             for bound, count in zip(self._bounds, seen.counts, strict=True):
                 below += count
                 inside = _braces((*self._labels, "le"), (*values, number_text(bound)))
-                yield f"{self.name}_bucket{inside} {below}"
+                yield f"{self.name}_bucket{inside} {number_text(below)}"
             outside = _braces(self._labels, values)
             yield f"{self.name}_sum{outside} {number_text(seen.total)}"
-            yield f"{self.name}_count{outside} {below}"
+            yield f"{self.name}_count{outside} {number_text(below)}"
 
     def _of(self, values: Labels) -> _Observed:
         return self._seen.setdefault(values, _Observed([0] * len(self._bounds)))
@@ -101,8 +102,13 @@ class Registry:
         self._families: dict[str, Numbers | Histogram] = {}
         self._collectors: list[Callable[[], None]] = []
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all series that there can be, in order."""
+        return tuple(sorted(self._families))
+
     def counter(self, name: str, text: str, labels: Labels = ()) -> Numbers:
-        """Adds a counter. Raises ValueError for a name that is taken."""
+        """Adds a counter. Raises ValueError for a name that is taken, and for labels out of order."""
         return self._add(Numbers("counter", name, text, labels))
 
     def gauge(self, name: str, text: str, labels: Labels = ()) -> Numbers:
@@ -148,11 +154,14 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
 def exponential_range(least: float, most: float, count: int) -> tuple[float, ...]:
     """Gives ``count`` bounds from ``least`` to about ``most``, as Go's client works them out."""
     factor = (most / least) ** (1.0 / (count - 1))
-    return tuple(least * factor**power for power in range(count))
+    return tuple(least * _power(factor, exponent) for exponent in range(count))
 
 
 def number_text(value: float) -> str:
-    """Prints the shortest text that reads back the same, as Go's ``strconv.FormatFloat(v, 'g', -1, 64)``."""
+    """Prints the shortest text that reads back the same, as Go's ``strconv.FormatFloat(v, 'g', -1, 64)``.
+
+    Zero has no sign, as in Go's client.
+    """
     if isnan(value):
         return "NaN"
     if isinf(value):
@@ -170,6 +179,23 @@ def number_text(value: float) -> str:
         return f"{minus}0.{'0' * (-power - 1)}{text}"
     whole = text[: power + 1].ljust(power + 1, "0")
     return f"{minus}{whole}.{text[power + 1 :]}".removesuffix(".")
+
+
+def _power(base: float, exponent: int) -> float:
+    """Multiplies in the order of Go's ``math.Pow``: the C library's differs in the last bit."""
+    found = 1.0
+    while exponent:
+        if exponent & 1:
+            found *= base
+        base *= base
+        exponent >>= 1
+    return found
+
+
+def _in_order(name: str, labels: Labels) -> Labels:
+    if list(labels) != sorted(labels):
+        raise ValueError(f"{name}: name the labels in alphabetical order: {', '.join(sorted(labels))}")
+    return labels
 
 
 def _check(name: str, labels: Labels, values: Labels) -> None:
