@@ -84,7 +84,12 @@ def missing_programs() -> list[str]:
 
 @contextmanager
 def running_plane(
-    folder: Path, *, controllers: bool = True, autoscaler: bool = False, api_flags: tuple[str, ...] = ()
+    folder: Path,
+    *,
+    controllers: bool = True,
+    autoscaler: bool = False,
+    api_flags: tuple[str, ...] = (),
+    manager_flags: tuple[str, ...] = (),
 ):
     """Gives a ``Plane`` that answers, and stops it at the end.
 
@@ -95,6 +100,7 @@ def running_plane(
             no ServiceAccount.
         autoscaler: Whether kube-controller-manager has its HPA controller after all.
         api_flags: More flags for kube-apiserver.
+        manager_flags: More flags for kube-controller-manager.
 
     Raises PlaneError with the end of the logs.
     """
@@ -103,7 +109,12 @@ def running_plane(
             home = folder / f"plane-{attempt}"
             try:
                 plane = _start(
-                    stack, home, controllers=controllers, autoscaler=autoscaler, api_flags=api_flags
+                    stack,
+                    home,
+                    controllers=controllers,
+                    autoscaler=autoscaler,
+                    api_flags=api_flags,
+                    manager_flags=manager_flags,
                 )
             except PlaneError as error:
                 # Somebody took one of the ports between our choice and the program's start.
@@ -115,7 +126,13 @@ def running_plane(
 
 
 def _start(
-    stack: ExitStack, home: Path, *, controllers: bool, autoscaler: bool, api_flags: tuple[str, ...]
+    stack: ExitStack,
+    home: Path,
+    *,
+    controllers: bool,
+    autoscaler: bool,
+    api_flags: tuple[str, ...],
+    manager_flags: tuple[str, ...],
 ) -> Plane:
     home.mkdir(parents=True)
     client_port, peer_port, api_port = _free_ports(3)
@@ -133,7 +150,8 @@ def _start(
     programs.start("kube-apiserver", (*_api_flags(home, etcd_url, api_port), *quiet, *api_flags))
     programs.wait("kube-apiserver is ready", lambda: _answers(f"{url}/readyz", plane))
     if controllers:
-        programs.start("kube-controller-manager", _controller_manager_flags(home, autoscaler=autoscaler))
+        flags = (*_controller_manager_flags(home, autoscaler=autoscaler), *manager_flags)
+        programs.start("kube-controller-manager", flags)
         programs.start("kube-scheduler", _scheduler_flags(home))
         account = f"{url}/api/v1/namespaces/default/serviceaccounts/default"
         programs.wait("the controllers work", lambda: _answers(account, plane))

@@ -26,11 +26,12 @@ _PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     **{name: f"k8s.io/kubernetes/cmd/{name}" for name in _KUBERNETES_PROGRAMS},
     "clients": "./clients",
+    "holder": "./holder",
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
-    "clients": ("clients",),
+    "clients": ("clients", "holder"),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 }
 """Programs of each target, by the name of their file."""

@@ -149,9 +149,9 @@ class _Process:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(plurals.run())
-                for elector in electors.values():
-                    tasks.create_task(elector.run())
+                # One after another, in one order everywhere: no two replicas can each hold what the other waits for.
                 for lease, elector in electors.items():
+                    tasks.create_task(elector.run())
                     await self._until_leading(lease, elector, clock)
                 service.begin()
                 if run.act and "horizontal" in run.controllers:
@@ -184,7 +184,7 @@ class _Process:
                 times=times,
                 seed=clock.now(),
             )
-            for lease in (_LEASES[name] for name in run.controllers)
+            for lease in (_LEASES[name] for name in sorted(run.controllers))
         }
 
     async def _until_leading(self, lease: str, elector: Elector, clock: Clock) -> None:

@@ -1,0 +1,59 @@
+"""The embedded kubelets and cloud are good enough for Kubernetes' own scheduler and controllers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from tests.plane.towns import MEDIUM, SILENT, town
+
+from kubetide.objects.kinds import DEPLOYMENTS, LEASES, NODES, PODS
+from kubetide.objects.node import node_condition
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+
+pytestmark = pytest.mark.slow
+
+NOT_READY = "node.kubernetes.io/not-ready"
+
+
+def ready_of(place, name):
+    node = place.nodes.objects.get(("", name))
+    found = None if node is None else node_condition(node, "Ready")
+    return "" if found is None else found.status
+
+
+def test_nodes_stay_ready_and_pods_live_and_end(audited, tmp_path):
+    """A silent node is given up, ours are not; pods are bound by the real scheduler, run, and end in order."""
+
+    async def run(clock):
+        two = dataclasses.replace(MEDIUM, initial=2)
+        async with town(audited, clock, tmp_path, two) as place:
+            cluster, home = place.cluster, place.home
+            ours = [name for _, name in place.nodes.objects]
+            await cluster.create(NODES, builders.node("silent", labels={SILENT: "yes"}))
+            await place.until("ours may be used", lambda: place.nodes_with_taint(NOT_READY) == ["silent"])
+
+            await cluster.create(DEPLOYMENTS, builders.deployment("web", replicas=4), namespace=home)
+            await place.until("four run", lambda: len(place.running("web")) == 4)
+            first, second = place.running("web")[:2]
+            assert {pod.spec.node_name for pod in place.running("web")} <= set(ours)
+            assert first.status.pod_ip != second.status.pod_ip
+
+            gone = []
+            place.pods.on_change(lambda key, _, new: gone.append(key[1]) if new is None else None)
+            await cluster.delete(PODS, first.metadata.name, namespace=home)
+            stopping = await cluster.get(PODS, first.metadata.name, namespace=home)
+            assert (stopping.metadata.deletion_timestamp is None, stopping.status.phase) == (False, "Running")
+            await cluster.delete(PODS, second.metadata.name, namespace=home, grace_period_s=0)
+            names = {first.metadata.name, second.metadata.name}
+            await place.until("both are gone", lambda: names <= set(gone))
+            await place.until("others run in their place", lambda: len(place.running("web")) == 4)
+
+            await place.until("the silent one is given up", lambda: ready_of(place, "silent") == "Unknown")
+            assert [ready_of(place, name) for name in ours] == ["True", "True"]
+            assert place.nodes_with_taint("node.kubernetes.io/unreachable") == ["silent"]
+            leases = (await cluster.list(LEASES, namespace="kube-node-lease")).items
+            assert {lease.metadata.name for lease in leases} == set(ours)
+
+    run_real(run)
