@@ -102,6 +102,12 @@ def requests_of(plane: Plane, user: str) -> list[Request]:
     return found
 
 
+def app_of(pod: Pod) -> str:
+    """Whose pod it is: the name of a Deployment of the builders, or of a CronTab."""
+    labels = pod.metadata.labels or {}
+    return labels.get("app") or labels.get(CONTROLLER.LABEL, "")
+
+
 class Town:
     """What a test sees of it.
 
@@ -110,7 +116,7 @@ class Town:
         pods, nodes: All of them, kept up to date.
         cloud: Its machines.
         ledger: What was asked of the cloud by other processes.
-        load: What the pods of an ``app`` use together.
+        load: What the pods of an app use together.
         socket: Where other processes find the cloud.
         home: A namespace of its own.
     """
@@ -119,7 +125,7 @@ class Town:
         self.plane, self.clock, self.cluster, self.folder, self.home = plane, clock, cluster, folder, home
         self.pods: Informer[Pod] = Informer(cluster, PODS, clock)
         self.nodes: Informer[Node] = Informer(cluster, NODES, clock)
-        self.load = Load(self.pods, "app")
+        self.load = Load(self.pods, app_of)
         self.socket = str(folder / "cloud.sock")
         self.cloud: EmbeddedCloud
         self.ledger: Ledger
@@ -136,7 +142,7 @@ class Town:
         return [
             pod
             for pod in self.pods.objects.values()
-            if (pod.metadata.labels or {}).get("app") == app
+            if app_of(pod) == app
             and (ready := pod_condition(pod, "Ready")) is not None
             and ready.status == "True"
             and pod.metadata.deletion_timestamp is None

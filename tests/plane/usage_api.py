@@ -40,27 +40,24 @@ _RESOURCES = {
 
 
 class Load:
-    """CPU that the pods with a label use together, shared evenly among those that run."""
+    """CPU that the pods of an app use together, shared evenly among those that run."""
 
-    def __init__(self, pods: Informer[Pod], label: str) -> None:
+    def __init__(self, pods: Informer[Pod], app_of: Callable[[Pod], str]) -> None:
         self._pods = pods
-        self._label = label
+        self._app_of = app_of
         self._milli: dict[str, int] = {}
 
-    def set(self, value: str, milli: int) -> None:
-        """From now on the pods whose label has this value use so much together."""
-        self._milli[value] = milli
+    def set(self, app: str, milli: int) -> None:
+        """From now on the pods of this app use so much together."""
+        self._milli[app] = milli
 
     def of(self, pod: Pod) -> int | None:
         """What a pod uses; None where nothing is measured of it."""
-        value = (pod.metadata.labels or {}).get(self._label, "")
-        if value not in self._milli or not _runs(pod):
+        app = self._app_of(pod)
+        if app not in self._milli or not _runs(pod):
             return None
-        sharing = sum(
-            _runs(other) and (other.metadata.labels or {}).get(self._label) == value
-            for other in self._pods.objects.values()
-        )
-        return self._milli[value] // sharing
+        sharing = sum(_runs(other) and self._app_of(other) == app for other in self._pods.objects.values())
+        return self._milli[app] // sharing
 
 
 def _runs(pod: Pod) -> bool:
