@@ -383,3 +383,30 @@ def test_what_others_keep_in_the_lease_stays():
             assert found["spec"]["strategy"] == "OldestEmulationVersion"
 
     run(main)
+
+
+def test_several_leases_are_taken_in_one_order():
+    """A lease that comes second is not taken before the first, and does not make the wait any longer."""
+
+    async def main(cluster, clock):
+        await write(cluster, go_spec(clock))
+        await cluster.create(
+            LEASES, {"metadata": {"name": "second"}, "spec": go_spec(clock)}, namespace=NAME["namespace"]
+        )
+        first = elector(cluster, clock, "ours")
+        second = elector(cluster, clock, "ours", name="second", after=first.fence)
+        third = elector(cluster, clock, "ours", name="third", after=second.fence)
+        async with running(first), running(second), running(third):
+            await clock.sleep(seconds(10))
+            await write(
+                cluster, go_spec(clock)
+            )  # the holder of the first lives on, that of the second does not
+            await clock.sleep(seconds(10))
+            assert [one.holder for one in (first, second, third)] == ["host_go", "host_go", ""]
+            assert not any(one.fence.still_leading() for one in (first, second, third))
+            await third.leading()
+            # 15 s after the renewal, and one try for each of the leases.
+            assert clock.now() - START <= seconds(10 + 15 + 3 * 4.4)
+            assert all(one.fence.still_leading() for one in (first, second, third))
+
+    run(main)

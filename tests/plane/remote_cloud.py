@@ -138,9 +138,7 @@ class RemoteCloud:
             raise CloudError(f"the cloud does not answer: {error}") from error
         if answer.status == 409:
             refusal = msgspec.json.decode(body, type=_Refusal)
-            raise CloudError(
-                refusal.message, error_class=refusal.error_class, error_code=refusal.error_code
-            )
+            raise CloudError(refusal.message, error_class=refusal.error_class, error_code=refusal.error_code)
         if answer.status != 200:
             raise CloudError(f"the cloud answers {answer.status}: {body.decode()}")
         return body

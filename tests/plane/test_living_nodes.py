@@ -31,8 +31,13 @@ def test_nodes_stay_ready_and_pods_live_and_end(audited, tmp_path):
         async with town(audited, clock, tmp_path, two) as place:
             cluster, home = place.cluster, place.home
             ours = [name for _, name in place.nodes.objects]
-            await cluster.create(NODES, builders.node("silent", labels={SILENT: "yes"}))
-            await place.until("ours may be used", lambda: place.nodes_with_taint(NOT_READY) == ["silent"])
+            # Cordoned, as nothing would run the pods that were bound to it.
+            cordoned = {"spec": {"unschedulable": True}}
+            silent = builders.node("silent", labels={SILENT: "yes"}, extra=cordoned)
+            await cluster.create(NODES, silent)
+            await place.until(
+                "ours may be used", lambda: not set(ours) & set(place.nodes_with_taint(NOT_READY))
+            )
 
             await cluster.create(DEPLOYMENTS, builders.deployment("web", replicas=4), namespace=home)
             await place.until("four run", lambda: len(place.running("web")) == 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 from tests.plane.towns import CRON_TABS, MEDIUM, ROOT, cron_tabs, kubetide_run, requests_of, town
 
-from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, PDBS
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PDBS
 from kubetide.runtime.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import to_seconds
@@ -77,7 +78,8 @@ def settled(place, *, web, tabs, nodes=None):
     counts = place.cloud.counts()["medium"]
     there = len(place.nodes.objects)
     return (
-        (len(place.running("web")), len(place.running(TAB)), len(place.pods.objects)) == (web, tabs, web + tabs)
+        (len(place.running("web")), len(place.running(TAB)), len(place.pods.objects))
+        == (web, tabs, web + tabs)
         and (counts.creating, counts.deleting, counts.running) == (0, 0, there)
         and nodes in {None, there}
     )
@@ -130,3 +132,97 @@ def test_load_up_and_down(audited, tmp_path):
             await check(place, "whole")
 
     run_real(run)
+
+
+def once(action, when):
+    """Gives a listener that does something the first time its condition holds, and the time of it."""
+    done = []
+
+    def listen(*args):
+        if not done and when(*args):
+            done.append(True)
+            action()
+
+    return listen
+
+
+async def take_over(place, leader, follower):
+    """Waits until the one has been killed and the other leads; checks that this took the lease duration at most."""
+    await place.until("the leader is dead", lambda: leader.process.returncode is not None)
+    since = place.clock.monotonic()
+    await place.until(
+        "the other leads by both leases", lambda: follower.said("leading by lease cluster-autoscaler")
+    )
+    # The lease runs out a lease duration after its last renewal was seen; then there is a try every 0.5 to 1.1 s
+    # for each of the two leases, and we look every second.
+    assert to_seconds(place.clock.monotonic() - since) < LEASE_S + 6
+
+
+def test_the_leader_is_killed_twice(audited, tmp_path):
+    """Killed right after it has bought nodes, and in the middle of a drain: the next one does nothing twice, and leaves nothing."""
+
+    async def run(clock):
+        async with shop(audited, clock, tmp_path) as place:
+            flags = ("--act", *BOTH, *LEASE_TIMES)
+            async with kubetide_run(place, "relay", *flags, name="first") as first:
+                await place.until(
+                    "the first leads", lambda: first.said("leading by lease cluster-autoscaler")
+                )
+                async with kubetide_run(place, "relay", *flags, name="second") as second:
+                    await place.until("the second waits", lambda: second.said("waiting for lease kubetide"))
+                    # The cloud has bought; the one who asked for it never hears of it.
+                    place.ledger.after = once(first.process.kill, lambda call: call.name == "increase_size")
+                    assert not second.said("leading by")
+                    up = asyncio.create_task(load_up(place))
+                    await take_over(place, first, second)
+                    await up
+                    async with kubetide_run(place, "relay", *flags, name="third") as third:
+                        await place.until("the third waits", lambda: third.said("waiting for lease kubetide"))
+                        place.pods.on_change(
+                            once(second.process.kill, lambda _, __, pod: is_drained(place, pod))
+                        )
+                        down = asyncio.create_task(load_down(place))
+                        await take_over(place, second, third)
+                        await down
+            done = await check(place, "relay")
+            assert done["update", "nodes"] + done["patch", "nodes"] >= 1
+            assert place.nodes_with_taint(CANDIDATE) == []
+
+    run_real(run)
+
+
+def is_drained(place, pod):
+    """Whether a pod is being evicted from a node that is about to go."""
+    return (
+        pod is not None
+        and pod.metadata.deletion_timestamp is not None
+        and pod.spec.node_name in place.nodes_with_taint(TO_BE_DELETED)
+    )
+
+
+def test_advice_writes_nothing(audited, tmp_path):
+    """Without --act, in need of pods and nodes: what the API server has written down are reads, and the cloud was not asked."""
+
+    async def run(clock):
+        async with shop(audited, clock, tmp_path) as place:
+            place.load.set("web", 1700)
+            await place.cluster.replace_scale(CRON_TABS, TAB, 6, namespace=place.home)
+            await place.until("pods have no room", lambda: bool(pending(place)))
+            async with kubetide_run(place, "adviser", *BOTH) as adviser:
+                for advice in ("would be scaled from 3 to 12", "would be"):
+                    await place.until(advice, lambda advice=advice: adviser.said(advice))
+                await place.until("nodes are advised, too", lambda: adviser.said("medium"))
+                periods = len(requests_of(audited, "adviser"))
+                await place.until(
+                    "it has gone on for a while", lambda: len(requests_of(audited, "adviser")) > periods + 10
+                )
+            made = requests_of(audited, "adviser")
+            assert {request.verb for request in made} == {"get", "list", "watch"}
+            assert (place.ledger.calls, place.ledger.refused) == ([], [])
+            assert not place.nodes_with_taint(CANDIDATE)
+
+    run_real(run)
+
+
+def pending(place):
+    return [pod for pod in place.pods.objects.values() if not pod.spec.node_name]

@@ -14,7 +14,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.units.selectors import Selector
-from kubetide.units.time import format_rfc3339, milliseconds
+from kubetide.units.time import format_rfc3339, milliseconds, seconds
 from kubetide.watching import Informer
 
 API_SERVICES = Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", dict, namespaced=False)
@@ -143,12 +143,15 @@ async def _register(cluster: HttpCluster, clock: Clock, port: int) -> None:
         "service": {**_WHERE, "port": port},
     }
     await cluster.create(API_SERVICES, {"metadata": {"name": _NAME}, "spec": spec})
-    deadline = clock.monotonic() + 30_000_000_000
-    while True:
-        try:
-            await cluster.get_raw(f"{_ROOT}/pods", hasty=True)
-        except ApiError as error:
-            assert clock.monotonic() < deadline, f"the aggregator does not reach {_NAME}: {error}"
-            await clock.sleep(milliseconds(100))
-        else:
-            return
+    deadline = clock.monotonic() + seconds(30)
+    while (problem := await _unreachable(cluster)) is not None:
+        assert clock.monotonic() < deadline, f"the aggregator does not reach {_NAME}: {problem}"
+        await clock.sleep(milliseconds(100))
+
+
+async def _unreachable(cluster: HttpCluster) -> ApiError | None:
+    try:
+        await cluster.get_raw(f"{_ROOT}/pods", hasty=True)
+    except ApiError as error:
+        return error
+    return None

@@ -66,6 +66,8 @@ class Elector:
         component: The source of its events.
         times: Of the election.
         seed: Of the jitter of pauses.
+        after: Of the lease that must be held first: until then this one is only watched. Processes that
+            need several leases take them in one order, so that no two hold one each for ever.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Elector:
         component: str,
         times: LeaseTimes | None = None,
         seed: int = 0,
+        after: Fence | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -87,6 +90,7 @@ class Elector:
         self._identity = identity
         self._times = times or LeaseTimes()
         self._seed = seed
+        self._after = after
         self._events = EventWriter(cluster, clock, component)
         self._seen: Seen | None = None
         self._tries = 0
@@ -168,6 +172,8 @@ class Elector:
         try:
             lease = await self._cluster.get(LEASES, self._name, namespace=self._namespace)
         except NotFound:
+            if not self._may_take():
+                return False
             spec = claim(self._identity, None, self._times, self._clock.now())
             body: Json = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": spec}
             self._take_in(await self._cluster.create(LEASES, body, namespace=self._namespace))
@@ -177,7 +183,10 @@ class Elector:
         others = self.holder not in {"", self._identity}
         if others and (self._leading.is_set() or is_held(self._seen, self._clock.monotonic(), self._times)):
             return False
-        return await self._write_over(self._seen)
+        return self._may_take() and await self._write_over(self._seen)
+
+    def _may_take(self) -> bool:
+        return self._leading.is_set() or self._after is None or self._after.still_leading()
 
     async def _write_over(self, seen: Seen) -> bool:
         """Claims the Lease if it is still as it was seen; whether it was."""

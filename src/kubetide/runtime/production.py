@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
-from kubetide.acting import Elector, LeaseLost, LeaseTimes
+from kubetide.acting import Elector, Fence, LeaseLost, LeaseTimes
 from kubetide.cluster import (
     Connection,
     HttpCluster,
@@ -149,9 +149,9 @@ class _Process:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(plurals.run())
-                # One after another, in one order everywhere: no two replicas can each hold what the other waits for.
-                for lease, elector in electors.items():
+                for elector in electors.values():
                     tasks.create_task(elector.run())
+                for lease, elector in electors.items():
                     await self._until_leading(lease, elector, clock)
                 service.begin()
                 if run.act and "horizontal" in run.controllers:
@@ -173,8 +173,10 @@ class _Process:
             run.leader_elect_lease_duration, run.leader_elect_renew_deadline, run.leader_elect_retry_period
         )
         identity = f"{socket.gethostname()}_{secrets.token_hex(16)}"
-        return {
-            lease: Elector(
+        electors: dict[str, Elector] = {}
+        before: Fence | None = None
+        for lease in (_LEASES[name] for name in sorted(run.controllers)):
+            electors[lease] = Elector(
                 cluster,
                 clock,
                 namespace=self._config.loops.nodes.namespace,
@@ -183,9 +185,10 @@ class _Process:
                 component=COMPONENT,
                 times=times,
                 seed=clock.now(),
+                after=before,
             )
-            for lease in (_LEASES[name] for name in sorted(run.controllers))
-        }
+            before = electors[lease].fence
+        return electors
 
     async def _until_leading(self, lease: str, elector: Elector, clock: Clock) -> None:
         """Waits for a lease, and says who has it or why it cannot be had."""
