@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.plane.towns import CRON_TABS, MEDIUM, ROOT, cron_tabs, kubetide_run, requests_of, town
 
-from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PDBS
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PDBS, PODS
 from kubetide.runtime.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import to_seconds
@@ -93,9 +93,19 @@ async def load_up(place):
 
 
 async def load_down(place):
+    """As much is wanted as at first; the pods that stay are on several nodes, so that some must be drained."""
+    patch = {"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "1000"}}}
+    for pods in by_node(place.running("web"))[:3]:
+        await place.cluster.patch(PODS, pods[0].metadata.name, patch, namespace=place.home)
     place.load.set("web", 300)
     place.load.set(TAB, 100)
     await place.until("what is left fits on one node", lambda: settled(place, web=3, tabs=1, nodes=1))
+
+
+def by_node(pods):
+    """The pods of each node."""
+    nodes = sorted({pod.spec.node_name for pod in pods})
+    return [[pod for pod in pods if pod.spec.node_name == node] for node in nodes]
 
 
 async def check(place, user):
