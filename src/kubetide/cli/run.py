@@ -39,7 +39,7 @@ def command(context: click.Context, config: Path | None) -> None:
     Settings, as flags (--name=value), in the file (name: value), or as KUBETIDE_NAME=value:
       --act                     carry decisions out
       --controllers=LIST        horizontal, nodes  [horizontal]
-      --kubeconfig=PATH         [KUBECONFIG, then the pod's own account, then ~/.kube/config]
+      --kubeconfig=PATH         [KUBECONFIG, then ~/.kube/config, then the pod's own account]
       --context=NAME            of the kubeconfig  [its current one]
       --cloud-provider=NAME     whose node groups are scaled, for nodes
       --cloud-config=TEXT       what the provider reads

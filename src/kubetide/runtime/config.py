@@ -33,7 +33,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         controllers: Which loops run.
         act: Whether anything is written; without it the run only advises.
-        kubeconfig: Path; empty takes KUBECONFIG, then the pod's own account, then ~/.kube/config.
+        kubeconfig: Path; empty takes KUBECONFIG, then ~/.kube/config, then the pod's own account.
         context: Of the kubeconfig; empty takes its current one.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.

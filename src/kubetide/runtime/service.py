@@ -7,9 +7,9 @@ every write. The service itself decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController
@@ -23,7 +23,7 @@ from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.permissions import with_hint
 from kubetide.units.time import Duration, Instant, between, format_duration, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Caches, Key
 
 _LOOK = seconds(5)
 _PATIENCE = 10
@@ -89,6 +89,7 @@ class Service:
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
         safe, board = guarded_cluster(cluster, guard), Board()
+        self._caches = Caches(safe, clock)
         self._loops: list[_Loop] = []
         if "horizontal" in config.run.controllers:
             settings = config.loops.horizontal
@@ -102,12 +103,20 @@ class Service:
                 custom=sources.custom,
                 external=sources.external,
                 left_alone=left_alone,
+                caches=self._caches,
             )
             self._loops.append(_Loop("horizontal", horizontal, settings.sync_period))
         if "nodes" in config.run.controllers:
             assert cloud is not None, "checked when the configuration was read"
             node_loop = NodesController(
-                safe, guarded_cloud(cloud, guard), clock, recorder, board, config.loops.nodes, seed=seed
+                safe,
+                guarded_cloud(cloud, guard),
+                clock,
+                recorder,
+                board,
+                config.loops.nodes,
+                seed=seed,
+                caches=self._caches,
             )
             self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
 
@@ -120,6 +129,7 @@ class Service:
         self.begin()
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._caches.run())
                 for loop in self._loops:
                     tasks.create_task(loop.controller.run())
                 tasks.create_task(self._look_after())
@@ -135,7 +145,7 @@ class Service:
         """
         if self._started is None:
             return ""
-        waiting = sorted({one.kind.resource for one in self._informers() if not one.has_synced})
+        waiting = sorted({one.kind.resource for one in self._caches.all if not one.has_synced})
         return f"no first list yet of {', '.join(waiting)}" if waiting else ""
 
     def not_alive(self) -> str:
@@ -149,14 +159,10 @@ class Service:
                 return f"the {loop.name} loop has ended no tick for {format_duration(between(since, now))}"
         return ""
 
-    def _informers(self) -> Iterator[Informer[Any]]:
-        for loop in self._loops:
-            yield from loop.controller.informers
-
     async def _look_after(self) -> None:
         """Tells of what goes wrong, and of its end, once each."""
         while True:
-            for informer in self._informers():
+            for informer in self._caches.all:
                 what = informer.kind.resource
                 error = with_hint(informer.last_error, self._controllers)
                 text = f"cannot read {what}: {error}" if informer.failures else ""

@@ -74,7 +74,7 @@ from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
-from kubetide.watching import Informer
+from kubetide.watching import Caches, Informer
 
 _FLAGS = {"demand-sources": "pending,intents"}
 """Where a run differs from upstream's defaults: the loops share one plan."""
@@ -206,6 +206,7 @@ class World:
         )
         self.timeline.notices = notices
         board = Board()
+        self._caches = Caches(loops_cluster, clock)
         self.horizontal = HorizontalController(
             loops_cluster,
             self.metrics,
@@ -213,6 +214,7 @@ class World:
             recorder=recorder,
             board=board,
             settings=settings.horizontal,
+            caches=self._caches,
             custom=self.custom_metrics,
             external=self.external_metrics,
         )
@@ -224,6 +226,7 @@ class World:
             board=board,
             settings=settings.nodes,
             seed=seed,
+            caches=self._caches,
         )
 
     @property
@@ -344,6 +347,7 @@ class World:
     def _scaling_parts(self) -> list[Coroutine[Any, Any, None]]:
         return [
             self._sample(),
+            self._caches.run(),
             self.horizontal.run(),
             self.node_loop.run(),
             self.checkers.run(),

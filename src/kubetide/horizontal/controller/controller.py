@@ -32,7 +32,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
-from kubetide.watching import Informer
+from kubetide.watching import Caches, Informer
 
 LOOP = "horizontal"
 
@@ -56,6 +56,7 @@ class HorizontalController:
         custom: CustomMetricSource | None = None,
         external: ExternalMetricSource | None = None,
         left_alone: Callable[[], Collection[Key]] = tuple,
+        caches: Caches | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
 
@@ -64,19 +65,20 @@ class HorizontalController:
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
             left_alone: Gives the HPAs that another controller works on; they are not there for this one.
+            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
         """
         self._clock = clock
         self._recorder = recorder
         self._board = board
         self._state = State(settings)
-        hpas, pods = Informer(cluster, HPAS, clock), Informer(cluster, PODS, clock)
-        deployments, replica_sets = (
-            Informer(cluster, DEPLOYMENTS, clock),
-            Informer(cluster, REPLICA_SETS, clock),
-        )
+        self._own_caches = Caches(cluster, clock) if caches is None else None
+        kept = caches or self._own_caches
+        assert kept is not None
+        hpas, pods = kept.of(HPAS), kept.of(PODS)
+        deployments, replica_sets = kept.of(DEPLOYMENTS), kept.of(REPLICA_SETS)
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
-        caches = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
-        targets = Targets(cluster, kinds, caches, clock)
+        workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
+        targets = Targets(cluster, kinds, workloads, clock)
         own = OwnChanges(hpas.feed(), hpas.objects, left_alone)
         self._gatherer = Gatherer(own, pods.feed(), targets, metrics, ValueReader(custom, external))
         self._actor = Actor(
@@ -105,16 +107,11 @@ class HorizontalController:
         """What the last tick was decided from; for explaining, not for changing."""
         return self._state
 
-    @property
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """The caches that the loop decides from."""
-        return self._informers
-
     async def run(self) -> None:
         """Keeps the caches and ticks every sync period, the first time one period after the caches are there."""
         async with asyncio.TaskGroup() as tasks:
-            for informer in self._informers:
-                tasks.create_task(informer.run())
+            if self._own_caches is not None:
+                tasks.create_task(self._own_caches.run())
             for informer in self._informers:
                 await informer.synced()
             start, period, count = self._clock.now(), self._state.settings.sync_period, 0

@@ -40,7 +40,7 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError
 from kubetide.units.time import Duration, Instant, after
-from kubetide.watching import Informer
+from kubetide.watching import Caches
 
 LOOP = "nodes"
 COMPONENT = "cluster-autoscaler"
@@ -59,12 +59,14 @@ class NodesController:
         settings: Settings,
         *,
         seed: int,
+        caches: Caches | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
 
         Args:
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
+            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -74,7 +76,10 @@ class NodesController:
         self._recorder = recorder
         self._board = board
         self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
-        self._gatherer = Gatherer(cluster, cloud, clock, board, self._state)
+        self._own_caches = Caches(cluster, clock) if caches is None else None
+        kept = caches or self._own_caches
+        assert kept is not None
+        self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, kept)
         self._actor = Actor(cluster, cloud)
         self._events = EventWriter(cluster, clock, COMPONENT)
         self._status = StatusMap(cluster, settings)
@@ -96,18 +101,12 @@ class NodesController:
         """What the last tick was decided from; for explaining, not for changing."""
         return self._state
 
-    @property
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """The caches that the loop decides from."""
-        return self._gatherer.informers
-
     async def run(self) -> None:
         """Keeps the caches, and ticks at once and then every scan interval."""
         async with asyncio.TaskGroup() as tasks:
-            for informer in self._gatherer.informers:
-                tasks.create_task(informer.run())
-            for informer in self._gatherer.informers:
-                await informer.synced()
+            if self._own_caches is not None:
+                tasks.create_task(self._own_caches.run())
+            await self._gatherer.synced()
             period, due = self._state.settings.scan_interval, self._clock.now()
             while True:
                 wake = self._next_actuation()

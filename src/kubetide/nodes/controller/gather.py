@@ -33,7 +33,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.units.time import Instant, after
-from kubetide.watching import Feed, Informer, Key
+from kubetide.watching import Caches, Feed, Informer, Key
 
 T = TypeVar("T")
 
@@ -44,10 +44,16 @@ class _Source(NamedTuple):
 
 
 class Gatherer:
-    """Keeps the caches and makes the deltas. ``known`` is the state that the deltas are for."""
+    """Reads the caches and makes the deltas. ``known`` is the state that the deltas are for."""
 
     def __init__(
-        self, cluster: Cluster, cloud: Cloud, clock: Clock, board: Board | None, known: State
+        self,
+        cluster: Cluster,
+        cloud: Cloud,
+        clock: Clock,
+        board: Board | None,
+        known: State,
+        caches: Caches,
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
@@ -55,13 +61,24 @@ class Gatherer:
         self._board = board
         self._known = known
         self._sources: dict[str, _Source] = {}
-        for kind in (PODS, NODES, REPLICA_SETS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, PDBS):
-            self._add(kind)
+        kinds: tuple[Kind[Any], ...] = (
+            PODS,
+            NODES,
+            REPLICA_SETS,
+            DEPLOYMENTS,
+            DAEMON_SETS,
+            STATEFUL_SETS,
+            JOBS,
+            PDBS,
+        )
+        for kind in kinds:
+            informer = caches.of(kind)
+            self._sources[kind.plural] = _Source(informer, informer.feed())
 
-    @property
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """The caches, to be run by the controller."""
-        return tuple(source.informer for source in self._sources.values())
+    async def synced(self) -> None:
+        """Returns once every cache has had its first list."""
+        for source in self._sources.values():
+            await source.informer.synced()
 
     async def begin(self) -> Delta:
         """Gives the delta of a tick's first step. Raises CloudError, ApiError."""
@@ -72,10 +89,6 @@ class Gatherer:
         """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
         live = {name: await self._pods_on(name) for name in read_pods}
         return self._changes("actuate", None, live)
-
-    def _add(self, kind: Kind[Any]) -> None:
-        informer: Informer[Any] = Informer(self._cluster, kind, self._clock)
-        self._sources[kind.plural] = _Source(informer, informer.feed())
 
     def _changes(
         self,
