@@ -8,7 +8,7 @@ DEV := $(DEV_ENV)/bin
 # Workers for the tests; 0 runs them in this process.
 TEST_WORKERS ?= 2
 
-.PHONY: run test check format bench lock control-plane clean
+.PHONY: run test check format bench lock control-plane manifests clean
 
 run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example
 	$(RUN_ENV)/bin/kubetide up $(ARGS)
@@ -35,8 +35,11 @@ lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --group dev pyproject.toml -o requirements/dev.txt
 
-control-plane:  ## Build kubectl, a whole Kubernetes and a client-go program for the tests (Go, or pip for it; some minutes once)
-	$(PYTHON) -m tools.plane build control-plane clients
+control-plane:  ## Build kubectl, a whole Kubernetes, a client-go program and Helm for the tests (Go, or pip for it; some minutes once)
+	$(PYTHON) -m tools.plane build control-plane clients helm
+
+manifests:  ## Render deploy/manifests from the chart (needs Helm: make control-plane)
+	$(PYTHON) -m tools.manifests
 
 clean:  ## Remove what the commands above made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis kubetide-out

@@ -19,12 +19,14 @@ settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repe
 
 
 def pytest_sessionstart():
-    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL or KUBETIDE_REQUIRE_PLANE asks for does not begin."""
+    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE or _HELM asks for does not begin."""
     missing = [*missing_programs(), *([] if find("clients") else ["clients"])]
     if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(
             f"KUBETIDE_REQUIRE_PLANE is set, and {', '.join(missing)} is not built: make control-plane"
         )
+    if os.environ.get("KUBETIDE_REQUIRE_HELM") and find("helm") is None:
+        raise pytest.UsageError("KUBETIDE_REQUIRE_HELM is set, and helm is not built: make control-plane")
     if not os.environ.get("KUBETIDE_REQUIRE_KUBECTL"):
         return
     named = [path for path in os.environ.get("KUBETIDE_KUBECTL", "").split(":") if path]

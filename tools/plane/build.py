@@ -20,6 +20,8 @@ __all__ = ["KUBERNETES", "TARGETS", "BuildError", "build", "find"]
 KUBERNETES = "1.36.2"
 
 MODULE = Path(__file__).with_name("go")
+_HELM_MODULE = Path(__file__).with_name("helm")
+"""Of its own: it asks for another version of Kubernetes' libraries."""
 
 _KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _PACKAGES = {
@@ -27,11 +29,13 @@ _PACKAGES = {
     **{name: f"k8s.io/kubernetes/cmd/{name}" for name in _KUBERNETES_PROGRAMS},
     "clients": "./clients",
     "holder": "./holder",
+    "helm": "helm.sh/helm/v4/cmd/helm",
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
     "clients": ("clients", "holder"),
+    "helm": ("helm",),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 }
 """Programs of each target, by the name of their file."""
@@ -71,13 +75,13 @@ def find(name: str) -> Path | None:
 
 
 def _compile(go: Go, wanted: dict[str, Path]) -> None:
-    """Compiles with one command, so that what the programs share is compiled once."""
+    """Compiles with one command, so that what the programs share is compiled once. All are of one module."""
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         # A folder as output names each program after its package; etcd's is called "server".
         command = [go.command, "build", "-buildvcs=false", f"-ldflags={_LINK}", "-o", f"{folder}/"]
         run = subprocess.run(
             [*command, *(_PACKAGES[name] for name in wanted)],
-            cwd=MODULE,
+            cwd=_module_of(next(iter(wanted))),
             env={**os.environ, "GOTOOLCHAIN": "local"},
             check=False,
         )
@@ -89,15 +93,20 @@ def _compile(go: Go, wanted: dict[str, Path]) -> None:
             made.rename(path)
 
 
+def _module_of(name: str) -> Path:
+    return _HELM_MODULE if name == "helm" else MODULE
+
+
 def _home(name: str, go_version: str) -> Path:
     return cache() / f"{_content(name)}-go{go_version}"
 
 
 def _content(name: str) -> str:
     """Gives a short digest of everything that the program is made of."""
-    files = [MODULE / "go.mod", MODULE / "go.sum"]
+    module = _module_of(name)
+    files = [module / "go.mod", module / "go.sum"]
     if _PACKAGES[name].startswith("./"):
-        files += sorted((MODULE / _PACKAGES[name]).rglob("*.go"))
+        files += sorted((module / _PACKAGES[name]).rglob("*.go"))
     digest = hashlib.sha256(_LINK.encode())
     for file in files:
         digest.update(file.read_bytes())

@@ -1,0 +1,127 @@
+"""What is asked of a cluster, in the terms of RBAC: seen at the Cluster port, or by the server that is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kubetide.embedded.server.access import Rule
+from kubetide.objects.kinds import PODS
+
+
+class Request(NamedTuple):
+    """A verb on a resource (with its subresource after a slash); empty namespace and name for all."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+
+class Observed:
+    """A Cluster that notes each request and hands it on."""
+
+    def __init__(self, inner, seen):
+        self._inner, self._seen = inner, seen
+
+    def _note(self, verb, kind, namespace="", name="", subresource=""):
+        resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        self._seen.add(Request(verb, kind.group, resource, namespace, name))
+
+    async def kinds(self):
+        return await self._inner.kinds()  # discovery, which every account may read
+
+    async def get(self, kind, name, *, namespace=""):
+        self._note("get", kind, namespace, name)
+        return await self._inner.get(kind, name, namespace=namespace)
+
+    async def list(self, kind, **where):
+        self._note("list", kind, where.get("namespace", ""))
+        return await self._inner.list(kind, **where)
+
+    def watch(self, kind, **where):
+        self._note("watch", kind, where.get("namespace", ""))
+        return self._inner.watch(kind, **where)
+
+    async def create(self, kind, body, *, namespace=""):
+        self._note("create", kind, namespace)
+        return await self._inner.create(kind, body, namespace=namespace)
+
+    async def patch(self, kind, name, patch, *, namespace="", subresource="", **more):
+        self._note("patch", kind, namespace, name, subresource)
+        return await self._inner.patch(
+            kind, name, patch, namespace=namespace, subresource=subresource, **more
+        )
+
+    async def delete(self, kind, name, *, namespace="", **more):
+        self._note("delete", kind, namespace, name)
+        await self._inner.delete(kind, name, namespace=namespace, **more)
+
+    async def get_scale(self, kind, name, *, namespace):
+        self._note("get", kind, namespace, name, "scale")
+        return await self._inner.get_scale(kind, name, namespace=namespace)
+
+    async def replace_scale(self, kind, name, replicas, *, namespace, **more):
+        self._note("update", kind, namespace, name, "scale")
+        return await self._inner.replace_scale(kind, name, replicas, namespace=namespace, **more)
+
+    async def evict(self, *, namespace, pod, **more):
+        self._note("create", PODS, namespace, pod, "eviction")
+        await self._inner.evict(namespace=namespace, pod=pod, **more)
+
+
+class Granted(NamedTuple):
+    """One verb on one resource that a role grants; empty namespace for all, empty names for any."""
+
+    role: str
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    names: tuple[str, ...] = ()
+
+    def allows(self, request):
+        """As the RBAC authorizer decides, of which a collection has no name."""
+        base, _, subresource = request.resource.partition("/")
+        resources = {"*", request.resource} | ({f"*/{subresource}"} if subresource else {base})
+        return (
+            request.verb == self.verb
+            and self.group in {"*", request.group}
+            and self.resource in resources
+            and (not self.namespace or self.namespace == request.namespace)
+            and (not self.names or request.name in self.names)
+        )
+
+
+def granted_by(objects):
+    """Gives all that the rendered roles grant, one by one."""
+    return {
+        Granted(
+            f"{one['kind']} {one['metadata']['name']}",
+            verb,
+            group,
+            resource,
+            one["metadata"].get("namespace", ""),
+            tuple(rule.get("resourceNames", ())),
+        )
+        for one in objects
+        if one["kind"] in {"Role", "ClusterRole"}
+        for rule in one["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@dataclass(frozen=True)
+class Watched(Rule):
+    """A rule of the embedded server's allow-list: what the roles grant, and a note of all that was asked."""
+
+    granted: frozenset = frozenset()
+    seen: set = field(default_factory=set, hash=False, compare=False)
+
+    def allows(self, wish):
+        request = Request(wish.verb, wish.group, wish.resource, wish.namespace, wish.name)
+        self.seen.add(request)
+        return any(one.allows(request) for one in self.granted)

@@ -1,0 +1,183 @@
+"""The Helm chart, rendered by Helm: what it makes of values, and that an API server takes it."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+import yaml
+from tests.deploy.conftest import ACT, BOTH
+from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, render
+from tools.plane.build import find
+
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.objects.kinds import STORED_KINDS
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.config import make_config, read_file
+from kubetide.units.time import parse_rfc3339, seconds
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+
+
+def of_kind(objects, kind):
+    (found,) = [one for one in objects if one["kind"] == kind]
+    return found
+
+
+def config_of(objects, tmp_path):
+    file = tmp_path / "kubetide.yaml"
+    file.write_text(of_kind(objects, "ConfigMap")["data"]["kubetide.yaml"])
+    return make_config([(str(file), read_file(file))])
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_the_manifests_are_what_the_chart_gives(helm, name):
+    """`python -m tools.manifests` has been run since the chart was changed."""
+    assert (DEPLOY / "manifests" / name).read_text(encoding="utf-8") == manifest(helm, name)
+
+
+def test_by_default_it_advises(rendered, tmp_path):
+    """One replica, which serves where it is probed, writes where it may, and may read only."""
+    objects = rendered()
+    config = config_of(objects, tmp_path)
+    assert (config.run.act, config.run.controllers) == (False, ("horizontal",))
+    deployment = of_kind(objects, "Deployment")["spec"]
+    pod = deployment["template"]["spec"]
+    (container,) = pod["containers"]
+    assert deployment["replicas"] == 1
+    assert config.run.address == f":{container['ports'][0]['containerPort']}"
+    mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
+    assert mounts == {"/etc/kubetide": True, config.run.out: False}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert pod["securityContext"]["runAsUser"] == 65532
+    verbs = {
+        verb
+        for one in objects
+        if one["kind"] in {"Role", "ClusterRole"}
+        for rule in one["rules"]
+        for verb in rule["verbs"]
+    }
+    assert verbs == {"get", "list", "watch"}
+
+
+def test_a_release_that_acts_has_a_standby(rendered, tmp_path):
+    """Two replicas, of which a Lease lets one act."""
+    objects = rendered(ACT)
+    config = config_of(objects, tmp_path)
+    assert config.run.act
+    assert config.run.leader_elect
+    assert of_kind(objects, "Deployment")["spec"]["replicas"] == 2
+    assert of_kind(objects, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+
+
+def test_settings_arrive_as_they_were_said(rendered, tmp_path):
+    """Numbers, durations, switches and lists of the values are what `kubetide config check` reads."""
+    values = tmp_path / "values.yaml"
+    settings = {
+        "controllers": ["horizontal", "nodes"],
+        "cloud-provider": "mine",
+        "scan-interval": "20s",
+        "kube-api-qps": 12.5,
+        "kube-api-burst": 1000000,
+        "leader-elect": False,
+        "horizontal-pod-autoscaler-tolerance": 0.2,
+    }
+    values.write_text(yaml.safe_dump({"config": settings}))
+    config = config_of(rendered(f"--values={values}"), tmp_path)
+    assert config.run.controllers == ("horizontal", "nodes")
+    assert (config.run.kube_api_qps, config.run.kube_api_burst) == (12.5, 1000000)
+    assert not config.run.leader_elect
+    assert config.loops.nodes.scan_interval == seconds(20)
+    assert config.loops.horizontal.tolerance == 0.2
+
+
+def test_a_change_of_settings_restarts_the_pods(rendered):
+    """Settings are read once, so the pods' template changes with them."""
+
+    def checksum(*flags):
+        template = of_kind(rendered(*flags), "Deployment")["spec"]["template"]
+        return template["metadata"]["annotations"]["checksum/config"]
+
+    assert checksum() == checksum()
+    assert checksum() != checksum("--set=config.horizontal-pod-autoscaler-tolerance=0.2")
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (("--set=config.controllers={vertical}",), "/config/controllers/0"),
+        (("--set=config.controllers={nodes}",), "cloud-provider"),
+        (("--set=config.act=maybe",), "/config/act"),
+        (("--set=config.out=/tmp",), "/config"),
+        (("--set=replica=3",), "replica"),
+        (("--set=service.port=80",), "/service/port"),
+    ],
+)
+def test_wrong_values_are_refused(helm, flags, problem):
+    """What the schema of the values knows to be wrong is told with its place."""
+    with pytest.raises(RenderError) as found:
+        render(helm, *flags)
+    assert problem in str(found.value)
+
+
+def test_helm_finds_nothing_to_say(helm):
+    """`helm lint --strict` passes."""
+    run = subprocess.run([helm, "lint", "--strict", CHART], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_monitor_asks_the_service(rendered):
+    """The ServiceMonitor, whose kind no server here knows, chooses the Service by its labels and names its port."""
+    objects = rendered("--set=serviceMonitor.enabled=true", "--set=serviceMonitor.labels.release=prometheus")
+    monitor, service = of_kind(objects, "ServiceMonitor"), of_kind(objects, "Service")
+    assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
+    assert endpoint["path"] == "/metrics"
+    pod = of_kind(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= pod.items()
+
+
+def test_the_embedded_cluster_takes_what_it_stores(rendered):
+    """Deployment, budget and ConfigMap; it knows no accounts, roles, Services and NetworkPolicies."""
+    objects = rendered(ACT, *BOTH)
+    known = {(kind.api_version, kind.kind): kind for kind in STORED_KINDS}
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        created = []
+        for one in objects:
+            kind = known.get((one["apiVersion"], one["kind"]))
+            if kind is not None:
+                await cluster.create(kind, one, namespace=one["metadata"]["namespace"])
+                created.append(kind.kind)
+        return created
+
+    assert sorted(run_virtual(main, start=START)) == ["ConfigMap", "Deployment", "PodDisruptionBudget"]
+    assert {one["kind"] for one in objects} - {kind.kind for kind in STORED_KINDS} == {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "NetworkPolicy",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    }
+
+
+@pytest.mark.parametrize("flags", [(), (ACT,), (ACT, *BOTH)], ids=["advice", "acting", "both loops"])
+def test_a_real_api_server_takes_everything(helm, quiet_plane, tmp_path, flags):
+    """Each object passes kube-apiserver's own validation, with unknown fields forbidden."""
+    file = tmp_path / "all.yaml"
+    file.write_text(render(helm, *flags))
+    command = [find("kubectl"), "--kubeconfig", quiet_plane.kubeconfig, "apply", "--dry-run=server"]
+    run = subprocess.run(
+        [*command, "--validate=strict", "-f", file], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    said = run.stdout.splitlines()
+    assert len(said) == len([one for one in yaml.safe_load_all(file.read_text()) if one])
+    assert all(line.endswith("created (server dry run)") for line in said)

@@ -1,0 +1,276 @@
+"""The roles of the chart: what the loops ask for is granted, and nothing is granted that they do not ask for."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
+from tests.cluster.served import ADMIN, TOKEN, served
+from tests.deploy.conftest import ACT, BOTH
+from tests.deploy.requests import Granted, Observed, Watched, granted_by
+from tests.embedded.load.worlds import START as LOAD_START
+from tests.embedded.load.worlds import World as LoadWorld
+from tests.embedded.load.worlds import make_pod, make_service
+from tests.horizontal.running import START
+from tests.horizontal.running import World as HorizontalWorld
+from tests.horizontal.worlds import external
+from tests.nodes.live import SHORT
+from tests.nodes.live import World as NodesWorld
+
+from kubetide.cluster import (
+    Connection,
+    HttpCluster,
+    HttpCustomMetrics,
+    HttpExternalMetrics,
+    HttpMetrics,
+    plurals_of,
+)
+from kubetide.embedded.load import (
+    ConstantTrace,
+    EmbeddedCustomMetrics,
+    EmbeddedExternalMetrics,
+    ExternalSeries,
+)
+from kubetide.embedded.server import Identities, User
+from kubetide.embedded.server.access import Wish
+from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS, STORED_KINDS
+from kubetide.ports.errors import Conflict, Forbidden
+from kubetide.runtime.clock import run_real, run_virtual
+from kubetide.runtime.permissions import ROLES, with_hint
+from kubetide.testing import builders
+from kubetide.units.time import minutes, seconds
+
+ACCOUNT = "system:serviceaccount:kube-system:kubetide"
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
+
+
+def of_table(*, acting):
+    """Gives what the program's own table says, in the form of what is rendered."""
+    return {
+        Granted(
+            f"{role.kind} {role.name}",
+            verb,
+            grant.group,
+            resource,
+            "kube-system" if role.kind == "Role" else "",
+            grant.names,
+        )
+        for role in ROLES
+        for grant in role.grants
+        if acting or not grant.acting
+        for resource in grant.resources
+        for verb in grant.verbs
+    }
+
+
+@pytest.mark.parametrize("acting", [False, True])
+def test_the_chart_grants_what_the_table_says(rendered, acting):
+    """The table behind the hints is the chart's, rule by rule, for a run that advises and for one that acts."""
+    assert granted_by(rendered(*BOTH, *([ACT] if acting else []))) == of_table(acting=acting)
+
+
+def test_a_loop_that_does_not_run_gets_nothing(rendered):
+    """With one loop there are only its roles and its Lease."""
+    granted = granted_by(rendered(ACT))
+    assert {one.role for one in granted} == {"ClusterRole kubetide-horizontal", "Role kubetide-leases"}
+    assert {name for one in granted for name in one.names} == {"kubetide"}
+
+
+# ── what is asked ──
+
+
+class ConflictOnce:
+    """The first write of a scale meets another's."""
+
+    def __init__(self):
+        self.left = 1
+
+    async def before(self, request):
+        if request.subresource == "scale" and request.verb != "get" and self.left:
+            self.left -= 1
+            raise Conflict("the object has been modified")
+
+
+@pytest.fixture(scope="module")
+def of_horizontal():
+    """What the horizontal loop asks at the Cluster port: targets with and without a cache, a conflict, failing metrics."""
+
+    async def main(clock):
+        world, seen = HorizontalWorld(clock), set()
+        world.controller = HorizontalController(
+            Observed(world.cluster, seen),
+            world.usage,
+            clock,
+            world.recorder,
+            world.board,
+            HorizontalSettings(),
+            custom=world.measured,
+            external=world.measured,
+        )
+        world.usage.milli = 200
+        await world.add()
+        body = builders.deployment("db", replicas=1) | {"kind": "StatefulSet"}
+        body["spec"]["serviceName"] = "db"
+        await world.cluster.create(STATEFUL_SETS, body, namespace="default")
+        hpa = builders.hpa("db", "db")
+        hpa["spec"]["scaleTargetRef"] = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+        hpa["spec"]["metrics"] = [external({"averageValue": "5"})]
+        await world.cluster.create(HPAS, hpa, namespace="default")
+        world.measured.answers["external", "default", "queue", ""] = [20_000]
+        world.cluster.faults = ConflictOnce()
+        async with world.running():
+            await clock.sleep(seconds(16))
+            assert await world.replicas() == 4
+            found = await world.cluster.get(STATEFUL_SETS, "db", namespace="default")
+            assert found.spec.replicas == 4
+            world.usage.error = "the server is currently unable to handle the request"
+            await clock.sleep(seconds(60))
+        return seen
+
+    return run_virtual(main, start=START)
+
+
+@pytest.fixture(scope="module")
+def of_nodes():
+    """What the node loop asks: nodes come, are drained and go; a pod fits nowhere for long."""
+
+    async def main(clock):
+        world, seen = NodesWorld(clock), set()
+        world.controller = NodesController(
+            Observed(world.cluster, seen),
+            world.cloud,
+            clock,
+            world.recorder,
+            world.board,
+            NodesSettings(**SHORT),
+            seed=1,
+        )
+        async with world.running():
+            await world.deploy(replicas=6, cpu="900m")
+            await world.deploy("giant", replicas=1, cpu="90")
+            await clock.sleep(minutes(5))
+            assert len(world.nodes) > 2
+            await world.scale("web", 2)
+            await clock.sleep(minutes(15))
+            assert len(world.nodes) <= 2
+        await world.controller.close()
+        return seen
+
+    return run_virtual(main, start=START)
+
+
+def account_of(granted, seen):
+    return User(ACCOUNT, GROUPS, (Watched(granted=frozenset(granted), seen=seen),))
+
+
+@pytest.fixture(scope="module")
+def of_the_program(rendered, tmp_path_factory):
+    """What `kubetide run --act` asks a server, as the account of the chart; it scales, and is refused nothing."""
+    seen, folder = set(), tmp_path_factory.mktemp("program")
+
+    async def main(clock):
+        identities = Identities({TOKEN: ADMIN, "account": account_of(granted_by(rendered(ACT)), seen)})
+        metrics = Busy(clock, ["web-0", "web-1"])
+        async with served(clock, metrics=metrics, identities=identities) as (cluster, server, connection):
+            config = folder / "kubeconfig"
+            authority = connection.authority.encode()
+            write_kubeconfig(config, kubeconfig(server.url, token="account", authority=authority))
+            await a_busy_deployment(cluster, clock)
+            async with running(config, folder / "out", QUICK, "--act") as process:
+                await line_with(process, "scaled from 2 to 4")
+            assert (await cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas == 4
+
+    run_real(main)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def of_metrics(rendered):
+    """What the metric sources ask a server, as the account of the chart that only advises."""
+    seen = set()
+
+    async def main(clock):
+        world = LoadWorld(make_service(33.3))
+        world.put(make_pod("a"))
+        world.to(60)
+        series = [ExternalSeries("waiting", ConstantTrace(7.0), {}, "")]
+        identities = Identities({TOKEN: ADMIN, "account": account_of(granted_by(rendered()), seen)})
+        async with (
+            served(
+                clock,
+                metrics=world.metrics,
+                custom=EmbeddedCustomMetrics(world.model, world.clock),
+                external=EmbeddedExternalMetrics(series, world.clock, start=LOAD_START, step=seconds(15)),
+                identities=identities,
+            ) as (_, server, connection),
+            HttpCluster(Connection(server.url, "account", connection.authority), clock) as client,
+        ):
+            usage, waiting = HttpMetrics(client), HttpExternalMetrics(client)
+            custom = HttpCustomMetrics(client, clock, plural_of=plurals_of(STORED_KINDS))
+            await usage.pod_samples()
+            await usage.pod_samples("default", "app=web")
+            await custom.pod_values("http_requests_per_second", namespace="default")
+            about = {"namespace": "default", "api_version": "apps/v1", "kind": "Deployment", "name": "web"}
+            await custom.object_value("requests_per_second", **about)
+            await waiting.external_values("waiting", namespace="default")
+
+    run_real(main)
+    return seen
+
+
+# ── what is granted ──
+
+
+def test_what_is_asked_is_granted_and_what_is_granted_is_asked(
+    rendered, of_horizontal, of_nodes, of_the_program, of_metrics
+):
+    """Each loop's requests are allowed by its own roles, and each verb on each resource of a role is used by its loop."""
+    granted = granted_by(rendered(*BOTH, ACT))
+    leases = {one for one in granted if one.role == "Role kubetide-leases"}
+    horizontal = {one for one in granted if one.role == "ClusterRole kubetide-horizontal"}
+    nodes = granted - leases - horizontal
+    for rules, requests in (
+        (horizontal, of_horizontal | of_metrics),
+        (horizontal | leases, of_the_program),
+        (nodes, of_nodes),
+    ):
+        refused = {request for request in requests if not any(one.allows(request) for one in rules)}
+        assert refused == set()
+    used = {
+        one
+        for rules, requests in ((nodes, of_nodes), (leases, of_the_program))
+        for one in rules
+        if any(one.allows(request) for request in requests)
+    } | {one for one in horizontal if any(map(one.allows, of_horizontal | of_the_program | of_metrics))}
+    assert granted - used == set()
+
+
+# ── refusals ──
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: f"{role.kind}-{role.name}")
+def test_a_refusal_names_the_role(role):
+    """For all that a role grants, the words in which RBAC refuses it lead back to that role."""
+    controllers = ("nodes",) if "nodes" in role.name else ("horizontal",) if "horizontal" in role.name else ()
+    for grant in role.grants:
+        group = grant.group.replace("*", "apps")
+        for resource in grant.resources:
+            named = resource.replace("*/scale", "statefulsets/scale").replace("*", "pods/requests")
+            for verb in grant.verbs:
+                with pytest.raises(Forbidden) as refused:
+                    User(ACCOUNT).require(Wish(verb, group, named, "default"))
+                told = str(refused.value)
+                assert with_hint(told, controllers) == f"{told}; {role.kind} {role.name} of deploy/ grants it"
+
+
+def test_other_errors_stay_as_they_are():
+    """What no role of ours would mend gets no hint, nor what another loop's role would."""
+    for verb, group, resource in (("get", "", "secrets"), ("list", "batch", "jobs")):
+        with pytest.raises(Forbidden) as refused:
+            User(ACCOUNT).require(Wish(verb, group, resource))
+        assert with_hint(str(refused.value), ("horizontal",)) == str(refused.value)
+    assert with_hint("connection refused", ("horizontal", "nodes")) == "connection refused"

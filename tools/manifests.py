@@ -1,0 +1,58 @@
+"""``python -m tools.manifests``: renders the plain manifests in ``deploy/manifests`` from the chart, with Helm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.plane.build import find
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+CHART = DEPLOY / "chart"
+MANIFESTS: dict[str, tuple[str, ...]] = {
+    "advice.yaml": (),
+    "acting.yaml": ("--set=config.act=true",),
+}
+"""The flags of each file; all else is the chart's defaults."""
+
+_HEADER = "# Rendered from deploy/chart by `python -m tools.manifests`; do not edit.\n"
+
+
+class RenderError(Exception):
+    """Helm refused the chart or its values; the text is what it said."""
+
+
+def render(helm: Path, *flags: str) -> str:
+    """Gives the chart's objects as YAML, of a release ``kubetide`` in ``kube-system``. Raises RenderError."""
+    command = [
+        str(helm),
+        "template",
+        "kubetide",
+        str(CHART),
+        "--namespace=kube-system",
+        "--kube-version=1.36",
+    ]
+    run = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RenderError(run.stderr.strip())
+    return run.stdout
+
+
+def manifest(helm: Path, name: str) -> str:
+    """Gives what a file of ``deploy/manifests`` holds."""
+    return _HEADER + render(helm, *MANIFESTS[name])
+
+
+def main() -> int:
+    helm = find("helm")
+    if helm is None:
+        print("helm is not built: python -m tools.plane build helm", file=sys.stderr)
+        return 1
+    for name in MANIFESTS:
+        (DEPLOY / "manifests" / name).write_text(manifest(helm, name), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
