@@ -1,0 +1,104 @@
+"""The roles as a real API server reads them: what they allow the account of the chart, and what they do not."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import NamedTuple
+
+import pytest
+from tests.deploy.conftest import ACT, BOTH
+from tests.deploy.requests import Request
+from tools.manifests import render
+from tools.plane.build import find
+
+from kubetide.cluster import HttpCluster
+from kubetide.objects.kinds import Kind
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.permissions import ROLES
+from kubetide.units.time import milliseconds, seconds
+
+REVIEWS = Kind(
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", dict, namespaced=False
+)
+ACCOUNT = "system:serviceaccount:kube-system:kubetide"
+GROUPS = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]
+
+
+class Asked(NamedTuple):
+    request: Request
+    acting: bool
+
+
+def examples():
+    """Gives a request for each verb on each resource that the table grants."""
+    for role in ROLES:
+        namespace = "kube-system" if role.kind == "Role" else "shop"
+        for grant in role.grants:
+            for resource in grant.resources:
+                named = resource.replace("*/scale", "rollouts/scale").replace("*", "pods/requests")
+                group = "argoproj.io" if grant.group == "*" else grant.group
+                for verb in grant.verbs:
+                    for name in grant.names or ("web",):
+                        yield Asked(Request(verb, group, named, namespace, name), grant.acting)
+
+
+# Beside what is granted: other objects, other namespaces, other verbs.
+NEVER = [
+    Request("get", "", "secrets", "kube-system", "token"),
+    Request("list", "", "secrets"),
+    Request("update", "apps", "deployments", "shop", "web"),
+    Request("patch", "apps", "deployments", "shop", "web"),
+    Request("delete", "", "pods", "shop", "web-0"),
+    Request("delete", "", "nodes", "", "node-0"),
+    Request("patch", "", "configmaps", "kube-system", "coredns"),
+    Request("create", "", "configmaps", "shop"),
+    Request("patch", "coordination.k8s.io", "leases", "kube-system", "kube-scheduler"),
+    Request("patch", "coordination.k8s.io", "leases", "shop", "kubetide"),
+    Request("patch", "autoscaling", "horizontalpodautoscalers", "shop", "web"),
+    Request("create", "", "pods/exec", "shop", "web-0"),
+]
+
+
+def review(request):
+    resource, _, subresource = request.resource.partition("/")
+    attributes = {
+        "verb": request.verb,
+        "group": request.group,
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": request.namespace,
+        "name": request.name,
+    }
+    return {"spec": {"user": ACCOUNT, "groups": GROUPS, "resourceAttributes": attributes}}
+
+
+@pytest.mark.parametrize("acting", [False, True], ids=["advice", "acting"])
+def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, acting):
+    """RBAC allows each request of the table, no write without act, and nothing else."""
+    file = tmp_path / "all.yaml"
+    file.write_text(render(helm, *BOTH, *([ACT] if acting else [])))
+    kubectl = [find("kubectl"), "--kubeconfig", quiet_plane.kubeconfig]
+    subprocess.run([*kubectl, "apply", "-f", file], check=True, capture_output=True)
+
+    async def main(clock):
+        async with HttpCluster(quiet_plane.connection, clock) as client:
+
+            async def allowed(request):
+                return (await client.create(REVIEWS, review(request)))["status"]["allowed"]
+
+            granted = {one.request for one in examples() if acting or not one.acting}
+            held_back = {one.request for one in examples()} - granted
+            # The authorizer reads the roles through caches of its own.
+            deadline = clock.monotonic() + seconds(30)
+            while True:
+                refused = {one for one in sorted(granted) if not await allowed(one)}
+                too_much = {one for one in (*sorted(held_back), *NEVER) if await allowed(one)}
+                if not refused and not too_much:
+                    return
+                assert clock.monotonic() < deadline, (refused, too_much)
+                await clock.sleep(milliseconds(100))
+
+    try:
+        run_real(main)
+    finally:
+        subprocess.run([*kubectl, "delete", "--wait=false", "-f", file], check=True, capture_output=True)
