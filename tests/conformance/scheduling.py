@@ -320,6 +320,7 @@ def _estimate(case: Case) -> str | None:
         list(map(pod_of, case.get("daemonPods") or ())),
         list(map(copies_of, case["groups"])),
         limits_of(case),
+        fast_path=case.get("fastpath", False),
     )
     expect = case["expect"]
     answer = {

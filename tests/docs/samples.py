@@ -145,7 +145,7 @@ POD_SPEC = {
             "rbd": {"monitors": ["10.0.0.1:6789"], "pool": "kube", "image": "web", "readOnly": True},
         },
     ],
-    "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu-1"}],
+    "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu-1", "resourceClaimTemplateName": "one-gpu"}],
     "priority": 1000,
     "priorityClassName": "high",
     "schedulerName": "default-scheduler",

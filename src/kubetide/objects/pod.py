@@ -142,6 +142,8 @@ class Volume(ApiStruct):
 
 class PodResourceClaim(ApiStruct):
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class SchedulingGate(ApiStruct):

@@ -52,7 +52,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
             "chapAuthDiscovery chapAuthSession fsType initiatorName iscsiInterface lun portals secretRef targetPortal"
         ),
         pod.RbdImage: "fsType keyring secretRef user",
-        pod.PodResourceClaim: "resourceClaimName resourceClaimTemplateName",
+        pod.PodResourceClaim: "",
         pod.ContainerRestartRule: "exitCodes",
         pod.VolumeMount: "mountPath mountPropagation readOnly recursiveReadOnly subPath subPathExpr",
         pod.SchedulingGate: "",

@@ -17,6 +17,7 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.scheduling.fast_path import fast_path_group
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.new_nodes import NewNodes
 from kubetide.scheduling.packing_forked import ForkedPacking
@@ -66,6 +67,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         added: Names of the nodes added, with those that stayed empty.
         borrowed: Existing nodes that took pods where spreading by hostname kept them off the last new
             one; upstream counts them as new.
+        divided: Nodes of the fast path that were only reckoned, not named.
         counts: (groups, added and then borrowed nodes), int64: pods of each group on each node.
         limited: Whether the limits refused a node.
         start: Row at which the next scan is to begin.
@@ -76,6 +78,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     order: tuple[int, ...]
     added: tuple[str, ...]
     borrowed: tuple[str, ...] = ()
+    divided: int = 0
     counts: tuple[Int64Vector, ...]
     limited: bool
     start: int
@@ -94,6 +97,7 @@ def estimate(
     limits: Limits,
     *,
     start: int = 1,
+    fast_path: bool = False,
 ) -> Estimate:
     """Says how many nodes of a template the groups need. The snapshot is only read.
 
@@ -104,9 +108,11 @@ def estimate(
         groups: What is to be placed, as ``equivalence_groups`` gives it.
         limits: How many nodes may be added.
         start: Row at which the next scan would begin, see ``placement.place``.
+        fast_path: Whether the group for which it saves most is reckoned by division
+            (``--fastpath-binpacking-enabled``).
     """
-    if _minds_others(snapshot, daemon_pods, groups):
-        return _estimate_forked(snapshot, template, daemon_pods, groups, limits, start)
+    if fast_path or _minds_others(snapshot, daemon_pods, groups):
+        return _estimate_forked(snapshot, template, daemon_pods, groups, limits, start, fast_path=fast_path)
     packing = _Packing(snapshot, template, daemon_pods, limits, start)
     order = score_order(template, groups)
     taken: dict[int, Int64Vector] = {index: packing.pack(groups[index]) for index in order}
@@ -143,6 +149,8 @@ def _estimate_forked(
     groups: Sequence[PodGroup],
     limits: Limits,
     start: int,
+    *,
+    fast_path: bool,
 ) -> Estimate:
     order = score_order(template, groups)
     existing = len(snapshot)
@@ -152,7 +160,11 @@ def _estimate_forked(
         for group in groups:
             snapshot.prepare(group.pod_class)
         packing = ForkedPacking(snapshot, template, daemon_pods, limits.max_nodes, start)
-        placed = {index: packing.pack(groups[index]) for index in order}
+        by_division = fast_path_group(template, groups, order) if fast_path else None
+        placed = {index: packing.pack(groups[index]) for index in order if index != by_division}
+        by_fakes = 0
+        if by_division is not None:
+            placed[by_division], by_fakes = packing.pack_by_division(groups[by_division])
         names = tuple(snapshot.node_names)
     finally:
         snapshot.revert()
@@ -166,10 +178,14 @@ def _estimate_forked(
             numbers[columns[row]] = number
         counts.append(numbers)
     return Estimate(
-        nodes=len(used),
-        scheduled=tuple(group.pods[: sum(placed[index].values())] for index, group in enumerate(groups)),
+        nodes=len(used) + packing.divided,
+        scheduled=tuple(
+            group.pods[: sum(placed[index].values()) + (by_fakes if index == by_division else 0)]
+            for index, group in enumerate(groups)
+        ),
         order=tuple(order),
         added=tuple(packing.added),
+        divided=packing.divided,
         borrowed=tuple(names[row] for row in borrowed),
         counts=tuple(counts),
         limited=not packing.may_add,

@@ -43,6 +43,7 @@ class ForkedPacking:
         added: Names of the nodes added.
         start: Row at which the next scan begins.
         may_add: Whether the limits still allow a node.
+        divided: Nodes that ``pack_by_division`` reckoned beside those it added.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ForkedPacking:
         self.added: list[str] = []
         self.start = start
         self.may_add = True
+        self.divided = 0
         self._snapshot = snapshot
         self._template = template
         self._daemon_pods = daemon_pods
@@ -72,6 +74,35 @@ class ForkedPacking:
             self._fill_new_nodes(work)
         self._used.update(dict.fromkeys(work.placed))
         return work.placed
+
+    def pack_by_division(self, group: PodGroup) -> tuple[dict[int, int], int]:
+        """Packs the last group: one new node is filled, the rest is divided by what that takes.
+
+        Gives the pods by row, and how many are on nodes that were only reckoned. The node added last
+        is not used again, and what copies mean to each other is not looked at.
+        """
+        work = _Group(self._snapshot, group.pod_class, len(group.pods))
+        if self.added and not self._template.spec.unschedulable:
+            self.start = work.scan(self._existing, self.start)
+        if not work.left or not self.may_add:
+            return work.placed, 0
+        if self._room_for_nodes() == 0:
+            self.may_add = False
+            return work.placed, 0
+        self._add(1)
+        left, row = work.left, len(self._snapshot) - 1
+        each = min(left, work.room_for(row))
+        work.put_on(row, each)
+        if not each:
+            return work.placed, 0
+        wanted = -(-left // each) - 1
+        room = self._room_for_nodes()
+        self.divided = wanted if room is None else min(wanted, room)
+        self.may_add = self.divided == wanted
+        return work.placed, min(work.left, self.divided * each)
+
+    def _room_for_nodes(self) -> int | None:
+        return None if self._max_nodes is None else max(0, self._max_nodes - len(self.added))
 
     def _fill_new_nodes(self, work: _Group) -> None:
         before: int | None = None  # what the last node took, when it was new and nothing else took any
