@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kubetide.nodes.node_facts import MIRROR_ANNOTATION
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import Condition, ObjectMeta
-from kubetide.objects.node import Node, NodeStatus
+from kubetide.objects.node import Namespace, Node, NodeStatus
 from kubetide.objects.pod import ContainerStatus, Pod, PodStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubetide.objects.statefulset import StatefulSet
@@ -84,6 +84,11 @@ def slim_stateful_set(item: StatefulSet) -> StatefulSet:
 def slim_job(item: Job) -> Job:
     """Gives that the Job is there: nothing else of it is read."""
     return Job(metadata=_name_of(item.metadata))
+
+
+def slim_namespace(item: Namespace) -> Namespace:
+    """Gives the namespace with its labels, which selectors of namespaces read."""
+    return Namespace(metadata=ObjectMeta(name=item.metadata.name, labels=item.metadata.labels))
 
 
 def _name_of(meta: ObjectMeta) -> ObjectMeta:

@@ -27,14 +27,14 @@ from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import ApiObject, OwnerReference, controller_of
-from kubetide.objects.node import Node
+from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import Snapshot
+from kubetide.scheduling import ClusterFacts, Snapshot
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
@@ -59,6 +59,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stateful_sets: tuple[Key, ...] = ()
     jobs: tuple[Key, ...] = ()
     pdbs: tuple[Key, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,6 +83,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stateful_sets: tuple[StatefulSet, ...] = ()
     jobs: tuple[Job, ...] = ()
     pdbs: tuple[PodDisruptionBudget, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
     intents: tuple[Intent, ...] | None = None
@@ -115,6 +117,7 @@ class State:
         self.stateful_sets: dict[Key, StatefulSet] = {}
         self.jobs: dict[Key, Job] = {}
         self.pdbs: dict[Key, PodDisruptionBudget] = {}
+        self.namespaces: dict[str, Namespace] = {}
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.holds: tuple[str, ...] = ()
@@ -197,6 +200,8 @@ class State:
         self.live_pods = MappingProxyType(delta.live_pods or {})
         before = self.version
         self._apply_gone(delta.gone)
+        if delta.namespaces or delta.gone.namespaces:
+            self._put_namespaces(delta)
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
         for pod in sorted(delta.pods, key=_key):
@@ -274,6 +279,7 @@ class State:
             stateful_sets=tuple(self.stateful_sets[key] for key in sorted(self.stateful_sets)),
             jobs=tuple(self.jobs[key] for key in sorted(self.jobs)),
             pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
+            namespaces=tuple(self.namespaces[name] for name in sorted(self.namespaces)),
             groups=tuple(self.groups.values()),
             intents=self.intents,
             holds=self.holds,
@@ -306,6 +312,14 @@ class State:
             for key in keys:
                 held.pop(key, None)
                 self.version += 1
+
+    def _put_namespaces(self, delta: Delta) -> None:
+        for name in delta.gone.namespaces:
+            self.namespaces.pop(name, None)
+        self.namespaces.update((one.metadata.name, one) for one in delta.namespaces)
+        labels = {name: one.metadata.labels or {} for name, one in sorted(self.namespaces.items())}
+        self.snapshot.set_facts(ClusterFacts(namespaces=labels))
+        self.version += 1
 
     def _put_node(self, node: Node) -> None:
         self.nodes[node.metadata.name] = node

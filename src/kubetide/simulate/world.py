@@ -151,6 +151,7 @@ class World:
         self._jobs = Informer(self.cluster, JOBS, clock)
         self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
+        self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
@@ -162,6 +163,7 @@ class World:
             self._jobs,
             self._cron_jobs,
             self._pdbs,
+            self._namespaces,
         )
         self.cloud = EmbeddedCloud(
             self.cluster,
@@ -295,7 +297,9 @@ class World:
             self.cloud.run(),
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
-            Scheduler(cluster, clock, pods=self.pods, nodes=self.nodes, tells=tells).run(),
+            Scheduler(
+                cluster, clock, pods=self.pods, nodes=self.nodes, namespaces=self._namespaces, tells=tells
+            ).run(),
             ReplicaSetController(
                 cluster,
                 clock,

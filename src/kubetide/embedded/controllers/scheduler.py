@@ -10,12 +10,12 @@ from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import Condition
-from kubetide.objects.node import Node
+from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.scheduling import PodClass, Snapshot, classify_unbound
+from kubetide.scheduling import ClusterFacts, PodClass, Snapshot, classify_unbound
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
 
@@ -51,6 +51,7 @@ class Scheduler:
         *,
         pods: Informer[Pod],
         nodes: Informer[Node],
+        namespaces: Informer[Namespace] | None = None,
         tells: bool = False,
     ) -> None:
         self._tells = tells
@@ -58,6 +59,7 @@ class Scheduler:
         self._clock = clock
         self._pods = pods
         self._nodes = nodes
+        self._namespaces = namespaces
         self._events = EventWriter(cluster, clock, NAME)
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
@@ -68,6 +70,9 @@ class Scheduler:
 
     async def run(self) -> None:
         """Works until cancelled. The informers are run by whoever made them."""
+        if self._namespaces is not None:
+            follow(self._namespaces, self._namespace_changed)
+            await self._namespaces.synced()
         follow(self._nodes, self._node_changed)
         follow(self._pods, self._pod_changed)
         await self._nodes.synced()
@@ -101,6 +106,14 @@ class Scheduler:
         self._wake.clear()
 
     # ── what happened ──
+
+    def _namespace_changed(self, key: Key, _old: Namespace | None, new: Namespace | None) -> None:
+        labels = dict(self._snapshot.facts.namespaces)
+        labels.pop(key[1], None)
+        if new is not None:
+            labels[key[1]] = new.metadata.labels or {}
+        self._snapshot.set_facts(ClusterFacts(namespaces=labels))
+        self._others_may_fit()
 
     def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
         if new is None:

@@ -9,6 +9,7 @@ from kubetide.nodes.slimming import (
     slim_daemon_set,
     slim_deployment,
     slim_job,
+    slim_namespace,
     slim_node,
     slim_pdb,
     slim_pod,
@@ -20,6 +21,7 @@ from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
+    NAMESPACES,
     NODES,
     PDBS,
     PODS,
@@ -70,6 +72,7 @@ class Gatherer:
             STATEFUL_SETS,
             JOBS,
             PDBS,
+            NAMESPACES,
         )
         for kind in kinds:
             informer = caches.of(kind)
@@ -106,6 +109,8 @@ class Gatherer:
         pdbs, gone_pdbs = self._take("poddisruptionbudgets", known.pdbs, slim_pdb)
         by_key = {("", name): node for name, node in known.nodes.items()}
         nodes, gone_nodes = self._take("nodes", by_key, slim_node)
+        held = {("", name): namespace for name, namespace in known.namespaces.items()}
+        namespaces, gone_namespaces = self._take("namespaces", held, slim_namespace)
         intents = self._board.intents() if self._board is not None else ()
         return Delta(
             step=step,
@@ -117,6 +122,7 @@ class Gatherer:
             stateful_sets=stateful_sets,
             jobs=jobs,
             pdbs=pdbs,
+            namespaces=namespaces,
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
                 pods=(*gone_pods, *_finished(pods, known.pods)),
@@ -126,6 +132,7 @@ class Gatherer:
                 stateful_sets=gone_stateful_sets,
                 jobs=gone_jobs,
                 pdbs=gone_pdbs,
+                namespaces=tuple(name for _, name in gone_namespaces),
             ),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
