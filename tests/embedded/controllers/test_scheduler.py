@@ -250,3 +250,69 @@ def test_expiring_watches_lose_no_pod_and_no_room():
         assert sorted((await where(live)).values()) == ["n1"] * 4 + ["n2"] * 4
 
     play(body, "scheduler")
+
+
+def minding(kind, **term):
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname", **term}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+async def add_web(live, name, **spec):
+    extra = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    await live.add(PODS, builders.pod(name, cpu="100m", extra=extra))
+
+
+def test_pods_that_keep_apart_wait_for_a_node_without_the_other():
+    """The second pod waits although there is room, and is bound as soon as the first is gone."""
+
+    async def body(live):
+        await live.add_nodes("n1")
+        for name in ("a", "b"):
+            await add_web(live, name, **minding("podAntiAffinity"))
+        await live.sleep(1)
+        assert await where(live) == {"a": "n1", "b": ""}
+        condition = await said_of(live, "b")
+        assert condition.message == (
+            "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules."
+        )
+        await remove(live, "a")
+        await live.sleep(15)
+        assert (await where(live))["b"] == "n1"
+
+    play(body, "scheduler")
+
+
+def test_a_pod_that_waits_for_company_is_bound_once_that_is_there():
+    """A pod that must be near another is tried again when the other has a node, not only after 5 minutes."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2")
+        await add(live, "follower", cpu="100m", **minding("podAffinity"))
+        await live.sleep(1)
+        assert await where(live) == {"follower": ""}
+        await add_web(live, "leader")
+        await live.sleep(15)
+        placed = await where(live)
+        assert placed["follower"] == placed["leader"] != ""
+
+    play(body, "scheduler")
+
+
+def test_pods_are_spread_over_nodes():
+    """Hard spreading holds for every pod in turn: four pods on two nodes stand two and two."""
+
+    async def body(live):
+        await live.add_nodes("n1", cpu="8")
+        await live.add_nodes("n2", cpu="1")
+        rule = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        }
+        for name in "abcd":
+            await add_web(live, name, topologySpreadConstraints=[rule])
+        await live.sleep(1)
+        assert sorted((await where(live)).values()) == ["n1", "n1", "n2", "n2"]
+
+    play(body, "scheduler")
