@@ -15,12 +15,34 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from msgspec.structs import replace
 
-from kubetide.objects.meta import ObjectMeta, OwnerReference
+from kubetide.objects.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
 from kubetide.objects.node import Node, NodeSpec, NodeStatus, Taint
-from kubetide.objects.pod import Container, Pod, PodSpec, ResourceRequirements, Toleration
-from kubetide.scheduling import Limits, Snapshot, classify, equivalence_groups, estimate, place
+from kubetide.objects.pod import (
+    Affinity,
+    Container,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from kubetide.scheduling import (
+    Limits,
+    PodClass,
+    PodGroup,
+    Snapshot,
+    classify,
+    equivalence_groups,
+    estimate,
+    place,
+)
 
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
 _PODS = 30_000
 """In the whole cluster, or 30 a node where that is less."""
 
@@ -53,7 +75,23 @@ def make_node(number: int) -> Node:
     )
 
 
-def make_pod(name: str, *, cpu: str = "250m", memory: str = "512Mi", pool: str = "", shape: int = 0) -> Pod:
+def make_pod(
+    name: str,
+    *,
+    cpu: str = "250m",
+    memory: str = "512Mi",
+    pool: str = "",
+    shape: int = 0,
+    spread: str = "",
+    apart: str = "",
+) -> Pod:
+    """Gives a pod; ``spread`` and ``apart`` are the labels by which copies are spread or kept apart."""
+    own = LabelSelector(match_labels={"app": f"app-{shape}"})
+    term = PodAffinityTerm(label_selector=own, topology_key=apart)
+    anti = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    rule = TopologySpreadConstraint(
+        topology_key=spread, max_skew=1, when_unsatisfiable="DoNotSchedule", label_selector=own
+    )
     return Pod(
         metadata=ObjectMeta(
             name=name,
@@ -70,6 +108,8 @@ def make_pod(name: str, *, cpu: str = "250m", memory: str = "512Mi", pool: str =
             ),
             node_selector={"pool": pool} if pool else None,
             tolerations=(Toleration(key="dedicated", operator="Exists"),),
+            affinity=Affinity(pod_anti_affinity=anti) if apart else None,
+            topology_spread_constraints=(rule,) if spread else None,
         ),
     )
 
@@ -173,6 +213,103 @@ def measure_cluster(nodes: int) -> None:
     report("place, per pod of 500", nodes, cpu_us(place_500, number=1) / len(pending), floor)
 
 
+def measure_minding(nodes: int) -> None:
+    """Classes that mind other pods, against a cluster where every node has some of them."""
+    snapshot = make_cluster(nodes)
+    floor = floor_us(nodes)
+    target = snapshot.node_names[0]
+    elsewhere = make_pod("elsewhere")
+    for words, pod in (
+        ("spread by zone", make_pod("wanted", spread=ZONE)),
+        ("spread by hostname", make_pod("wanted", spread=HOSTNAME)),
+        ("anti-affinity by zone", make_pod("wanted", shape=99, apart=ZONE)),
+        ("anti-affinity by hostname", make_pod("wanted", shape=99, apart=HOSTNAME)),
+    ):
+        wanted = classify(pod)
+
+        def asked(wanted: PodClass = wanted) -> None:
+            snapshot.fork()
+            snapshot.add_pod(elsewhere, target)
+            snapshot.feasible(wanted)
+            snapshot.revert()
+
+        report(f"class against all nodes, {words}", nodes, cpu_us(asked, number=50), floor, 100)
+    for guards in (1, 100):
+        snapshot.fork()
+        for index in range(guards):
+            term = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Exists"),))
+            guard = make_pod(f"guard-{index}", shape=1000 + index, apart=HOSTNAME)
+            anti = PodAffinityTerm(
+                label_selector=term, topology_key=HOSTNAME, namespaces=("default", f"n{index}")
+            )
+            affinity = Affinity(
+                pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=(anti,))
+            )
+            snapshot.add_pod(replace(guard, spec=replace(guard.spec, affinity=affinity)), target)
+        plain = classify(make_pod("wanted"))
+
+        def kept_off(plain: PodClass = plain) -> None:
+            snapshot.fork()
+            snapshot.add_pod(elsewhere, target)
+            snapshot.feasible(plain)
+            snapshot.revert()
+
+        words = f"class against all nodes, kept off by {guards} terms of others"
+        report(words, nodes, cpu_us(kept_off, number=20), floor, 100)
+        snapshot.revert()
+    for words, key in (("spread by hostname", HOSTNAME), ("spread by zone", ZONE)):
+        pending = [make_pod(f"pending-{index}", shape=2000, spread=key) for index in range(500)]
+
+        def place_500(pending: list[Pod] = pending) -> None:
+            snapshot.fork()
+            place(snapshot, pending)
+            snapshot.revert()
+
+        measured = cpu_us(place_500, repeat=3, number=1) / len(pending)
+        report(f"place, per pod of 500, {words}", nodes, measured, floor)
+
+
+def measure_minding_estimates() -> None:
+    """Estimates for pods that mind other pods: (words, existing nodes, pods, target in seconds)."""
+    template = make_node(1)
+    floor = floor_us(1000)
+    empty, thousand, many = Snapshot(), make_cluster(1000), make_cluster(5000)
+    mixed = [
+        make_pod(
+            f"mixed-{shape}-{index}",
+            cpu=f"{100 + 7 * shape}m",
+            shape=shape + 500,
+            apart=HOSTNAME if shape % 4 == 0 else "",
+            spread=HOSTNAME if shape % 4 == 1 else "",
+        )
+        for shape in range(200)
+        for index in range(5)
+    ]
+    spread_classes = [
+        make_pod(f"s-{shape}-{index}", cpu=f"{100 + 7 * shape}m", shape=shape + 500, spread=HOSTNAME)
+        for shape in range(200)
+        for index in range(50)
+    ]
+    for words, snapshot, pods, target_us in (
+        ("10,000 spread by zone", empty, _copies(10_000, spread=ZONE), 20_000),
+        ("10,000 spread by hostname", empty, _copies(10_000, spread=HOSTNAME), 20_000),
+        ("10,000 spread by hostname, nodes with room", many, _copies(10_000, spread=HOSTNAME), 100_000),
+        ("1,000 apart by hostname", thousand, _copies(1_000, apart=HOSTNAME), 2_000),
+        ("1,000 of 200 classes, half of them minding", many, mixed, 50_000),
+        ("10,000 of 200 classes spread by hostname", empty, spread_classes, 300_000),
+    ):
+        groups = equivalence_groups(pods)
+
+        def run(snapshot: Snapshot = snapshot, groups: list[PodGroup] = groups) -> None:
+            estimate(snapshot, template, (), groups, Limits())
+
+        report(f"estimate of {words}", len(snapshot), cpu_us(run, repeat=3, number=1), floor, target_us)
+
+
+def _copies(count: int, *, spread: str = "", apart: str = "") -> list[Pod]:
+    return [make_pod(f"copy-{index}", shape=3000, spread=spread, apart=apart) for index in range(count)]
+
+
 def measure_packing() -> None:
     snapshot = make_cluster(100)
     template = make_node(1)
@@ -216,7 +353,10 @@ def measure_packing() -> None:
 def main() -> None:
     for nodes in (100, 1_000, 15_000):
         measure_cluster(nodes)
+        if nodes > 100:
+            measure_minding(nodes)
     measure_packing()
+    measure_minding_estimates()
 
 
 if __name__ == "__main__":

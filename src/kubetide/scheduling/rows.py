@@ -5,7 +5,7 @@ The order of rows is the order in which nodes were added; all first-fit answers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -97,6 +97,7 @@ class Rows:
         self.pods = pods
         self.counts: dict[CountKey, CountColumn] = {}
         self.guards: list[GuardingPods] = []
+        self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
         self._counted: dict[tuple[PodClass, bool], tuple[CountColumn, ...]] = {}
         self.n = 0
         self.capacity = capacity
@@ -228,6 +229,18 @@ class Rows:
             self.guards.append(key)
         return bool(new)
 
+    def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
+        """Gives the anti-affinity terms of pods that keep the class away from their domains."""
+        judged, found = self._guarded.get(pod_class, (0, ()))
+        if judged < len(self.guards):
+            if len(self._guarded) >= _MEMO_SIZE:
+                self._guarded.clear()
+            namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
+            more = [key for key in self.guards[judged:] if key.term.guards(namespace, labels, known)]
+            found = (*found, *more)
+            self._guarded[pod_class] = (len(self.guards), found)
+        return found
+
     def table(
         self,
         key: CountKey,
@@ -255,6 +268,24 @@ class Rows:
             column.tables[topology_key, eligibility] = table
         return table
 
+    def joint_table(self, keys: Sequence[CountKey], topology_key: str) -> DomainTable:
+        """Gives the pods that any of the keys means, by the values of a node label; one counts once per key."""
+        if len(keys) == 1:
+            return self.table(keys[0], topology_key)
+        columns = [self.count_column(key) for key in keys]
+        name = (topology_key, tuple(map(id, columns)))
+        table = columns[0].tables.get(name)
+        if table is None:
+            counts = np.zeros(self.n, np.int64)
+            for column in columns:
+                counts += column.counts[: self.n]
+            label = self.label(topology_key)
+            table = DomainTable(counts, label.codes[: self.n].copy(), len(label.code_of) + 1)
+            # Each column keeps it up to date.
+            for column in columns:
+                column.tables[name] = table
+        return table
+
     def drop_tables(self) -> None:
         """Forgets the tables of domains: nodes have changed."""
         for column in self.counts.values():
@@ -264,6 +295,7 @@ class Rows:
         """Forgets the counts that depend on facts, which have changed: all but those of guards."""
         self.counts = {key: self.counts[key] for key in self.guards}
         self._counted.clear()
+        self._guarded.clear()
         self.drop_tables()
 
     def count(self, row: int, placed: Placed, sign: int) -> None:

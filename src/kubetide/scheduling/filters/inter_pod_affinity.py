@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kubetide.scheduling.counting import CountKey, MatchingPods
 from kubetide.scheduling.filters.base import UNLIMITED, Term
 from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.pod_terms import PodTerm
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
 
@@ -17,17 +18,17 @@ EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rul
 
 
 class ApartTerm:
-    """One term of anti-affinity, of the pod itself or of pods that keep it away: no such pod in the domain."""
+    """Anti-affinity by one label, of the pod itself or of pods that keep it away: no such pod in the domain."""
 
     level = False
 
     __slots__ = ("_n", "counted", "label", "table", "topology_key")
 
-    def __init__(self, key: CountKey, term: PodTerm, pod: PodClass, rows: Rows) -> None:
-        self.table = rows.table(key, term.topology_key)
-        self.label = rows.label(term.topology_key)
-        self.topology_key = term.topology_key
-        self.counted = key.counts(pod, rows.facts, terminating=False)
+    def __init__(self, keys: Sequence[CountKey], topology_key: str, pod: PodClass, rows: Rows) -> None:
+        self.table = rows.joint_table(keys, topology_key)
+        self.label = rows.label(topology_key)
+        self.topology_key = topology_key
+        self.counted = any(key.counts(pod, rows.facts, terminating=False) for key in keys)
         self._n = rows.n
 
     def node(self, row: int) -> bool:
@@ -90,12 +91,13 @@ class AffinityJudge:
 
     def __init__(self, pod: PodClass, rows: Rows) -> None:
         self.near = NearTerm(pod, rows) if pod.affinity else None
-        self.apart = [ApartTerm(MatchingPods((term,)), term, pod, rows) for term in pod.anti_affinity]
-        self.guards = [
-            ApartTerm(key, key.term, pod, rows)
-            for key in rows.guards
-            if key.term.guards(pod.namespace, pod.labels, rows.facts.namespaces)
+        self.apart = [
+            ApartTerm([MatchingPods((term,))], term.topology_key, pod, rows) for term in pod.anti_affinity
         ]
+        guards: dict[str, list[CountKey]] = {}
+        for key in rows.guards_of(pod):
+            guards.setdefault(key.term.topology_key, []).append(key)
+        self.guards = [ApartTerm(keys, name, pod, rows) for name, keys in guards.items()]
         self.only_tightens = self.near is None
         self.terms: list[Term] = [*([self.near] if self.near else ()), *self.apart, *self.guards]
 
