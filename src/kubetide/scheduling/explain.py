@@ -55,8 +55,11 @@ def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
         left[[rows.row_of[name] for name in names if name in rows.row_of]] = True
         _count(counts, _LEFT_OUT, rows.n - int(left.sum()))
     for plugin in FILTERS:
+        found = list(plugin.failures(pod_class, rows))
+        if not found:
+            continue
         failed = np.zeros(rows.n, np.bool_)
-        for reason, mask in plugin.failures(pod_class, rows):
+        for reason, mask in found:
             _count(counts, reason, int(np.count_nonzero(mask & left)))
             failed |= mask
         left &= ~failed

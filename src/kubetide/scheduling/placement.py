@@ -106,9 +106,10 @@ class _Run:
         node_name = hints.get(hint_key(pod))
         if node_name is None or node_name not in self._snapshot or node_name in self._excluded:
             return False
-        if not self._snapshot.fits(classify_unbound(pod), node_name):
+        pod_class = classify_unbound(pod)
+        if not self._snapshot.fits(pod_class, node_name):
             return False
-        self._put(pod, node_name)
+        self._put(pod, node_name, pod_class)
         return True
 
     def place_anywhere(self, pod: Pod) -> bool:
@@ -123,7 +124,7 @@ class _Run:
             row = self._snapshot.first_fit(pod_class, self._start, self._blocked)
         if row >= 0:
             self._start = row + 1
-            self._put(pod, self._names[row])
+            self._put(pod, self._names[row], pod_class)
             return True
         if self._snapshot.only_tightens(pod_class):
             self._failed[pod_class] = None
@@ -136,8 +137,8 @@ class _Run:
                 self._overflowing[uid] = None
         return False
 
-    def _put(self, pod: Pod, node_name: str) -> None:
-        self._snapshot.add_pod(pod, node_name)
+    def _put(self, pod: Pod, node_name: str, pod_class: PodClass) -> None:
+        self._snapshot.add_pod(pod, node_name, pod_class)
         self._placed.append((pod, node_name))
         self._hints[hint_key(pod)] = node_name
 

@@ -148,12 +148,14 @@ def classify_unbound(pod: Pod) -> PodClass:
     return _class_of(pod, "")
 
 
-def charges_on_node(pod: Pod) -> Charges:
+def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
     """What a pod takes from the node that it is on: resizes in flight count.
 
-    A pod whose amounts cannot be read takes its place among the pods and its ports only.
+    A pod whose amounts cannot be read takes its place among the pods and its ports only. Its class, as
+    ``classify_unbound`` gives it, need not be made again where it is known.
     """
-    pod_class = classify_unbound(pod)
+    if pod_class is None:
+        pod_class = classify_unbound(pod)
     if not has_resized_status(pod):
         return pod_class.charges
     status = pod.status
@@ -195,8 +197,10 @@ def _key(pod: Pod, node_name: str) -> bytes:
         (
             pod.metadata.namespace,
             pod.metadata.labels,
-            [(one.resources, one.ports) for one in spec.containers or ()],
-            [(one.resources, one.ports, one.restart_policy) for one in init] if init else None,
+            [(one.resources, one.ports, one.restart_policy_rules) for one in spec.containers or ()],
+            [(one.resources, one.ports, one.restart_policy, one.restart_policy_rules) for one in init]
+            if init
+            else None,
             spec.resources,
             spec.overhead,
             node_name,
@@ -204,17 +208,13 @@ def _key(pod: Pod, node_name: str) -> bytes:
             spec.affinity,
             spec.tolerations,
             spec.topology_spread_constraints,
-            _volume_key(pod),
-            _features(pod),
+            _volume_key(pod) if spec.volumes else None,
         )
     )
 
 
 def _volume_key(pod: Pod) -> object:
     """What tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
-    volumes = pod.spec.volumes
-    if not volumes:
-        return None
     claims, disks = claims_of(pod), disks_of(pod)
     return (claims, disks) if claims or disks else None
 

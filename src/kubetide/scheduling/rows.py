@@ -300,9 +300,8 @@ class Rows:
 
     def count(self, row: int, placed: Placed, sign: int) -> None:
         """Counts a pod on a row (+1), or takes it off (-1)."""
-        if self.counts:
-            for column in self._counting(placed.pod_class, terminating=placed.terminating):
-                column.add(row, sign)
+        for column in self._counting(placed.pod_class, terminating=placed.terminating):
+            column.add(row, sign)
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
         """Takes what so many pods of a class take from each of the rows, and counts them; each row once."""

@@ -93,11 +93,15 @@ class SnapshotStore:
         self._record(self._revive, name, row)
         self._touch(static=True)
 
-    def add_pod(self, pod: Pod, node_name: str) -> None:
-        """Puts a pod on a node; a pod of the same key is replaced, wherever it is."""
+    def add_pod(self, pod: Pod, node_name: str, pod_class: PodClass | None = None) -> None:
+        """Puts a pod on a node; a pod of the same key is replaced, wherever it is.
+
+        Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
+        """
         key = (pod.metadata.namespace, pod.metadata.name)
-        pod_class = classify_unbound(pod)
-        charges = charges_on_node(pod)
+        if pod_class is None:
+            pod_class = classify_unbound(pod)
+        charges = charges_on_node(pod, pod_class)
         now = Placed(node_name, charges, pod_class, pod.metadata.deletion_timestamp is not None)
         placed = self._placed.get(key)
         if placed is not None:
@@ -200,12 +204,14 @@ class SnapshotStore:
         return self._rows
 
     def _charge(self, row: int, placed: Placed, sign: int) -> None:
-        columns = self._rows.columns
+        rows = self._rows
+        columns = rows.columns
         unknown = [key for key, _ in placed.charges if key not in columns]
         if unknown:
             self._add_columns(unknown)
-        self._rows.charge(row, placed.charges, sign)
-        self._rows.count(row, placed, sign)
+        rows.charge(row, placed.charges, sign)
+        if rows.counts:
+            rows.count(row, placed, sign)
         self._record(self._uncharge, row, placed, -sign)
 
     def _add_columns(self, keys: Iterable[Any]) -> None:
@@ -246,8 +252,10 @@ class SnapshotStore:
         self._nodes_changed()
 
     def _uncharge(self, row: int, placed: Placed, sign: int) -> None:
-        self._rows.charge(row, placed.charges, sign)
-        self._rows.count(row, placed, sign)
+        rows = self._rows
+        rows.charge(row, placed.charges, sign)
+        if rows.counts:
+            rows.count(row, placed, sign)
 
     def _drop_column(self, key: Any) -> None:
         self._rows.drop_column(key)

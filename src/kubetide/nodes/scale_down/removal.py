@@ -107,7 +107,7 @@ class Simulation:
                 raise NoRoom(pod, self._why(pod, pod_class))
             self.rotation = index + 1
             name = self._names[index]
-        self._snapshot.add_pod(pod, name)
+        self._snapshot.add_pod(pod, name, pod_class)
         return name
 
     def _search(self, pod_class: PodClass) -> int:
