@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import socket
+import threading
 from contextlib import aclosing, asynccontextmanager
 from itertools import pairwise
 
@@ -17,6 +20,7 @@ from tests.cluster.served import served
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.decoding import decode_event, decode_list, lines_of
 from kubetide.cluster.limits import Limits
+from kubetide.embedded.server.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable
@@ -453,3 +457,39 @@ def test_many_clients_do_not_come_back_at_once():
             assert seconds(least) <= pause < seconds(2 * least + 1)
 
     run_real(main, speed=10)
+
+
+def test_a_watch_that_is_given_up_leaves_no_connection():
+    """Its connection ends at once, also when the server does not answer the farewell of TLS."""
+    authority = Authority()
+    done = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        taken, _ = listener.accept()
+        with authority.server_context(["127.0.0.1"]).wrap_socket(taken, server_side=True) as spoken:
+            while b"\r\n\r\n" not in spoken.recv(1 << 16):
+                pass
+            event = b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"2"}}}\n'
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            spoken.sendall(head + b"%x\r\n%s\r\n" % (len(event), event))
+            done.wait(30)
+
+    async def run(clock):
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        connection = Connection(url, "t", authority.certificate.decode())
+        async with (
+            HttpCluster(connection, clock) as client,
+            aclosing(client.watch(PODS, resource_version="1")) as batches,
+        ):
+            await anext(batches)
+
+    with listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            run_real(run)
+            gc.collect()  # what was left open is warned of, and warnings are errors
+        finally:
+            done.set()
+            thread.join(30)

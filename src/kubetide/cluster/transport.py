@@ -61,6 +61,17 @@ class _Failed(Exception):
         self.failure = failure
 
 
+def _give_up(answer: aiohttp.ClientResponse) -> None:
+    """Ends the connection of an answer that was not read to its end: nobody else can use it.
+
+    At once: a farewell of TLS waits for the server's, which may outlast this process.
+    """
+    transport = answer.connection.transport if answer.connection is not None else None
+    answer.close()
+    if transport is not None:
+        transport.abort()
+
+
 class Stream:
     """The body of a watch."""
 
@@ -149,8 +160,7 @@ class Transport:
         try:
             yield Stream(answer)
         finally:
-            # Not read to its end, so the connection cannot be used again.
-            answer.close()
+            _give_up(answer)
 
     async def _open(self, asked: Asked, identity: Identity) -> aiohttp.ClientResponse:
         try:
