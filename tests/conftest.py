@@ -11,7 +11,7 @@ import shutil
 import pytest
 from hypothesis import settings
 from tests.plane.running import missing_programs, running_plane
-from tools.plane.build import find
+from tools.plane.build import TARGETS, find
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -20,7 +20,7 @@ settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repe
 
 def pytest_sessionstart():
     """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE or _HELM asks for does not begin."""
-    missing = [*missing_programs(), *([] if find("clients") else ["clients"])]
+    missing = [*missing_programs(), *(name for name in TARGETS["clients"] if not find(name))]
     if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(
             f"KUBETIDE_REQUIRE_PLANE is set, and {', '.join(missing)} is not built: make control-plane"
