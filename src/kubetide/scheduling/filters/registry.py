@@ -1,4 +1,4 @@
-"""The filter plugins in upstream's default order: a new one is a file and a line here.
+"""The filter plugins in upstream's default order: a new one is a file and a line here, or an entry point.
 
 Source: kube-scheduler v1.36 default profile.
 """
@@ -12,6 +12,7 @@ from kubetide.scheduling.filters.base import (
     StaticFilter,
     WholesaleFilter,
 )
+from kubetide.scheduling.filters.installed import installed_filters
 from kubetide.scheduling.filters.inter_pod_affinity import InterPodAffinity
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
 from kubetide.scheduling.filters.node_declared_features import NodeDeclaredFeatures
@@ -42,8 +43,9 @@ FILTERS: tuple[Filter, ...] = (
     PodTopologySpread(),
     InterPodAffinity(),
     NodeDeclaredFeatures(),
+    *installed_filters(),
 )
-"""In the order in which the first failure counts."""
+"""In the order in which the first failure counts; plugins of other packages come last."""
 
 WHOLESALE_FILTERS: tuple[WholesaleFilter, ...] = tuple(
     one for one in FILTERS if isinstance(one, WholesaleFilter)
