@@ -10,7 +10,9 @@ from tests.scheduling import minding, plain
 from tests.scheduling.plain import make_node
 from tests.scheduling.test_packing import one_by_one
 
-from kubetide.scheduling import ClusterFacts, Limits, PodGroup, Snapshot, classify, estimate
+from kubetide.objects.meta import LabelSelector
+from kubetide.objects.pod import PodAffinityTerm, TopologySpreadConstraint
+from kubetide.scheduling import ClusterFacts, Limits, PodGroup, Snapshot, classify, estimate, snapshot_store
 
 KIND = {
     "node(s) didn't match pod topology spread constraints": "skew",
@@ -131,6 +133,34 @@ def test_columns_agree_with_plain_rules_whatever_happened(steps, asked):
         book.apply(step)
     for pod in asked:
         check(snapshot, book, pod)
+
+
+def test_counts_that_pile_up_are_forgotten(monkeypatch):
+    """Old counts go, also those of anti-affinity; pods that wait for their node still guard it when it comes."""
+    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 3)
+    snapshot, book = Snapshot(), Book()
+    snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
+    app = LabelSelector(match_labels={"app": "a"})
+    apart = PodAffinityTerm(label_selector=app, topology_key=minding.HOSTNAME)
+    guard = minding.pod("p0", "default", "a", [], [apart], [], 0, None)
+    steps = [("node", make_node("n0")), ("pod", guard, "n1", False)]
+    for number in range(8):
+        rule = TopologySpreadConstraint(
+            topology_key="zone",
+            when_unsatisfiable="DoNotSchedule",
+            label_selector=LabelSelector(match_labels={"app": "a", "hash": f"{number}"}),
+        )
+        pod = minding.pod(f"q{number}", "default", "a", [], [], [rule], 0, None)
+        steps += [("ask", pod), ("pod", pod, "n0", False)]
+    for step in [*steps, ("node", make_node("n1"))]:
+        if step[0] == "ask":
+            check(snapshot, book, step[1])
+        else:
+            apply(snapshot, step)
+            book.apply(step)
+    check(snapshot, book, minding.pod("p9", "default", "a", [], [], [], 0, None))
+    assert snapshot.fits(classify(minding.pod("p9", "default", "b", [], [], [], 0, None)), "n1")
+    assert not snapshot.fits(classify(minding.pod("p9", "default", "a", [], [], [], 0, None)), "n1")
 
 
 groups_of_pods = st.lists(st.tuples(minding.pods(), st.integers(1, 12)), min_size=1, max_size=3).map(

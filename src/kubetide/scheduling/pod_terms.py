@@ -12,6 +12,9 @@ import msgspec
 from kubetide.objects.pod import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kubetide.units.selectors import Requirement, Selector, SelectorError
 
+_INT32 = (1 << 31) - 1
+"""The API's largest number here; what a decoder let through beyond it means the same."""
+
 Namespaces = Mapping[str, Mapping[str, str]]
 """The labels of each Namespace object there is."""
 
@@ -119,7 +122,7 @@ def _compile_constraint(given: TopologySpreadConstraint, labels: Mapping[str, st
             selector = Selector(tuple(every))
     return SpreadConstraint(
         topology_key=given.topology_key,
-        max_skew=given.max_skew,
+        max_skew=max(-_INT32, min(given.max_skew, _INT32)),
         min_domains=1 if given.min_domains is None else given.min_domains,
         selector=selector,
         self_match=int(selector.matches(labels)),

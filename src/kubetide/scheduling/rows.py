@@ -298,6 +298,12 @@ class Rows:
         self._guarded.clear()
         self.drop_tables()
 
+    def forget_counts(self) -> None:
+        """Forgets counts that nobody may ask for any more; what is asked for is made anew."""
+        self.guards = [key for key in self.guards if self.counts[key].counts[: self.n].any()]
+        self._guarded.clear()
+        self.drop_counts()
+
     def count(self, row: int, placed: Placed, sign: int) -> None:
         """Counts a pod on a row (+1), or takes it off (-1)."""
         for column in self._counting(placed.pod_class, terminating=placed.terminating):

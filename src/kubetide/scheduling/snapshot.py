@@ -182,8 +182,7 @@ class Snapshot(SnapshotStore):
     def prepare(self, pod_class: PodClass) -> Known:
         """Gives what is known about a class as nodes are now; makes the counts that it and its guards need."""
         rows = self._compacted()
-        if pod_class.anti_affinity and rows.add_guards(pod_class):
-            self._layout = self._stamp()
+        self._add_guards(pod_class)
         return self._know(pod_class, rows)
 
     def static_part(self, pod_class: PodClass) -> BoolVector:

@@ -14,6 +14,9 @@ from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
 from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows
 
+_MOST_COUNTS = 2048
+"""Columns of counts kept; each rollout of a spread workload may ask for a new one."""
+
 
 class _Mark(NamedTuple):
     log_length: int
@@ -62,6 +65,8 @@ class SnapshotStore:
         row = rows.row_of.get(name)
         if row is None:
             rows = self._compacted()
+            for key in self._pods.get(name, {}):
+                self._add_guards(self._placed[key].pod_class)
             self._add_columns(rows.missing(node))
             row = rows.append(node)
             self._record(self._pop)
@@ -113,8 +118,10 @@ class SnapshotStore:
                     self._touch()
                 return
             self.remove_pod(key)
-        if pod_class.anti_affinity and self._rows.add_guards(pod_class):
+        if len(self._rows.counts) > _MOST_COUNTS and not self._marks:
+            self._rows.forget_counts()
             self._layout = self._stamp()
+        self._add_guards(pod_class)
         on_node = self._pods.setdefault(node_name, {})
         on_node[key] = pod
         self._placed[key] = now
@@ -202,6 +209,10 @@ class SnapshotStore:
             self._layout = self._stamp()
             self._record(self._uncompact, rows, dead)
         return self._rows
+
+    def _add_guards(self, pod_class: PodClass) -> None:
+        if pod_class.anti_affinity and self._rows.add_guards(pod_class):
+            self._layout = self._stamp()
 
     def _charge(self, row: int, placed: Placed, sign: int) -> None:
         rows = self._rows
