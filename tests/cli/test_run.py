@@ -130,6 +130,11 @@ def test_it_advises_and_writes_nothing(tmp_path):
             line = await line_with(process, "would be scaled from 2 to 4")
             assert "because cpu utilization: 200% of 100%" in line
             await is_well(address)
+            async with aiohttp.ClientSession() as session:
+                text = await (await session.get(f"{address}/metrics")).text()
+            assert "\nhorizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 1\n" in text
+            assert 'desired_replicas{hpa_name="web",namespace="default"} ' in text
+            assert 'rest_client_requests_total{code="200",host="127.0.0.1:' in text
         assert (await cluster.list(PODS)).resource_version == version
 
     story(main, tmp_path)

@@ -157,4 +157,6 @@ def test_mistakes_are_refused():
         counter.add(1, "x")
     with pytest.raises(ValueError, match="other: name the labels in alphabetical order: a, b"):
         registry.counter("other", "", labels=("b", "a"))
-    assert registry.names == ("some",)
+    assert [(one.name, one.kind, one.labels) for one in registry.families] == [
+        ("some", "counter", ("a", "b"))
+    ]

@@ -13,6 +13,7 @@ from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import Forbidden
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
+from kubetide.runtime.exposition import Registry
 from kubetide.runtime.service import Service, Sources
 from kubetide.units.time import minutes
 
@@ -46,6 +47,7 @@ def service_of(clock, cluster, said):
         cloud=None,
         guard=FREE,
         recorder=Nothing(),
+        registry=Registry(),
         warn=said.append,
         seed=1,
     )

@@ -14,7 +14,7 @@ from itertools import chain
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.backoff import drop_stale, is_backed_off
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.failures import Told, max_provision_time, note_failed, time_out
+from kubetide.nodes.failures import MachineFailure, Told, max_provision_time, note_failed, time_out
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
 from kubetide.nodes.node_facts import readiness
 from kubetide.nodes.settings import Settings
@@ -61,6 +61,8 @@ class ClusterView:
     """Requests that were given up in this tick."""
     failed: dict[str, tuple[Instance, ...]]
     """Machines that could not be made, by group."""
+    failures: tuple[MachineFailure, ...]
+    """Those of them that were new in this tick and were being waited for."""
 
 
 def observe(state: State, now: Instant) -> ClusterView:
@@ -100,7 +102,9 @@ def observe(state: State, now: Instant) -> ClusterView:
     _note_incorrect_sizes(state, views, now)
     allowed = state.settings.max_total_unready_percentage / 100.0 * len(state.nodes)
     healthy = not (total.unready > state.settings.ok_total_unready_count and total.unready > allowed)
-    return ClusterView(views, total, healthy, told.events, told.reasons, timed_out, failed)
+    return ClusterView(
+        views, total, healthy, told.events, told.reasons, timed_out, failed, tuple(told.failures)
+    )
 
 
 def recalculate(state: State, view: ClusterView) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.backoff import start_backoff
@@ -21,12 +22,21 @@ from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.units.time import Duration, Instant, after, between, format_duration
 
 
+class MachineFailure(NamedTuple):
+    """Machines of a group that could not be made, for one reason of the cloud's."""
+
+    group: str
+    error_code: str
+    machines: int
+
+
 @dataclass(slots=True)
 class Told:
-    """Events and reasons that came up on the way."""
+    """Events and reasons that came up on the way, and the machines that were counted as failed."""
 
     events: list[EventRecord] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
+    failures: list[MachineFailure] = field(default_factory=list)
 
 
 def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
@@ -109,6 +119,7 @@ def _count_failure(
     memory, first = state.memory, failed[0].error
     assert first is not None, "only machines with an error are counted"
     messages = sorted({one.error.error_message: None for one in failed if one.error})
+    told.failures.append(MachineFailure(group_id, first.error_code, len(failed)))
     told.events += instances_failed(state, group_id, len(failed), error, messages)
     note_request(state, state.groups[group_id], -len(failed), now)
     entry = start_backoff(

@@ -22,10 +22,9 @@ HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 
-_STARTUP_PREFIXES: Final = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-)
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_IGNORE_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+_STARTUP_PREFIXES: Final = ("startup-taint.cluster-autoscaler.kubernetes.io/", _IGNORE_PREFIX)
 _STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
 _CONDITION_TAINTS: Final = frozenset(
     {
@@ -96,6 +95,19 @@ def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple
         and not taint.key.startswith(_STATUS_PREFIX)
         and not is_startup_taint(taint.key, settings)
     )
+
+
+def taint_type(key: str, settings: Settings) -> str:
+    """Gives the name under which upstream counts a taint: its key where it is a known one, else its kind."""
+    if key.startswith(_IGNORE_PREFIX):
+        return _IGNORE_PREFIX
+    if key in _CONDITION_TAINTS or key in {TO_BE_DELETED, DELETION_CANDIDATE, _UNSCHEDULABLE}:
+        return key
+    if is_startup_taint(key, settings):
+        return "startup-taint"
+    if key in settings.status_taint or key.startswith(_STATUS_PREFIX):
+        return "status-taint"
+    return "other"
 
 
 def has_taint(node: Node, key: str) -> bool:

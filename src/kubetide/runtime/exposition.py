@@ -24,29 +24,29 @@ class Numbers:
         self.kind = kind
         self.name = name
         self.text = text
-        self._labels = _in_order(name, labels)
+        self.labels = _in_order(name, labels)
         # As Go's client: one without labels is there from the start.
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def add(self, amount: float = 1.0, *values: str) -> None:
         """Adds to one; ``values`` are those of the labels, in their order."""
-        _check(self.name, self._labels, values)
+        _check(self.name, self.labels, values)
         self._values[values] = self._values.get(values, 0.0) + amount
 
     def set(self, value: float, *values: str) -> None:
         """Sets one; ``values`` are those of the labels, in their order."""
-        _check(self.name, self._labels, values)
+        _check(self.name, self.labels, values)
         self._values[values] = value
 
     def clear(self) -> None:
         """Forgets all that have labels."""
-        if self._labels:
+        if self.labels:
             self._values.clear()
 
     def lines(self) -> Iterator[str]:
         """Gives the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._values):
-            yield f"{self.name}{_braces(self._labels, values)} {number_text(self._values[values])}"
+            yield f"{self.name}{_braces(self.labels, values)} {number_text(self._values[values])}"
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Histogram:
     def __init__(self, name: str, text: str, labels: Labels, buckets: Sequence[float]) -> None:
         self.name = name
         self.text = text
-        self._labels = _in_order(name, labels)
+        self.labels = _in_order(name, labels)
         self._bounds = (*buckets, inf)
         self._seen: dict[Labels, _Observed] = {}
         if not labels:
@@ -71,7 +71,7 @@ class Histogram:
 
     def observe(self, value: float, *values: str, times: int = 1) -> None:
         """Counts a value, ``times`` over."""
-        _check(self.name, self._labels, values)
+        _check(self.name, self.labels, values)
         seen = self._of(values)
         seen.counts[bisect_left(self._bounds, value)] += times
         seen.total += value * times
@@ -82,9 +82,9 @@ class Histogram:
             seen, below = self._seen[values], 0
             for bound, count in zip(self._bounds, seen.counts, strict=True):
                 below += count
-                inside = _braces((*self._labels, "le"), (*values, number_text(bound)))
+                inside = _braces((*self.labels, "le"), (*values, number_text(bound)))
                 yield f"{self.name}_bucket{inside} {number_text(below)}"
-            outside = _braces(self._labels, values)
+            outside = _braces(self.labels, values)
             yield f"{self.name}_sum{outside} {number_text(seen.total)}"
             yield f"{self.name}_count{outside} {number_text(below)}"
 
@@ -103,9 +103,9 @@ class Registry:
         self._collectors: list[Callable[[], None]] = []
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all series that there can be, in order."""
-        return tuple(sorted(self._families))
+    def families(self) -> tuple[Numbers | Histogram, ...]:
+        """All that there can be, in the order of names, seen yet or not."""
+        return tuple(self._families[name] for name in sorted(self._families))
 
     def counter(self, name: str, text: str, labels: Labels = ()) -> Numbers:
         """Adds a counter. Raises ValueError for a name that is taken, and for labels out of order."""
@@ -128,11 +128,14 @@ class Registry:
         for collect in self._collectors:
             collect()
         lines: list[str] = []
-        for name in sorted(self._families):
-            family = self._families[name]
+        for family in self.families:
             if samples := list(family.lines()):
                 help_text = family.text.replace("\\", "\\\\").replace("\n", "\\n")
-                lines += (f"# HELP {name} {help_text}", f"# TYPE {name} {family.kind}", *samples)
+                lines += (
+                    f"# HELP {family.name} {help_text}",
+                    f"# TYPE {family.name} {family.kind}",
+                    *samples,
+                )
         return "".join(f"{line}\n" for line in lines).encode()
 
     def _add(self, family: F) -> F:

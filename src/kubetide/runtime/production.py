@@ -23,6 +23,7 @@ from kubetide.cluster import (
 )
 from kubetide.cluster.limits import Limits
 from kubetide.cluster.metrics import PluralOf
+from kubetide.cluster.observing import RequestObserver
 from kubetide.explain.records import Recorder
 from kubetide.objects.kinds import STORED_KINDS
 from kubetide.ports.clock import Clock
@@ -37,6 +38,7 @@ from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
+from kubetide.runtime.series import ClientSeries, show_leases
 from kubetide.runtime.service import Service, Sources
 from kubetide.units.time import minutes, seconds
 
@@ -110,11 +112,14 @@ class _Process:
         )
         self._writer.start()
         stack.callback(self._writer.close)
-        electors = await self._electors(connection, clock, stack)
+        registry = Registry()
+        requests = ClientSeries(registry).of(connection.url)
+        electors = await self._electors(connection, clock, stack, requests)
+        show_leases(registry, electors)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
         limits = Limits(qps=run.kube_api_qps, burst=run.kube_api_burst)
         # The loops ask the guard too; here it is asked once more when a write has waited for its turn.
-        cluster = HttpCluster(connection, clock, limits=limits, refusal=guard.refusal)
+        cluster = HttpCluster(connection, clock, limits=limits, refusal=guard.refusal, observer=requests)
         await stack.enter_async_context(cluster)
         cloud = None
         if "nodes" in run.controllers:
@@ -133,6 +138,7 @@ class _Process:
             cloud=cloud,
             guard=guard,
             recorder=log.recording(self._writer),
+            registry=registry,
             warn=log.warn,
             seed=clock.now(),
             # Advice is for those, too, whom upstream still serves.
@@ -140,9 +146,8 @@ class _Process:
         )
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
         if run.address:
-            series = Registry()
             address = await stack.enter_async_context(
-                serving(run.address, alive=service.not_alive, ready=service.not_ready, metrics=series.text)
+                serving(run.address, alive=service.not_alive, ready=service.not_ready, metrics=registry.text)
             )
             log.tell(f"health and metrics on http://{address}")
         # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
@@ -162,13 +167,13 @@ class _Process:
             raise lost.exceptions[0] from None
 
     async def _electors(
-        self, connection: Connection, clock: Clock, stack: AsyncExitStack
+        self, connection: Connection, clock: Clock, stack: AsyncExitStack, requests: RequestObserver
     ) -> dict[str, Elector]:
         """Gives who gets each lease, by a client of their own: nobody else's requests hold them up."""
         run = self._config.run
         if not (run.act and run.leader_elect):
             return {}
-        cluster = await stack.enter_async_context(HttpCluster(connection, clock))
+        cluster = await stack.enter_async_context(HttpCluster(connection, clock, observer=requests))
         times = LeaseTimes(
             run.leader_elect_lease_duration, run.leader_elect_renew_deadline, run.leader_elect_retry_period
         )

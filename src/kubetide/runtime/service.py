@@ -20,8 +20,10 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.runtime.config import RunConfig
+from kubetide.runtime.exposition import Registry
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries
 from kubetide.units.time import Duration, Instant, between, format_duration, seconds
 from kubetide.watching import Caches, Key
 
@@ -62,6 +64,7 @@ class Service:
         cloud: Node groups, for the node loop; None where that does not run.
         guard: Says whether anything may be changed now.
         recorder: Takes the decision records.
+        registry: Takes the series of the loops.
         warn: Takes a sentence that a person must see.
         seed: What picks among equals are drawn from.
         left_alone: Gives the HPAs that another controller works on.
@@ -79,6 +82,7 @@ class Service:
         cloud: Cloud | None,
         guard: Guard,
         recorder: Recorder,
+        registry: Registry,
         warn: Callable[[str], None],
         seed: int,
         left_alone: Callable[[], Collection[Key]] = tuple,
@@ -90,6 +94,7 @@ class Service:
         self._told: dict[str, str] = {}
         safe, board = guarded_cluster(cluster, guard), Board()
         self._caches = Caches(safe, clock)
+        heard = Heard(recorder, warn)
         self._loops: list[_Loop] = []
         if "horizontal" in config.run.controllers:
             settings = config.loops.horizontal
@@ -97,7 +102,7 @@ class Service:
                 safe,
                 sources.resource,
                 clock,
-                recorder,
+                heard,
                 board,
                 settings,
                 custom=sources.custom,
@@ -105,6 +110,7 @@ class Service:
                 left_alone=left_alone,
                 caches=self._caches,
             )
+            heard.listen("horizontal", HorizontalSeries(registry, horizontal, clock).heard)
             self._loops.append(_Loop("horizontal", horizontal, settings.sync_period))
         if "nodes" in config.run.controllers:
             assert cloud is not None, "checked when the configuration was read"
@@ -112,12 +118,13 @@ class Service:
                 safe,
                 guarded_cloud(cloud, guard),
                 clock,
-                recorder,
+                heard,
                 board,
                 config.loops.nodes,
                 seed=seed,
                 caches=self._caches,
             )
+            heard.listen("nodes", NodesSeries(registry, node_loop, clock).heard)
             self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
 
     def begin(self) -> None:

@@ -31,7 +31,7 @@ from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
-from kubetide.units.time import Duration, Instant
+from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Informer
 
 LOOP = "horizontal"
@@ -99,6 +99,8 @@ class HorizontalController:
         self.bugs = 0
         """Ticks that ended with a bug; the loop goes on."""
         self.last_failure = ""
+        self.began = ZERO
+        """When the last tick began, by the clock's elapsed time."""
         self.last_tick: Instant | None = None
         """When the last tick ended well; None before the first."""
 
@@ -127,6 +129,7 @@ class HorizontalController:
 
     async def tick(self) -> None:
         """Gathers, decides, acts, absorbs, records: once. The caches must be synced."""
+        self.began = self._clock.monotonic()
         delta = await self._gatherer.gather(self._state)
         now = self._clock.now()
         self._state.apply(delta)

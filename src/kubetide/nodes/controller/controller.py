@@ -39,7 +39,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import ZERO, Duration, Instant, after
 from kubetide.watching import Caches
 
 LOOP = "nodes"
@@ -90,9 +90,13 @@ class NodesController:
         self._ticks = 0
         self.failures = 0
         """Ticks that ended with an error; the loop goes on."""
+        self.cloud_failures = 0
+        """Those of them whose error was the cloud's."""
         self.bugs = 0
         """Those of them whose error was neither the cloud's nor the API server's."""
         self.last_failure = ""
+        self.began = ZERO
+        """When the last tick began, by the clock's elapsed time."""
         self.last_tick: Instant | None = None
         """When the last tick ended well; None before the first."""
 
@@ -121,6 +125,7 @@ class NodesController:
 
     async def tick(self) -> None:
         """Runs one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
+        self.began = self._clock.monotonic()
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
@@ -179,6 +184,7 @@ class NodesController:
             await work
         except (CloudError, ApiError) as error:
             self.failures += 1
+            self.cloud_failures += isinstance(error, CloudError)
             self.last_failure = str(error)
         except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
             self.failures += 1

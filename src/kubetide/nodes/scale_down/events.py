@@ -6,6 +6,9 @@ from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.scale_down.memory import Deletion
 from kubetide.nodes.settings import Settings
 
+FAILED = "ScaleDownFailed"
+"""Reason of the events of a pod that would not go, and of a node that stays for it."""
+
 
 def on_node(name: str, message: str, *, reason: str = "ScaleDown", warning: bool = False) -> EventRecord:
     """Makes an event on a node."""
@@ -22,7 +25,7 @@ def on_pod(namespace: str, name: str, uid: str, message: str, *, failed: bool = 
         name=name,
         uid=uid,
         type="Warning" if failed else "Normal",
-        reason="ScaleDownFailed" if failed else "ScaleDown",
+        reason=FAILED if failed else "ScaleDown",
         message=message,
     )
 
@@ -60,7 +63,7 @@ def started(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
 def marking_failed(node: str, error: str) -> EventRecord:
     """The taint could not be put on."""
     message = f"failed to mark the node as toBeDeleted/unschedulable: {error}"
-    return on_node(node, message, reason="ScaleDownFailed", warning=True)
+    return on_node(node, message, reason=FAILED, warning=True)
 
 
 def removed(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
@@ -80,7 +83,7 @@ def removed(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
 def failed(deletion: Deletion, error: str) -> EventRecord:
     """The removal was given up."""
     what = "failed to drain and delete node" if deletion.drain else "failed to delete empty node"
-    return on_node(deletion.node, f"{what}: {error}", reason="ScaleDownFailed", warning=True)
+    return on_node(deletion.node, f"{what}: {error}", reason=FAILED, warning=True)
 
 
 def cleaned(node: str, taint: str, error: str = "") -> EventRecord:

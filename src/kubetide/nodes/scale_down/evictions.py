@@ -26,7 +26,8 @@ from kubetide.units.time import Duration, Instant, after
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
 
-_GONE = ("NotFound", "404")
+GONE = ("NotFound", "404")
+"""Codes of refusals that say that the pod is not there any more."""
 
 
 def split_live(state: State, pods: Sequence[Pod], now: Instant) -> Moves:
@@ -94,7 +95,7 @@ def settle_evictions(
             continue
         if one.tries == 0:
             told.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))
-        gone = outcome.status == "ok" or outcome.error_code in _GONE
+        gone = outcome.status == "ok" or outcome.error_code in GONE
         accepted += gone
         pods.append(
             replace(

@@ -1,0 +1,43 @@
+"""A recorder that lets others hear of each record, as it is written."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from kubetide.explain.records import Record, Recorder
+
+Listener = Callable[[Record], None]
+
+
+class Heard:
+    """Hands records on, and then to who listens to their loop.
+
+    A loop writes a record when a step of it is over, so what its controller shows is of that step.
+    A listener that fails is not told any more, and never stops the loop.
+    """
+
+    def __init__(self, inner: Recorder, warn: Callable[[str], None]) -> None:
+        self._inner = inner
+        self._warn = warn
+        self._listeners: dict[str, Listener] = {}
+
+    def listen(self, loop: str, listener: Listener) -> None:
+        """Has ``listener`` hear of the loop's records."""
+        self._listeners[loop] = listener
+
+    def wants_full(self, loop: str) -> bool:
+        """Whether the next record of the loop must hold the whole state."""
+        return self._inner.wants_full(loop)
+
+    def write(self, record: Record) -> None:
+        """Keeps the record and tells of it."""
+        self._inner.write(record)
+        listener = self._listeners.get(record.loop)
+        if listener is None:
+            return
+        try:
+            listener(record)
+        except Exception:  # noqa: BLE001  # the rim: a bug in counting is said once, and nothing is counted any more
+            del self._listeners[record.loop]
+            self._warn(f"the series of the {record.loop} loop stand still: {traceback.format_exc().strip()}")

@@ -1,0 +1,102 @@
+"""``horizontal_pod_autoscaler_controller_*``: what upstream's HPA controller tells, and a little more.
+
+Source: kube-controller-manager v1.36; names, labels and buckets are its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import nan
+
+from kubetide.explain.records import Record
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.views import YEAR_ONE, Key
+from kubetide.ports.clock import Clock
+from kubetide.runtime.exposition import Registry, exponential_buckets
+from kubetide.units.time import Duration, Instant, between, to_seconds
+
+PREFIX = "horizontal_pod_autoscaler_controller_"
+OURS = "kubetide_horizontal_"
+_SECONDS = exponential_buckets(0.001, 2, 15)
+
+
+class HorizontalSeries:
+    """Counts what came of each tick; ``heard`` is to be called with each record of the loop."""
+
+    def __init__(self, registry: Registry, controller: HorizontalController, clock: Clock) -> None:
+        self._controller = controller
+        self._clock = clock
+        self._wanted: dict[Key, int] = {}
+        self._reconciliations = registry.counter(
+            f"{PREFIX}reconciliations_total",
+            "HPAs that were looked at, by what was done and by the kind of error.",
+            ("action", "error"),
+        )
+        self._durations = registry.histogram(
+            f"{PREFIX}reconciliation_duration_seconds",
+            "Time of the tick in which an HPA was looked at, once for each HPA.",
+            ("action", "error"),
+            buckets=_SECONDS,
+        )
+        self._computations = registry.counter(
+            f"{PREFIX}metric_computation_total",
+            "Metrics of HPAs that were worked out.",
+            ("action", "error", "metric_type"),
+        )
+        self._number = registry.gauge(
+            f"{PREFIX}num_horizontal_pod_autoscalers", "HPAs that the controller takes care of."
+        )
+        self._desired = registry.gauge(
+            f"{PREFIX}desired_replicas",
+            "Replicas that an HPA last wanted.",
+            ("hpa_name", "namespace"),
+        )
+        self._ticks = registry.histogram(
+            f"{OURS}tick_duration_seconds",
+            "Time of a tick, from its first question to its record.",
+            buckets=_SECONDS,
+        )
+        self._newest = registry.gauge(
+            f"{OURS}newest_sample_age_seconds",
+            "Age of the newest resource sample of the last tick, as of now; NaN when there was none.",
+        )
+        self._failures = registry.counter(f"{OURS}tick_failures_total", "Ticks that ended with an error.")
+        registry.before_scrape(self._collect)
+
+    def heard(self, record: Record) -> None:
+        """Counts the tick that the record ends."""
+        del record  # the controller shows more than is recorded
+        controller = self._controller
+        took = to_seconds(Duration(self._clock.monotonic() - controller.began))
+        self._ticks.observe(took)
+        ends: Counter[tuple[str, str]] = Counter()
+        computed: Counter[tuple[str, str, str]] = Counter()
+        endings = controller.endings
+        for settlement in controller.result.settlements:
+            key = settlement.verdict.key
+            ending = endings.get(key)
+            error = settlement.error_label if ending is None else ending.error_label
+            ends[settlement.action, error] += 1
+            for one in settlement.verdict.computations:
+                computed[one.action, one.error, one.metric_type] += 1
+            if settlement.wanted is not None:
+                self._wanted[key] = settlement.wanted
+        for labels, times in ends.items():
+            self._reconciliations.add(times, *labels)
+            self._durations.observe(took, *labels, times=times)
+        for values, times in computed.items():
+            self._computations.add(times, *values)
+
+    def _collect(self) -> None:
+        state = self._controller.state
+        self._number.set(len(state.views))
+        # Upstream keeps the series of HPAs that are gone; here they go with them.
+        self._wanted = {key: wanted for key, wanted in self._wanted.items() if key in state.views}
+        self._desired.clear()
+        for (namespace, name), wanted in self._wanted.items():
+            self._desired.set(wanted, name, namespace)
+        self._failures.set(self._controller.bugs)
+        samples = state.samples
+        newest = int(samples.times.max(where=samples.seen, initial=YEAR_ONE))
+        none = newest == YEAR_ONE
+        self._newest.set(nan if none else to_seconds(between(Instant(newest), self._clock.now())))

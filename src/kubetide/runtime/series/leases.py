@@ -1,0 +1,24 @@
+"""``leader_election_master_status``: by which leases this process leads.
+
+Source: component-base v0.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubetide.acting import Elector
+from kubetide.runtime.exposition import Registry
+
+
+def show_leases(registry: Registry, electors: Mapping[str, Elector]) -> None:
+    """Adds the series; ``electors`` are by the name of the lease."""
+    leading = registry.gauge(
+        "leader_election_master_status", "Whether this process leads by the lease: 1 or 0.", ("name",)
+    )
+
+    def collect() -> None:
+        for lease, elector in electors.items():
+            leading.set(elector.fence.still_leading(), lease)
+
+    registry.before_scrape(collect)

@@ -1,0 +1,115 @@
+"""``cluster_autoscaler_*`` gauges: what the node loop knows now, worked out when somebody asks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kubetide.nodes.node_facts import is_virtual_kubelet, taint_type
+from kubetide.nodes.pod_facts import is_unschedulable
+from kubetide.nodes.scale_down.eligibility import is_being_deleted
+from kubetide.nodes.settings import Settings, parse_range
+from kubetide.nodes.state import State
+from kubetide.objects.pod import pod_condition
+from kubetide.runtime.exposition import Numbers, Registry
+from kubetide.units.quantity import whole
+from kubetide.units.time import Instant
+
+PREFIX = "cluster_autoscaler_"
+_GIB = 1 << 30
+
+
+class NodeGauges:
+    """The gauges of one registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        def gauge(name: str, text: str, *labels: str) -> Numbers:
+            return registry.gauge(f"{PREFIX}{name}", text, labels)
+
+        self._safe = gauge("cluster_safe_to_autoscale", "Whether enough of the cluster is ready: 1 or 0.")
+        self._nodes = gauge("nodes_count", "Nodes and machines, by their state.", "state")
+        self._groups = gauge("node_groups_count", "Node groups.", "node_group_type")
+        self._pending = gauge("unschedulable_pods_count", "Pods that wait for a node.", "type")
+        self._max_nodes = gauge("max_nodes_count", "Most nodes that there may be.")
+        self._cores = gauge("cluster_cpu_current_cores", "Cores of all nodes that are not being deleted.")
+        self._core_limits = gauge("cpu_limits_cores", "Bounds of --cores-total.", "direction")
+        self._memory = gauge(
+            "cluster_memory_current_bytes", "Memory of all nodes that are not being deleted."
+        )
+        self._memory_limits = gauge("memory_limits_bytes", "Bounds of --memory-total.", "direction")
+        self._deleting = gauge("pending_node_deletions", "Deletions that are under way.")
+        self._unneeded = gauge("unneeded_nodes_count", "Nodes that are not needed.")
+        self._unremovable = gauge("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
+        self._cooldown = gauge("scale_down_in_cooldown", "Whether scale-down waits: 1 or 0.")
+        self._taints = gauge("node_taints_count", "Taints of all nodes.", "type")
+
+    def collect(self, state: State, now: Instant) -> None:
+        """Sets all gauges; before the first tick only what is configured is known."""
+        self._collect_limits(state.settings)
+        if state.view is None:
+            return
+        self._collect_nodes(state, now)
+        self._collect_pending(state)
+        memory = state.memory.scale_down
+        self._deleting.set(len(memory.deletions))
+        self._unneeded.set(len(memory.unneeded))
+        self._cooldown.set(memory.status.result == "ScaleDownInCooldown")
+        _set_all(self._unremovable, Counter(one.reason for one in memory.status.unremovable))
+
+    def _collect_limits(self, settings: Settings) -> None:
+        cores = parse_range(settings.cores_total, "cores-total")
+        memory = parse_range(settings.memory_total, "memory-total")
+        for direction, core_limit, gib in (
+            ("minimum", cores.minimum, memory.minimum),
+            ("maximum", cores.maximum, memory.maximum),
+        ):
+            self._core_limits.set(core_limit, direction)
+            self._memory_limits.set(gib * _GIB, direction)
+
+    def _collect_nodes(self, state: State, now: Instant) -> None:
+        view = state.view
+        assert view is not None, "asked for after the first tick only"
+        self._safe.set(view.healthy)
+        total = view.total
+        for label, count in (
+            ("ready", total.ready),
+            ("unready", total.unready),
+            ("notStarted", len(total.not_started)),
+            ("unregistered", len(total.unregistered)),
+            ("longUnregistered", len(total.long_unregistered)),
+        ):
+            self._nodes.set(count, label)
+        self._groups.set(len(state.groups), "autoscaled")
+        most = sum(group.max_size for group in state.groups.values())
+        limit = state.settings.max_nodes_total
+        self._max_nodes.set(min(limit, most) if limit > 0 else most)
+        cores = memory = 0
+        taints: Counter[str] = Counter()
+        for node in state.nodes.values():
+            taints.update(taint_type(taint.key, state.settings) for taint in node.spec.taints or ())
+            if not is_virtual_kubelet(node) and not is_being_deleted(node, now):
+                capacity = node.status.capacity or {}
+                cores += whole(capacity.get("cpu", 0))
+                memory += whole(capacity.get("memory", 0))
+        self._cores.set(cores)
+        self._memory.set(memory)
+        _set_all(self._taints, taints)
+
+    def _collect_pending(self, state: State) -> None:
+        """Counts the pods that nodes are asked for; of bypassed schedulers also those not looked at yet."""
+        given_up = unseen = 0
+        for pod in state.pending.values():
+            if is_unschedulable(pod, state.settings):
+                scheduled = pod_condition(pod, "PodScheduled")
+                if scheduled is not None and scheduled.reason == "Unschedulable":
+                    given_up += 1
+                else:
+                    unseen += 1
+        self._pending.set(given_up, "unschedulable")
+        self._pending.set(unseen, "scheduler_unprocessed")
+
+
+def _set_all(gauge: Numbers, counts: Counter[str]) -> None:
+    """Sets the gauge of each label's value, and forgets the others."""
+    gauge.clear()
+    for value, count in counts.items():
+        gauge.set(count, value)

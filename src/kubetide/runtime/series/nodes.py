@@ -1,0 +1,180 @@
+"""``cluster_autoscaler_*``: what Cluster Autoscaler counts of its work.
+
+Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026); names, labels and buckets are its own.
+What can be seen at any time is in ``node_gauges``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.explain.records import Record
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.decision import (
+    Commands,
+    DeleteInstances,
+    DeleteNodes,
+    EvictPod,
+    IncreaseSize,
+    Outcome,
+    Outcomes,
+)
+from kubetide.nodes.node_facts import GPU_RESOURCES, readiness
+from kubetide.nodes.scale_down.events import FAILED
+from kubetide.nodes.scale_down.evictions import GONE
+from kubetide.nodes.state import State
+from kubetide.objects.node import Node
+from kubetide.ports.clock import Clock
+from kubetide.runtime.exposition import Registry, exponential_range
+from kubetide.runtime.series.node_gauges import NodeGauges
+from kubetide.units.time import Duration, Instant, to_seconds
+
+PREFIX = "cluster_autoscaler_"
+_KIND = ("dra_drivers", "gpu_name", "gpu_resource_name")
+_DOWN = ("ScaleDownNoNodeDeleted", "ScaleDownNodeDeleteStarted")
+"""Results of a scale-down that was tried."""
+_UP = ("ScaleUpSuccessful", "ScaleUpError", "ScaleUpNoOptionsAvailable")
+
+_commands = msgspec.json.Decoder(Commands)
+_outcomes = msgspec.json.Decoder(Outcomes)
+
+
+class NodesSeries:
+    """Counts what came of each step; ``heard`` is to be called with each record of the loop."""
+
+    def __init__(self, registry: Registry, controller: NodesController, clock: Clock) -> None:
+        self._controller = controller
+        self._clock = clock
+        self._gauges = NodeGauges(registry)
+        self._drains: dict[str, bool] = {}
+        self._main: Instant | None = None
+        self._last = registry.gauge(f"{PREFIX}last_activity", "When a part last ran.", ("activity",))
+        self._durations = registry.histogram(
+            f"{PREFIX}function_duration_seconds",
+            "Time that a part took.",
+            ("function",),
+            buckets=exponential_range(0.1, 1800.0, 150),
+        )
+        self._errors = registry.counter(f"{PREFIX}errors_total", "Ticks that ended with an error.", ("type",))
+        self._added = registry.counter(f"{PREFIX}scaled_up_nodes_total", "Nodes that were asked for.", _KIND)
+        self._failed = registry.counter(
+            f"{PREFIX}failed_scale_ups_total",
+            "Scale-ups that failed.",
+            ("dra_drivers", "gpu_name", "gpu_resource_name", "reason"),
+        )
+        self._unmade = registry.counter(
+            f"{PREFIX}failed_node_creations_total", "Machines that could not be made.", ("reason",)
+        )
+        self._removed = registry.counter(
+            f"{PREFIX}scaled_down_nodes_total",
+            "Nodes that were deleted.",
+            ("dra_drivers", "gpu_name", "gpu_resource_name", "reason"),
+        )
+        self._evicted = registry.counter(
+            f"{PREFIX}evicted_pods_total", "Pods that were evicted, or could not be.", ("eviction_result",)
+        )
+        self._unregistered = registry.counter(
+            f"{PREFIX}old_unregistered_nodes_removed_count",
+            "Machines that never became nodes and were deleted.",
+        )
+        registry.before_scrape(self._collect)
+
+    def heard(self, record: Record) -> None:
+        """Counts the step that the record ends."""
+        state = self._controller.state
+        commands = _commands.decode(record.commands)
+        outcomes = _outcomes.decode(record.outcomes).results
+        for action, outcome in zip(commands.actions, outcomes, strict=True):
+            self._count_action(state, action, outcome)
+        if state.step == "update":
+            self._count_failures(state)
+        given_up = sum(one.kind == "Pod" and one.reason == FAILED for one in commands.events)
+        if given_up:
+            self._evicted.add(given_up, "failed")
+        deletions = state.memory.scale_down.deletions
+        # What a deletion was is asked when it has ended.
+        self._drains = {name: deletion.drain for name, deletion in deletions.items()}
+        if state.step != "actuate":
+            self._count_step(state, commands, record.now)
+
+    def _count_action(self, state: State, action: object, outcome: Outcome) -> None:
+        done = outcome.status == "ok"
+        if isinstance(action, IncreaseSize) and done:
+            self._added.add(action.delta, *_kind(state, _example(state, action.group)))
+        elif isinstance(action, IncreaseSize) and outcome.status == "failed":
+            self._failed.add(1, *_kind(state, _example(state, action.group)), "cloudProviderError")
+        elif isinstance(action, DeleteNodes) and done:
+            for name in action.nodes:
+                node = state.nodes.get(name)
+                self._removed.add(1, *_kind(state, node), self._why_removed(state, name, node))
+        elif isinstance(action, EvictPod) and (done or outcome.error_code in GONE):
+            self._evicted.add(1, "succeeded")
+        elif isinstance(action, DeleteInstances) and action.why == "unregistered" and done:
+            self._unregistered.add(len(action.provider_ids))
+
+    def _why_removed(self, state: State, name: str, node: Node | None) -> str:
+        if node is not None and readiness(node, state.settings):
+            return "unready"
+        return "underutilized" if self._drains.get(name) else "empty"
+
+    def _count_failures(self, state: State) -> None:
+        view = state.view
+        if view is None:
+            return
+        for group, _ in view.timed_out:
+            self._failed.add(1, *_kind(state, _example(state, group)), "timeout")
+        for failure in view.failures:
+            self._failed.add(1, *_kind(state, _example(state, failure.group)), failure.error_code)
+            self._unmade.add(failure.machines, failure.error_code)
+
+    def _count_step(self, state: State, commands: Commands, now: Instant) -> None:
+        seconds = now / 1e9
+        if state.step == "update":
+            self._main = now
+        if state.step in {"update", "scale_up"} and state.tick is not None:
+            self._last.set(seconds, "autoscaling")
+            if state.tick.result in _UP:
+                self._last.set(seconds, "scaleUp")
+        if state.step == "min_size":
+            self._last.set(seconds, "scaleUp")
+        if commands.result in _DOWN:
+            self._last.set(seconds, "scaleDown")
+        if not commands.next_step:
+            took = Duration(self._clock.monotonic() - self._controller.began)
+            self._durations.observe(to_seconds(took), "main")
+
+    def _collect(self) -> None:
+        controller = self._controller
+        if self._main is not None:
+            self._last.set(self._main / 1e9, "main")
+        if controller.last_tick is not None:
+            self._last.set(controller.last_tick / 1e9, "mainSuccessful")
+        of_api = controller.failures - controller.cloud_failures - controller.bugs
+        for kind, count in (
+            ("cloudProviderError", controller.cloud_failures),
+            ("apiCallError", of_api),
+            ("internalError", controller.bugs),
+        ):
+            if count:
+                self._errors.set(count, kind)
+        self._gauges.collect(controller.state, self._clock.now())
+
+
+def _example(state: State, group_id: str) -> Node | None:
+    """Gives what the group's nodes look like, as far as anybody knows."""
+    seen = state.memory.templates.get(group_id)
+    if seen is not None:
+        return seen.node
+    group = state.groups.get(group_id)
+    return group.template.node if group is not None and group.template is not None else None
+
+
+def _kind(state: State, node: Node | None) -> tuple[str, str, str]:
+    """Gives the labels dra_drivers, gpu_name and gpu_resource_name; all are empty for a node without GPUs."""
+    label = state.settings.gpu_label
+    labels = (node.metadata.labels or {}) if node is not None else {}
+    if node is None or not label or label not in labels:
+        return "", "", ""
+    offered = node.status.allocatable or {}
+    resource = next((name for name in GPU_RESOURCES if name in offered), GPU_RESOURCES[0])
+    return "", labels[label], resource

@@ -1,0 +1,128 @@
+"""The page of series is what ``kubetide run`` tells, and misses nothing that upstream has."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.tables import DOCS, rows, section
+from tests.horizontal.running import START
+from tests.horizontal.running import World as PodsWorld
+from tests.nodes.live import World as NodesWorld
+
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.exposition import Registry
+from kubetide.runtime.series import ClientSeries, HorizontalSeries, NodesSeries, show_leases
+
+PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
+PODS = "horizontal_pod_autoscaler_controller_"
+NODES = "cluster_autoscaler_"
+
+UPSTREAM_PODS = {
+    "reconciliations_total": ("action", "error"),
+    "reconciliation_duration_seconds": ("action", "error"),
+    "metric_computation_total": ("action", "error", "metric_type"),
+    "metric_computation_duration_seconds": ("action", "error", "metric_type"),
+    "num_horizontal_pod_autoscalers": (),
+    "desired_replicas": ("hpa_name", "namespace"),
+}
+
+GPU = ("gpu_name", "gpu_resource_name")
+UPSTREAM_NODES = {
+    "cluster_safe_to_autoscale": (),
+    "nodes_count": ("state",),
+    "node_groups_count": ("node_group_type",),
+    "unschedulable_pods_count": ("type",),
+    "max_nodes_count": (),
+    "cluster_cpu_current_cores": (),
+    "cpu_limits_cores": ("direction",),
+    "cluster_memory_current_bytes": (),
+    "memory_limits_bytes": ("direction",),
+    "node_group_min_count": ("node_group",),
+    "node_group_max_count": ("node_group",),
+    "node_group_target_count": ("node_group",),
+    "node_group_healthiness": ("node_group",),
+    "node_group_backoff_status": ("node_group", "reason"),
+    "last_activity": ("activity",),
+    "function_duration_seconds": ("function",),
+    "function_duration_quantile_seconds": ("function",),
+    "pending_node_deletions": (),
+    "errors_total": ("type",),
+    "scaled_up_nodes_total": ("dra_drivers", *GPU),
+    "scaled_up_gpu_nodes_total": GPU,
+    "failed_scale_ups_total": ("dra_drivers", *GPU, "reason"),
+    "failed_node_creations_total": ("reason",),
+    "failed_gpu_scale_ups_total": (*GPU, "reason"),
+    "scaled_down_nodes_total": ("dra_drivers", *GPU, "reason"),
+    "scaled_down_gpu_nodes_total": (*GPU, "reason"),
+    "evicted_pods_total": ("eviction_result",),
+    "unneeded_nodes_count": (),
+    "unremovable_nodes_count": ("reason",),
+    "scale_down_in_cooldown": (),
+    "old_unregistered_nodes_removed_count": (),
+    "overflowing_controllers_count": (),
+    "skipped_scale_events_count": ("direction", "reason"),
+    "created_node_groups_total": ("group_type",),
+    "deleted_node_groups_total": ("group_type",),
+    "node_taints_count": ("type",),
+    "inconsistent_instances_migs_count": (),
+    "binpacking_heterogeneity": ("cpu_count", "instance_type", "namespace_count"),
+    "max_node_skip_eval_duration_seconds": (),
+    "node_removal_latency_seconds": ("delay_reason", "deleted"),
+    "dra_node_template_resources_mismatch": ("driver", "mismatch_type"),
+    "skipped_pods_count": ("requestor",),
+}
+"""Upstream's series without their prefix, and their labels in alphabetical order."""
+
+
+def registered():
+    """Gives all that a process with both loops can tell."""
+    registry = Registry()
+
+    async def main(clock):
+        ClientSeries(registry)
+        HorizontalSeries(registry, PodsWorld(clock).controller, clock)
+        NodesSeries(registry, NodesWorld(clock).controller, clock)
+        show_leases(registry, {})
+
+    run_virtual(main, start=START)
+    return {one.name: (one.kind, one.labels) for one in registry.families}
+
+
+def documented():
+    """Gives kind and labels by series, as the page says."""
+    found = {}
+    for row in rows(PAGE):
+        if len(row) == 4:
+            name, kind, labels, meaning = row
+            assert meaning, name
+            assert name.strip("`") not in found, f"{name} stands twice"
+            found[name.strip("`")] = kind, tuple(re.findall(r"`(\w+)`", labels))
+    return found
+
+
+def left_out():
+    return {row[0].strip("`") for row in rows(section(PAGE, "## Nodes")) if len(row) == 2}
+
+
+def test_the_page_has_all_series():
+    """Names, kinds and labels on the page are those of the registry."""
+    assert documented() == registered()
+
+
+def test_labels_are_upstreams():
+    """A series that bears upstream's name has upstream's labels."""
+    upstream = {f"{PODS}{name}": labels for name, labels in UPSTREAM_PODS.items()} | {
+        f"{NODES}{name}": labels for name, labels in UPSTREAM_NODES.items()
+    }
+    ours = {name: labels for name, (_, labels) in registered().items() if name.startswith((PODS, NODES))}
+    assert ours == {name: upstream.get(name) for name in ours}
+
+
+def test_what_upstream_has_is_here_or_explained():
+    """Each of Cluster Autoscaler's series is told, or stands in the list of those left out; none in both."""
+    told = {name for name in registered() if name.startswith(NODES)}
+    assert told | left_out() == {f"{NODES}{name}" for name in UPSTREAM_NODES}
+    assert not told & left_out()
+    of_pods = {f"{PODS}{name}" for name in UPSTREAM_PODS} - set(registered())
+    assert of_pods == {f"{PODS}metric_computation_duration_seconds"}
+    assert "`metric_computation_duration_seconds`" in PAGE

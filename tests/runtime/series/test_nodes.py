@@ -1,0 +1,329 @@
+"""The series of the node loop: on a living cluster in virtual time, held against what the cluster became."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tests.nodes.frozen import World as Frozen
+from tests.nodes.frozen import group, node, pod
+from tests.nodes.live import SHORT, START, World, play
+from tests.runtime.series.reading import read
+
+from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSpec, Window
+from kubetide.objects.kinds import NODES
+from kubetide.ports.errors import CloudError, TooManyRequests
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.exposition import Registry
+from kubetide.runtime.series import Heard, NodesSeries
+from kubetide.runtime.series.node_gauges import NodeGauges
+from kubetide.units.time import after, minutes, seconds
+
+SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
+NO_GPU = ("", "", "")
+
+
+class Scraped(World):
+    """A world whose node loop is listened to."""
+
+    def __init__(self, clock, *args, **settings):
+        super().__init__(clock, *args, **settings)
+        self.registry = Registry()
+        series = NodesSeries(self.registry, self.controller, clock)
+        heard = Heard(self.recorder, pytest.fail)
+        heard.listen("nodes", series.heard)
+        self.controller._recorder = heard
+
+    def read(self):
+        return read(self.registry, "cluster_autoscaler_")
+
+
+def told(story, groups=(SMALL,), **settings):
+    async def main(clock):
+        world = Scraped(clock, groups, **settings)
+        async with world.running():
+            await story(world)
+        return world
+
+    return run_virtual(main, start=START)
+
+
+def test_before_the_first_tick_only_what_is_configured_is_told():
+    """Limits are there at once; what nobody has looked at is not shown, or stands at zero."""
+
+    async def main(clock):
+        found = Scraped(clock, cores_total="8:64", memory_total="1:2").read()
+        assert found["cpu_limits_cores", "minimum"] == 8
+        assert found["cpu_limits_cores", "maximum"] == 64
+        assert found["memory_limits_bytes", "minimum"] == 1 << 30
+        assert found["memory_limits_bytes", "maximum"] == 2 << 30
+        assert not any(name[0] in {"nodes_count", "last_activity", "errors_total"} for name in found)
+
+    run_virtual(main, start=START)
+
+
+def test_nodes_that_come_are_counted():
+    """Nodes asked for, those that are ready, cores and memory are those of the cluster."""
+
+    async def story(world):
+        await world.deploy(replicas=6, cpu="1500m")
+        await world.after(seconds(25))
+        waiting = world.read()
+        assert waiting["scaled_up_nodes_total", *NO_GPU] == 6
+        assert waiting["unschedulable_pods_count", "unschedulable"] == 6
+        assert waiting["nodes_count", "unregistered"] + waiting["nodes_count", "notStarted"] == 6
+        await world.after(minutes(5))
+        found = world.read()
+        assert found["nodes_count", "ready"] == len(world.nodes) == 6
+        assert found["unschedulable_pods_count", "unschedulable"] == 0
+        assert found["scaled_up_nodes_total", *NO_GPU] == 6
+        assert found["cluster_safe_to_autoscale",] == 1
+        assert found["node_groups_count", "autoscaled"] == 1
+        assert found["max_nodes_count",] == 10
+        nodes = (await world.cluster.list(NODES)).items
+        assert found["cluster_cpu_current_cores",] == sum(int(one.status.capacity["cpu"]) for one in nodes)
+        ticks = found["function_duration_seconds_count", "main"]
+        assert ticks == len([one for one in world.recorder.records if one.phase == 0])
+        begun = found["last_activity", "main"]
+        assert world.clock.now() / 1e9 - 10 <= begun <= world.clock.now() / 1e9
+        assert found["last_activity", "scaleUp"] < found["last_activity", "autoscaling"] == begun
+
+    told(story)
+
+
+def test_nodes_that_go_are_counted_by_why():
+    """Empty nodes, drained ones and evictions; when all is over nothing is pending."""
+
+    async def story(world):
+        await world.deploy(replicas=6, cpu="1500m")
+        await world.deploy("small", replicas=2, cpu="300m")
+        await world.after(minutes(5))
+        await world.scale("web", 0)
+        await world.after(minutes(2))
+        idle = world.read()
+        assert idle["unneeded_nodes_count",] > 0
+        assert idle["node_taints_count", "DeletionCandidateOfClusterAutoscaler"] > 0
+        await world.after(minutes(15))
+        found = world.read()
+        gone = {key[-1]: count for key, count in found.items() if key[0] == "scaled_down_nodes_total"}
+        assert sum(gone.values()) == found["scaled_up_nodes_total", *NO_GPU] - len(world.nodes)
+        drained = len([one for one in world.recorder.reasons if one.code == "NodeChosen"])
+        assert gone.get("underutilized", 0) == drained
+        assert gone["empty"] > 0
+        moved = found.get(("evicted_pods_total", "succeeded"), 0)
+        assert moved == sum(b'"op":"evictPod"' in bytes(one.commands) for one in world.recorder.records)
+        assert found["pending_node_deletions",] == 0
+        assert ("evicted_pods_total", "failed") not in found
+        assert found["last_activity", "scaleDown"] > START / 1e9
+
+    told(story, **SHORT)
+
+
+def test_pods_that_would_not_go_are_counted_once():
+    """However often an eviction is refused, the pod counts as failed when its node is given back."""
+
+    class NoEvictions:
+        async def before(self, request):
+            if request.subresource == "eviction":
+                raise TooManyRequests("not now")
+
+    async def story(world):
+        await world.deploy(replicas=3, cpu="1500m")
+        await world.after(minutes(5))
+        await world.deploy("late", replicas=3, cpu="200m")
+        await world.after(seconds(30))
+        await world.scale("web", 1)
+        await world.after(seconds(30))
+        world.cluster.faults = NoEvictions()
+        await world.after(minutes(9))
+        found = world.read()
+        refused = len([one for one in world.recorder.reasons if one.code == "DeletionFailed"])
+        assert refused > 0
+        assert found["evicted_pods_total", "failed"] == refused
+        assert ("evicted_pods_total", "succeeded") not in found
+
+    told(story, **SHORT)
+
+
+def test_refused_increases_and_machines_that_fail_are_counted():
+    """A stock-out has the cloud's code; a machine that never joins is a timeout and is removed."""
+    out = Window(START, after(START, minutes(4)), group="first")
+    groups = (
+        GroupSpec(name="first", instance_type="m5.large", max_size=6),
+        GroupSpec(name="second", instance_type="m5.xlarge", max_size=6),
+    )
+
+    async def story(world):
+        await world.deploy(replicas=5, cpu="1500m")
+        await world.after(minutes(10))
+        found = world.read()
+        failures = [one for one in world.recorder.reasons if one.code == "FailedInstance"]
+        failed = {key[-1]: count for key, count in found.items() if key[0] == "failed_scale_ups_total"}
+        assert failures
+        assert sum(failed.values()) == len(failures)
+        unmade = {key[1]: count for key, count in found.items() if key[0] == "failed_node_creations_total"}
+        assert sum(unmade.values()) == sum(dict(one.fields)["instances"] for one in failures)
+        assert set(unmade) == set(failed)
+
+    told(story, groups, faults=CloudFaults(stock_outs=(out,)))
+
+
+def test_machines_that_never_join_time_out_and_are_removed():
+    """After the provision time the scale-up has failed, and the machines are deleted and counted."""
+    groups = (GroupSpec(name="lost", instance_type="m5.large", max_size=3, join_failure=1.0),)
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(12))
+        found = world.read()
+        assert found["failed_scale_ups_total", *NO_GPU, "timeout"] >= 1
+        removed = [one for one in world.recorder.reasons if one.code == "UnregisteredRemoved"]
+        assert found["old_unregistered_nodes_removed_count",] == len(removed) > 0
+
+    told(story, groups, max_node_provision_time=minutes(5))
+
+
+def test_a_tick_that_fails_is_counted_by_whose_error_it_was():
+    """An error of the cloud's and a bug are told apart."""
+
+    async def story(world):
+        refresh = world.cloud.refresh
+        failing = iter([CloudError("down"), CloudError("down"), ValueError("a bug")])
+
+        async def failing_refresh():
+            error = next(failing, None)
+            if error is not None:
+                raise error
+            return await refresh()
+
+        world.controller._gatherer._cloud.refresh = failing_refresh
+        await world.after(minutes(1))
+        found = world.read()
+        assert found["errors_total", "cloudProviderError"] == 2
+        assert found["errors_total", "internalError"] == 1
+        assert ("errors_total", "apiCallError") not in found
+        world.controller.failures = 0
+
+    told(story)
+
+
+def test_listening_changes_no_record():
+    """The records are those of a loop that nobody listens to."""
+
+    async def story(world):
+        await world.deploy(replicas=4, cpu="1500m")
+        await world.after(minutes(4))
+
+    assert told(story).recorder.lines == play(story).recorder.lines
+
+
+def test_gpu_nodes_are_told_apart():
+    """Nodes with the cloud's GPU label have its value and their resource as labels."""
+    groups = (GroupSpec(name="gpu", instance_type="g4dn.xlarge", max_size=3),)
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="3")
+        await world.after(minutes(5))
+        [node, _] = (await world.cluster.list(NODES)).items
+        kind = node.metadata.labels[GPU_LABEL]
+        assert world.read()["scaled_up_nodes_total", "", kind, "nvidia.com/gpu"] == 2
+
+    told(story, groups)
+
+
+def test_an_increase_that_the_cloud_refuses_is_a_failed_scale_up():
+    """The call's failure counts by whose error it was, not by the cloud's code, as upstream's."""
+    window = Window(START, after(START, minutes(2)))
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(1))
+        found = world.read()
+        assert found["failed_scale_ups_total", *NO_GPU, "cloudProviderError"] == 1
+        assert ("scaled_up_nodes_total", *NO_GPU) not in found
+
+    told(story, faults=CloudFaults(call_failures=(CallFailure(window),)))
+
+
+def test_unready_nodes_that_go_are_unready():
+    """The reason is the node's state when it went, before whether it was drained."""
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(8))
+        sick = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
+        await world.cluster.patch(NODES, world.nodes[0], {"spec": {"taints": [sick]}})
+        await world.scale("web", 0)
+        await world.after(seconds(30))
+        found = world.read()
+        assert (found["nodes_count", "ready"], found["nodes_count", "unready"]) == (1, 1)
+        assert found["node_taints_count", sick["key"]] == 1
+        await world.after(minutes(10))
+        found = world.read()
+        assert found["scaled_down_nodes_total", *NO_GPU, "unready"] == 1
+        assert found["scaled_down_nodes_total", *NO_GPU, "empty"] == 1
+
+    told(story, scale_down_unready_time=minutes(3), max_node_startup_time=minutes(4), **SHORT)
+
+
+def gauges(world):
+    """Gives the gauges of a world that stands still, after a tick that is not the process's first."""
+    world.state.memory.cleaned = True
+    world.tick()
+    registry = Registry()
+    NodeGauges(registry).collect(world.state, world.now)
+    return read(registry, "cluster_autoscaler_")
+
+
+def test_taints_are_counted_by_kind():
+    """Known taints by their key, those of flags by their kind, all others together."""
+    keys = {
+        "node.kubernetes.io/unschedulable": "node.kubernetes.io/unschedulable",
+        "ToBeDeletedByClusterAutoscaler": "ToBeDeletedByClusterAutoscaler",
+        "ignore-taint.cluster-autoscaler.kubernetes.io/a": "ignore-taint.cluster-autoscaler.kubernetes.io/",
+        "startup-taint.cluster-autoscaler.kubernetes.io/b": "startup-taint",
+        "mine/starting": "startup-taint",
+        "status-taint.cluster-autoscaler.kubernetes.io/c": "status-taint",
+        "mine/status": "status-taint",
+        "team": "other",
+        "dedicated": "other",
+    }
+    taints = [{"key": key, "effect": "NoSchedule"} for key in keys]
+    settings = {"startup_taint": ("mine/starting",), "status_taint": ("mine/status",)}
+    world = Frozen(
+        groups=[group("g", nodes=["n"])], nodes=[node("n", spec={"taints": taints})], settings=settings
+    )
+    found = {key[1]: count for key, count in gauges(world).items() if key[0] == "node_taints_count"}
+    assert found == Counter(keys.values())
+
+
+def test_cores_and_memory_leave_out_what_is_no_machine_and_what_goes():
+    """Virtual kubelets and nodes that are being deleted do not count."""
+    going = {"key": "ToBeDeletedByClusterAutoscaler", "value": str(START // 10**9), "effect": "NoSchedule"}
+    nodes = [
+        node("n1", cpu="4", memory="16Gi"),
+        node("n2", cpu="8", memory="1Gi", spec={"taints": [going]}),
+        node("n3", cpu="16", memory="2Gi", labels={"type": "virtual-kubelet"}),
+    ]
+    world = Frozen(groups=[group("g", nodes=["n1", "n2", "n3"])], nodes=nodes)
+    found = gauges(world)
+    assert found["cluster_cpu_current_cores",] == 4
+    assert found["cluster_memory_current_bytes",] == 16 << 30
+
+
+def test_the_most_nodes_are_bounded_by_groups_and_flag():
+    """Without the flag it is what the groups may have together; with it the smaller of both."""
+    groups = [group("a", maximum=10), group("b", maximum=5)]
+    for flag, most in ((0, 15), (12, 12), (100, 15)):
+        world = Frozen(groups=groups, settings={"max_nodes_total": flag})
+        assert gauges(world)["max_nodes_count",] == most
+
+
+def test_pods_that_a_bypassed_scheduler_has_not_seen_are_counted_apart():
+    """Only of schedulers that are bypassed does a pod count that nobody has looked at."""
+    unseen = {"status": {"conditions": None}, "spec": {"schedulerName": "mine"}}
+    pods = [pod("a"), pod("b", **unseen), pod("c", status={"conditions": None})]
+    world = Frozen(groups=[group("g")], pods=pods, settings={"bypassed_scheduler_names": ("mine",)})
+    found = gauges(world)
+    assert found["unschedulable_pods_count", "unschedulable"] == 1
+    assert found["unschedulable_pods_count", "scheduler_unprocessed"] == 1
