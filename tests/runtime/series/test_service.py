@@ -1,0 +1,53 @@
+"""A service with both loops tells the series of both, on one page."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from tests.horizontal.running import START, Kept, Usage
+from tests.nodes.live import FREE, SMALL
+from tests.runtime.series.reading import read
+
+from kubetide.embedded.cloud import EmbeddedCloud
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.config import make_config
+from kubetide.runtime.exposition import Registry
+from kubetide.runtime.service import Service, Sources
+from kubetide.units.time import minutes, seconds
+
+
+def test_both_loops_are_on_the_page():
+    """After five minutes the ticks of both are there, by their own periods, and all records are kept."""
+
+    async def main(clock):
+        registry, kept = Registry(), Kept()
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        cloud = EmbeddedCloud(cluster, clock, seed=1, groups=(SMALL,))
+        await cloud.start()
+        service = Service(
+            make_config([("--", {"controllers": "horizontal,nodes", "cloud-provider": "embedded"})]),
+            cluster,
+            clock,
+            sources=Sources(Usage(cluster, clock, 100)),
+            cloud=cloud,
+            guard=FREE,
+            recorder=kept,
+            registry=registry,
+            warn=pytest.fail,
+            seed=1,
+        )
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(5) + seconds(1))
+        found = read(registry)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert found["kubetide_horizontal_tick_duration_seconds_count",] == 20
+        assert found["cluster_autoscaler_function_duration_seconds_count", "main"] == 31
+        assert found["cluster_autoscaler_last_activity", "main"] == (START + minutes(5)) / 1e9
+        assert len(kept.lines) >= 20 + 31
+
+    run_virtual(main, start=START)
