@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from tests.bad_input.requests import CASES, DEFINITIONS, WIDGETS, Case
+from tests.bad_input.cases import CASES
+from tests.bad_input.requests import DEFINITIONS, WIDGETS, Case
 
 ANSWERS = Path(__file__).parent / "answers.json"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -59,7 +60,10 @@ async def _answer(session: aiohttp.ClientSession, url: str, case: Case) -> dict[
         if _NOT_YET not in text:
             break
         await asyncio.sleep(_PAUSE_S)
-    return compared(answer.status, text, warnings)
+    result = compared(answer.status, text, warnings)
+    if answer.status == 200 and "/resize" in case.path:
+        result["pod"] = _resized(json.loads(text))
+    return result
 
 
 def compared(code: int, text: str, warnings: list[str]) -> dict[str, Any]:
@@ -82,14 +86,27 @@ def compared(code: int, text: str, warnings: list[str]) -> dict[str, Any]:
     return result
 
 
+def _resized(pod: dict[str, Any]) -> dict[str, Any]:
+    """Gives of a pod what a resize may change, and some of what it may not."""
+    meta, spec = pod["metadata"], pod["spec"]
+    containers = (*spec["containers"], *spec.get("initContainers", ()))
+    kept = ("name", "image", "resources", "resizePolicy", "env", "ports")
+    return {
+        "metadata": {name: meta.get(name) for name in ("generation", "labels", "finalizers")},
+        "containers": [{name: each[name] for name in kept if name in each} for each in containers],
+        "phase": pod["status"]["phase"],
+        "qosClass": pod["status"]["qosClass"],
+    }
+
+
 def _put_in_order(status: dict[str, Any]) -> None:
     """Sorts what Go finds in the order of its maps, which is another each time, and cuts what is very long."""
     causes = (status.get("details") or {}).get("causes", [])
-    said = list(dict.fromkeys(f"{cause.get('field')}: {cause['message']}" for cause in causes))
+    said = list(dict.fromkeys(f"{cause.get('field')}: {cause.get('message', '')}" for cause in causes))
     together = f"[{', '.join(said)}]"
     if status.get("message", "").endswith(together):
         status["message"] = status["message"].removesuffix(together) + f"[{', '.join(sorted(said))}]"
-        causes.sort(key=lambda cause: (cause["field"], cause["message"]))
+        causes.sort(key=lambda cause: (cause["field"], cause.get("message", "")))
     for cause in [status, *causes]:
         cause["message"] = cause.get("message", "")[:_LONGEST]
 

@@ -6,8 +6,8 @@ import json
 from functools import cache
 
 import pytest
+from tests.bad_input.cases import CASES
 from tests.bad_input.record import ANSWERS, answers
-from tests.bad_input.requests import CASES
 from tests.cluster.served import TOKEN, served
 
 from kubetide.runtime.clock import run_real

@@ -99,7 +99,10 @@ CASES = [
     ),
     (
         resources(requests={"cpus": "1"}),
-        [f'{C0}.resources.requests[cpus]: Invalid value: "cpus": must be a standard resource for containers'],
+        [
+            f'{C0}.resources.requests[cpus]: Invalid value: "cpus": must be a standard resource type or fully qualified',
+            f'{C0}.resources.requests[cpus]: Invalid value: "cpus": must be a standard resource for containers',
+        ],
     ),
     (
         resources(requests={"nvidia.com/gpu": 1}),

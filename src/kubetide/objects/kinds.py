@@ -63,7 +63,15 @@ class Kind(Generic[T]):
         )
 
 
-PODS = Kind("", "v1", "Pod", "pods", Pod, subresources=("status", "binding", "eviction"), short_names=("po",))
+PODS = Kind(
+    "",
+    "v1",
+    "Pod",
+    "pods",
+    Pod,
+    subresources=("status", "binding", "eviction", "resize"),
+    short_names=("po",),
+)
 NODES = Kind("", "v1", "Node", "nodes", Node, namespaced=False, subresources=("status",), short_names=("no",))
 NAMESPACES = Kind(
     "",

@@ -36,6 +36,17 @@ def container_requests(spec: Json) -> dict[str, Quantity]:
     return _most(running, peak)
 
 
+def pod_requests(spec: Json) -> dict[str, Quantity]:
+    """Gives what the whole pod asks for: its own requests before its containers', and its overhead.
+
+    Raises: QuantityError.
+    Source: KEP-2837, KEP-688.
+    """
+    asked = {**container_requests(spec), **_requests(spec)}
+    overhead = {name: Quantity.parse(value) for name, value in (spec.get("overhead") or {}).items()}
+    return _sum(asked, overhead)
+
+
 def _requests(container: Json) -> dict[str, Quantity]:
     requests = (container.get("resources") or {}).get("requests") or {}
     return {name: Quantity.parse(value) for name, value in requests.items()}

@@ -22,6 +22,7 @@ from kubetide.objects.field_errors import (
     too_long,
     unsupported,
 )
+from kubetide.objects.pod_resize import validate_pod_resize
 from kubetide.objects.structure import misfits
 from kubetide.objects.validation_batch import validate_cron_job, validate_job, validate_job_update
 from kubetide.objects.validation_config_map import validate_config_map, validate_config_map_update
@@ -51,13 +52,14 @@ _ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
-def validate(kind: Kind[Any], obj: Json, old: Json | None = None) -> list[FieldError]:
+def validate(kind: Kind[Any], obj: Json, old: Json | None = None, subresource: str = "") -> list[FieldError]:
     """Gives every rule that the object breaks, none when it is fine.
 
     Args:
         kind: what the object is.
         obj: the object after defaulting.
         old: for an update, the object that it replaces.
+        subresource: what the update was sent to; ``resize`` of a pod has rules of its own.
     """
     errors = [
         invalid(misfit.path, misfit.value, f"expected {misfit.expected}, got {misfit.got}")
@@ -71,7 +73,9 @@ def validate(kind: Kind[Any], obj: Json, old: Json | None = None) -> list[FieldE
         errors += _RULES[key](obj)
     if old is not None:
         errors += _metadata_update(obj.get("metadata") or {}, old.get("metadata") or {})
-        if key in _UPDATE_RULES:
+        if subresource == "resize":
+            errors += validate_pod_resize(obj, old)
+        elif key in _UPDATE_RULES:
             errors += _UPDATE_RULES[key](obj, old)
     if key == ("autoscaling", "HorizontalPodAutoscaler"):
         errors += validate_target_group(obj, old)

@@ -17,7 +17,7 @@ from kubetide.objects.field_errors import (
     unsupported,
 )
 from kubetide.objects.validation_placement import check_placement
-from kubetide.objects.validation_resources import check_resources
+from kubetide.objects.validation_resources import check_level, check_resources
 from kubetide.units.names import dns1123_label_errors, label_key_errors, port_name_errors
 from kubetide.units.patch import same_json
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kubetide.objects.base import Json
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_RESIZED = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 # What an update may change; the rest of a pod's spec is fixed.
@@ -63,6 +65,7 @@ def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> 
         for index, container in enumerate(spec.get(part) or ()):
             place = f"{at}.{part}[{index}]"
             errors += _container(container, place, names, volumes)
+            errors += _resize_policy(container, f"{place}.resizePolicy", spec.get("restartPolicy"))
             errors += _ports(
                 container, place, taken if part == "containers" else set(), host_network=host_network
             )
@@ -76,7 +79,8 @@ def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> 
         )
     errors += check_labels(f"{at}.nodeSelector", spec.get("nodeSelector"))
     if level_resources and spec.get("resources"):
-        errors += check_resources(spec["resources"], f"{at}.resources", of_pod=True)
+        found = check_resources(spec["resources"], f"{at}.resources", of_pod=True)
+        errors += found or (check_level(spec, f"{at}.resources") if not errors else [])
     if spec.get("overhead"):
         errors += check_resources({"limits": spec["overhead"]}, f"{at}.overhead")
     errors += check_placement(spec, at)
@@ -129,6 +133,24 @@ def _container(container: Json, at: str, names: set[str], volumes: set[str]) -> 
         elif mount["name"] not in volumes:
             errors.append(not_found(field, mount["name"]))
     return errors + check_resources(container.get("resources") or {}, f"{at}.resources")
+
+
+def _resize_policy(container: Json, at: str, pod_restarts: str | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    named: set[str] = set()
+    for index, policy in enumerate(container.get("resizePolicy") or ()):
+        name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        if name in named:
+            errors.append(duplicate(f"{at}[{index}]", name))
+        named.add(name)
+        for value, known in ((name, _RESIZED), (restart, _RESIZE_POLICIES)):
+            if not value:
+                errors.append(required(at))
+            elif value not in known:
+                errors.append(unsupported(at, value, known))
+        if pod_restarts == "Never" and restart and restart != "NotRequired":
+            errors.append(invalid(at, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+    return errors
 
 
 def _ports(container: Json, at: str, taken: set[str], *, host_network: bool) -> list[FieldError]:

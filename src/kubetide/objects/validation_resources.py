@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubetide.objects.field_errors import FieldError, invalid, read_quantity, required
+from kubetide.objects.pod_requests import container_requests
 from kubetide.units.names import label_key_errors
+from kubetide.units.quantity import Quantity
 
 if TYPE_CHECKING:
     from kubetide.objects.base import Json
-    from kubetide.units.quantity import Quantity
 
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _POD_RESOURCES = ("cpu", "memory")
@@ -41,6 +42,26 @@ def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[F
     return errors
 
 
+def check_level(spec: Json, at: str) -> list[FieldError]:
+    """Checks that the resources of a pod, which are valid, have room for those of its containers."""
+    level = spec["resources"]
+    errors: list[FieldError] = []
+    inside = container_requests(spec)
+    for name, text in (level.get("requests") or {}).items():
+        needed, asked = inside.get(name), Quantity.parse(text)
+        if needed is not None and needed > asked:
+            detail = f"must be greater than or equal to aggregate container requests of {needed}"
+            errors.append(invalid(f"{at}.requests[{name}]", str(asked), detail))
+    limits = {name: Quantity.parse(text) for name, text in (level.get("limits") or {}).items()}
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
+            limit = Quantity.parse(text)
+            if name in limits and limit > limits[name]:
+                detail = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{at}.containers[{index}][{name}].limits", str(limit), detail))
+    return errors
+
+
 def _amounts(values: Json | None, at: str, errors: list[FieldError], *, of_pod: bool) -> dict[str, Quantity]:
     amounts: dict[str, Quantity] = {}
     for name, value in (values or {}).items():
@@ -66,5 +87,6 @@ def _name(name: str, field: str, *, of_pod: bool) -> list[FieldError]:
         if name.startswith("requests."):
             errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
     elif name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE_PAGES):
+        errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
         errors.append(invalid(field, name, "must be a standard resource for containers"))
     return errors

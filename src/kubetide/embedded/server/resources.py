@@ -254,7 +254,7 @@ def _verb_of(request: web.Request, target: Target) -> Verb:
     watched = reading.flag(request.query, "watch")
     if request.method == "GET" and watched and not target.subresource:
         return "watch"
-    if request.method == "POST" and target.subresource:
+    if request.method == "POST" and target.subresource not in {"", "resize"}:
         return "create"
     if target.subresource and not target.name:
         raise MethodNotAllowed(_NOT_ALLOWED)

@@ -18,6 +18,7 @@ from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES, Kind
+from kubetide.objects.pod_resize import resized
 from kubetide.objects.policy import PriorityClass
 from kubetide.objects.qos import qos_class
 from kubetide.objects.validation import validate
@@ -72,10 +73,13 @@ def filled(kind: Kind[Any], json: Json) -> Json:
     return with_defaults(json) if kind is CUSTOM_RESOURCE_DEFINITIONS else defaults(kind, json)
 
 
-def checked(kind: Kind[Any], json: Json, old: Json | None = None) -> Json:
+def checked(kind: Kind[Any], json: Json, old: Json | None = None, subresource: str = "") -> Json:
     """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
     json = filled(kind, json)
-    faults = validate(kind, json, old)
+    if subresource == "resize":
+        assert old is not None, "what is resized is there"
+        json = resized(json, old)
+    faults = validate(kind, json, old, subresource)
     if isinstance(kind, CustomKind):
         faults += kind.faults(json, old)
     elif kind is CUSTOM_RESOURCE_DEFINITIONS:

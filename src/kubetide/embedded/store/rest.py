@@ -120,11 +120,15 @@ class Rest:
         kind, verb, subresource = request.kind, request.verb, request.subresource
         if subresource not in kind.subresources:
             raise no_such_resource()
-        if verb == "patch" and request.options.patch_type == "apply" and subresource in {"scale", "status"}:
+        if (
+            verb == "patch"
+            and request.options.patch_type == "apply"
+            and subresource in {"scale", "status", "resize"}
+        ):
             return self._apply(request)
         if subresource == "scale":
             return self._scale(request)
-        if subresource == "status" and verb in {"get", "replace", "patch"}:
+        if subresource in {"status", "resize"} and verb in {"get", "replace", "patch"}:
             return self._answer(self._get(request) if verb == "get" else self._update(request))
         if subresource in {"binding", "eviction"} and verb == "create":
             pod = self._get(request)
@@ -242,8 +246,9 @@ class Rest:
             wanted = scale_of(kind, Revision(old.version, old.key, result.json)).json
             json = self._reviewed_scale(request, old, wanted, result.json)
             return self._answer(scale_of(kind, self._write(request, old, json, "", result.manage)))
-        part = "status" if subresource == "status" else ""
-        return self._answer(self._write(request, old, result.json, part, result.manage, request.review))
+        return self._answer(
+            self._write(request, old, result.json, subresource, result.manage, request.review)
+        )
 
     def _scale(self, request: Request) -> Response:
         kind = request.kind

@@ -30,6 +30,7 @@ from kubetide.embedded.store.request import NO_OPTIONS, Options
 from kubetide.embedded.store.review import Review, unsettled
 from kubetide.embedded.store.reviewed import mutated_new, mutated_update
 from kubetide.embedded.store.revision import Key, Revision
+from kubetide.embedded.store.room import check_node_capacity
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
 from kubetide.objects.base import Json
@@ -168,7 +169,9 @@ class Writer:
                 review.validate(kind, old, changed)
             return old if changed == before else self.put(kind, old.key, changed, dry_run=dry_run)
         new = {**new, "apiVersion": kind.api_version, "kind": kind.kind}
-        new["metadata"] = metadata.for_update(metadata.sent_in(kind, new), before["metadata"])
+        new["metadata"] = metadata.for_update(
+            before["metadata"] if subresource == "resize" else metadata.sent_in(kind, new), before["metadata"]
+        )
         if "status" in kind.subresources:
             if "status" in before:
                 new["status"] = before["status"]
@@ -176,7 +179,9 @@ class Writer:
                 new.pop("status", None)
         if new == before and manage is None and review is None:
             return old
-        new = checked(kind, readable(kind, new), before)
+        new = checked(kind, readable(kind, new), before, subresource)
+        if subresource == "resize" and new["spec"] != before["spec"]:
+            check_node_capacity(self._store, new)
         if manage is not None:
             new = manage(new)
         if new != before:
