@@ -68,7 +68,7 @@ NODES: Final = Role(
     "ClusterRole",
     "kubetide-nodes",
     (
-        Grant(_CACHED, "", ("nodes", "pods")),
+        Grant(_CACHED, "", ("namespaces", "nodes", "pods")),
         Grant(_CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant(_CACHED, "batch", ("jobs",)),
         Grant(_CACHED, "policy", ("poddisruptionbudgets",)),
