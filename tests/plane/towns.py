@@ -272,9 +272,10 @@ class Process:
         await self.process.wait()
 
 
-def member_kubeconfig(plane: Plane, user: str, path: Path) -> Path:
-    """Writes the kubeconfig of a user who may do everything."""
-    connection = plane.connection_of(user, "system:masters")
+def user_kubeconfig(plane: Plane, user: str, path: Path) -> Path:
+    """Writes the kubeconfig of a user, who may do everything unless it is a service account."""
+    groups = () if user.startswith("system:serviceaccount:") else ("system:masters",)
+    connection = plane.connection_of(user, *groups)
 
     def data(text: str) -> str:
         return base64.b64encode(text.encode()).decode()
@@ -306,7 +307,7 @@ def member_kubeconfig(plane: Plane, user: str, path: Path) -> Path:
 @asynccontextmanager
 async def kubetide_run(place: Town, user: str, *flags: str, name: str = "kubetide"):
     """Starts ``kubetide run`` in the town; gives the Process. One that is still there must end well on SIGTERM."""
-    config = member_kubeconfig(place.plane, user, place.folder / f"{name}.kubeconfig")
+    config = user_kubeconfig(place.plane, user, place.folder / f"{name}.kubeconfig")
     log = place.folder / f"{name}.out"
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(
