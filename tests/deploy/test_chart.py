@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
+from asyncio.subprocess import PIPE
 
 import pytest
 import yaml
+from tests.cluster.served import TOKEN, served
 from tests.deploy.conftest import ACT, BOTH
 from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, render
 from tools.plane.build import find
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.objects.kinds import STORED_KINDS
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.clock import run_real
 from kubetide.runtime.config import make_config, read_file
-from kubetide.units.time import parse_rfc3339, seconds
-
-START = parse_rfc3339("2026-03-02T08:00:00Z")
+from kubetide.units.time import seconds
 
 
 def of_kind(objects, kind):
@@ -79,14 +80,14 @@ def test_settings_arrive_as_they_were_said(rendered, tmp_path):
         "scan-interval": "20s",
         "kube-api-qps": 12.5,
         "kube-api-burst": 1000000,
-        "leader-elect": False,
+        "leader-elect-lease-duration": "20s",
         "horizontal-pod-autoscaler-tolerance": 0.2,
     }
     values.write_text(yaml.safe_dump({"config": settings}))
     config = config_of(rendered(f"--values={values}"), tmp_path)
     assert config.run.controllers == ("horizontal", "nodes")
     assert (config.run.kube_api_qps, config.run.kube_api_burst) == (12.5, 1000000)
-    assert not config.run.leader_elect
+    assert config.run.leader_elect_lease_duration == seconds(20)
     assert config.loops.nodes.scan_interval == seconds(20)
     assert config.loops.horizontal.tolerance == 0.2
 
@@ -109,6 +110,7 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
         (("--set=config.controllers={nodes}",), "cloud-provider"),
         (("--set=config.act=maybe",), "/config/act"),
         (("--set=config.out=/tmp",), "/config"),
+        (("--set=config.leader-elect=false",), "/config/leader-elect"),
         (("--set=replica=3",), "replica"),
         (("--set=service.port=80",), "/service/port"),
     ],
@@ -140,23 +142,34 @@ def test_the_monitor_asks_the_service(rendered):
     assert service["spec"]["selector"].items() <= pod.items()
 
 
-def test_the_embedded_cluster_takes_what_it_stores(rendered):
-    """Deployment, budget and ConfigMap; it knows no accounts, roles, Services and NetworkPolicies."""
+def test_the_embedded_cluster_takes_what_it_stores(rendered, tmp_path):
+    """kubectl applies Deployment, budget and ConfigMap; accounts, roles, Services and NetworkPolicies are not known there."""
+    kubectl = find("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not built (python -m tools.plane build kubectl)")
     objects = rendered(ACT, *BOTH)
-    known = {(kind.api_version, kind.kind): kind for kind in STORED_KINDS}
+    known = {(kind.api_version, kind.kind) for kind in STORED_KINDS}
+    file, config = tmp_path / "known.yaml", tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump_all(one for one in objects if (one["apiVersion"], one["kind"]) in known))
 
     async def main(clock):
-        cluster = EmbeddedCluster(Store(), clock, seed=1)
-        created = []
-        for one in objects:
-            kind = known.get((one["apiVersion"], one["kind"]))
-            if kind is not None:
-                await cluster.create(kind, one, namespace=one["metadata"]["namespace"])
-                created.append(kind.kind)
-        return created
+        async with served(clock) as (_, server, connection):
+            authority = connection.authority.encode()
+            write_kubeconfig(config, kubeconfig(server.url, token=TOKEN, authority=authority))
+            command = [kubectl, f"--kubeconfig={config}", f"--cache-dir={tmp_path}", "apply"]
+            process = await asyncio.create_subprocess_exec(
+                *command, "--validate=strict", f"--filename={file}", stdout=PIPE, stderr=PIPE
+            )
+            said, problems = await process.communicate()
+            assert (process.returncode, problems.decode()) == (0, "")
+            return sorted(said.decode().splitlines())
 
-    assert sorted(run_virtual(main, start=START)) == ["ConfigMap", "Deployment", "PodDisruptionBudget"]
-    assert {one["kind"] for one in objects} - {kind.kind for kind in STORED_KINDS} == {
+    assert run_real(main) == [
+        "configmap/kubetide created",
+        "deployment.apps/kubetide created",
+        "poddisruptionbudget.policy/kubetide created",
+    ]
+    assert {one["kind"] for one in objects if (one["apiVersion"], one["kind"]) not in known} == {
         "ClusterRole",
         "ClusterRoleBinding",
         "NetworkPolicy",

@@ -249,7 +249,33 @@ def test_what_is_asked_is_granted_and_what_is_granted_is_asked(
     assert granted - used == set()
 
 
+def test_a_role_holds_for_the_objects_that_are_named(rendered):
+    """The status ConfigMap of the settings, the Leases of the loops that run, in the namespace of the settings."""
+    other = ("--set=config.status-config-map-name=mine", "--set=config.namespace=scaling")
+    granted = granted_by(rendered(*BOTH, ACT, *other))
+    roles = [one for one in granted if one.role.startswith("Role ")]
+    assert {one.namespace for one in roles} == {"scaling"}
+    assert {one.names for one in roles} == {(), ("mine",), ("cluster-autoscaler", "kubetide")}
+
+
 # ── refusals ──
+
+
+def test_the_program_says_what_it_lacks(rendered, tmp_path):
+    """`kubetide run` with an account that may not read pods names the role, and goes on."""
+    granted = {one for one in granted_by(rendered()) if one.resource != "pods"}
+
+    async def main(clock):
+        identities = Identities({TOKEN: ADMIN, "account": account_of(granted, set())})
+        async with served(clock, identities=identities) as (_, server, connection):
+            config = tmp_path / "kubeconfig"
+            authority = connection.authority.encode()
+            write_kubeconfig(config, kubeconfig(server.url, token="account", authority=authority))
+            async with running(config, tmp_path / "out", QUICK, "--log-format=json") as process:
+                line = await line_with(process, "cannot read pods: pods is forbidden: User ")
+                assert "; ClusterRole kubetide-horizontal of deploy/ grants it" in line
+
+    run_real(main)
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: f"{role.kind}-{role.name}")

@@ -125,7 +125,8 @@ class _Process:
         if "nodes" in run.controllers:
             factory = cloud_factory(run.cloud_provider)
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
-        plurals, rivals = _Plurals(cluster, clock), Rivals(cluster, clock, log.warn)
+        plurals, warn = _Plurals(cluster, clock), log.warn
+        rivals = Rivals(cluster, clock, lambda text: warn(with_hint(text, run.controllers)))
         service = Service(
             self._config,
             cluster,
