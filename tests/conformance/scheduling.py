@@ -159,6 +159,9 @@ def _predicates(case: Case) -> str | None:
         },
         "allPlugins": expect.get("allPlugins") or {},
     }
+    # What FailedScheduling would count must add up to the reasons of the single nodes.
+    wanted["counts"] = _counted(wanted["reasons"])
+    found["counts"] = snapshot.refusals(pod_class)
     if not expect.get("anyNodeError"):
         row = snapshot.first_fit(pod_class, FIRST_START, snapshot.unschedulable)
         found["anyNode"] = names[row] if row >= 0 else None
@@ -174,6 +177,15 @@ def _refusals(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
             one = {"plugin": refusal.plugin, "reasons": list(refusal.reasons), "phase": refusal.phase}
             refused[name] = {**one, "code": refusal.code} if refusal.code else one
     return refused
+
+
+def _counted(reasons: dict[str, Any]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for one in reasons.values():
+        left_out = one["phase"] == "PreFilterResult"
+        for reason in [f"node(s) didn't satisfy plugin(s) [{one['plugin']}]"] if left_out else one["reasons"]:
+            counts[reason] = counts.get(reason, 0) + 1
+    return counts
 
 
 def _by_plugin(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
