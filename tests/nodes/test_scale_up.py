@@ -391,3 +391,15 @@ def test_sizes_that_cannot_be_read_stop_nothing():
     broken = msgspec.structs.replace(broken, node=msgspec.structs.replace(broken.node, status=status))
     world = World(pods=[pod("a")], groups=[group("bad", made=broken), group("good")])
     assert world.increases() == {"good": 1}
+
+
+def test_the_fast_path_divides():
+    """With the flag, pods that must stand together by hostname are divided over nodes, as upstream's estimate does."""
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    asked = pods("a", 9, cpu="1", spec={"affinity": near})
+    found = [
+        World(pods=asked, groups=[group("g")], settings={"fastpath_binpacking_enabled": on}).increases()
+        for on in (False, True)
+    ]
+    assert found == [{"g": 1}, {"g": 3}]

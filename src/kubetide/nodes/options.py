@@ -160,7 +160,13 @@ def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | 
         )
     )
     packed = estimate(
-        state.snapshot, template.node, template.pods, takes, limits, start=state.memory.rotation
+        state.snapshot,
+        template.node,
+        template.pods,
+        takes,
+        limits,
+        start=state.memory.rotation,
+        fast_path=settings.fastpath_binpacking_enabled,
     )
     state.memory.rotation = packed.start
     pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)

@@ -61,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores_total: str = "0:320000"
     memory_total: str = "0:6400000"
     max_nodes_per_scaleup: int = 1000
+    fastpath_binpacking_enabled: bool = False
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = ZERO
     balance_similar_node_groups: bool = False
