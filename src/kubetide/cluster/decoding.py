@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from kubetide.cluster.refusals import error_of_status
+from kubetide.cluster.refusals import UNREADABLE, error_of_status
 from kubetide.objects.base import json_name
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import ObjectMeta
@@ -20,6 +20,9 @@ T = TypeVar("T")
 
 INITIAL_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the objects that a watch begins with."""
+
+_LONGEST_LINE = 64 << 20
+"""Bytes of one event; etcd keeps no object of over 1.5 MiB."""
 
 
 class ListMeta(msgspec.Struct, rename=json_name):
@@ -69,7 +72,7 @@ def decode(model: type[T], body: bytes) -> T:
     """Reads an answer. Raises InternalError for one that cannot be read."""
     try:
         return cast("T", decoder_of(model).decode(body))
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InternalError(f"the server's answer cannot be read: {error}") from error
 
 
@@ -79,6 +82,7 @@ def decode_list(kind: Kind[T], body: bytes) -> ObjectList[T]:
     found = cast("ObjectList[T]", decode(ObjectList[model], body))
     for item in found.items or ():
         _name_type(kind, item)
+        _meta_of(item)
         _share_texts(item)
     return found
 
@@ -98,16 +102,24 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
             ends = (mark.annotations or {}).get(INITIAL_END) == "true"
             return WatchEvent("BOOKMARK", None, mark.resource_version, "", ""), ends
         found: Any = decoder_of(kind.model).decode(event.object)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InternalError(f"an event of a watch cannot be read: {error}") from error
     _share_texts(found)
-    if kind.model is dict:
-        meta = found.get("metadata") or {}
-        version, namespace, name = meta.get("resourceVersion"), meta.get("namespace"), meta.get("name")
-        return WatchEvent(_type(event.type), found, version or "", namespace or "", name or ""), False
-    meta = found.metadata
+    meta = _meta_of(found)
     made = WatchEvent(_type(event.type), found, meta.resource_version, meta.namespace, meta.name)
     return cast("WatchEvent[T]", made), False
+
+
+def _meta_of(item: Any) -> ObjectMeta:
+    """Gives the metadata of an object. Raises InternalError for one that no cache could find again."""
+    try:
+        plain = isinstance(item, dict)
+        meta = msgspec.convert(item.get("metadata"), ObjectMeta) if plain else item.metadata
+    except UNREADABLE as error:
+        raise InternalError(f"the metadata of an object cannot be read: {error}") from error
+    if not meta.name:
+        raise InternalError("the server's answer cannot be read: an object has no name")
+    return cast("ObjectMeta", meta)
 
 
 def _type(text: str) -> EventType:
@@ -145,8 +157,13 @@ def _share_texts(item: Any) -> None:
 
 
 def lines_of(rest: bytes, piece: bytes) -> tuple[Sequence[bytes], bytes]:
-    """Cuts a piece of a stream into whole lines; gives them, and the beginning of the next one."""
+    """Cuts a piece of a stream into whole lines; gives them, and the beginning of the next one.
+
+    Raises: InternalError for a line that does not end.
+    """
     if b"\n" not in piece:
+        if len(rest) > _LONGEST_LINE:
+            raise InternalError(f"an event of a watch is longer than {_LONGEST_LINE >> 20} MiB")
         return (), rest + piece
     *lines, rest = (rest + piece).split(b"\n")
     return [line for line in lines if line], rest

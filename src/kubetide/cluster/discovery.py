@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from kubetide.cluster.refusals import UNREADABLE
 from kubetide.objects.base import json_name
 from kubetide.objects.kinds import Kind, as_registered
 from kubetide.ports.errors import ApiError, InternalError
@@ -166,5 +167,5 @@ def _plain(group: str, version: str, resources: tuple[_PlainResource, ...]) -> I
 def _decoded(raw: bytes, model: type[Any]) -> Any:
     try:
         return msgspec.json.decode(raw, type=model)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InternalError(f"the server's discovery cannot be read: {error}") from error

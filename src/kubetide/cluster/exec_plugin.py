@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.cluster.connection import ExecPlugin
+from kubetide.cluster.refusals import UNREADABLE
 from kubetide.objects.base import Json
 from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
@@ -97,7 +98,7 @@ def _read(plugin: ExecPlugin, printed: bytes) -> Issued:
     """Reads the ExecCredential; what it says is never part of an error, as it is secret."""
     try:
         credential: Any = msgspec.json.decode(printed)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         credential = None
     if not isinstance(credential, dict) or credential.get("kind") != "ExecCredential":
         raise PluginError("decoding stdout: the exec plugin did not print an ExecCredential in JSON")

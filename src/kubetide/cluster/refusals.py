@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from kubetide.ports.errors import (
     Unauthorized,
     Unavailable,
 )
+
+F = TypeVar("F", bound=dict[str, Any] | list[Any] | str | int)
 
 _ERRORS: tuple[type[ApiError], ...] = (
     AlreadyExists,
@@ -80,6 +82,9 @@ _UNEXPLAINED: dict[int, str] = {
 _TELLING = frozenset({403, 406, 415})
 _LONGEST_TEXT = 2048
 
+UNREADABLE = (ValueError, RecursionError)
+"""What decoding raises: msgspec's own errors, text that is not UTF-8, and nesting without end."""
+
 UNEXPECTED = "UnexpectedServerResponse"
 """The reason of the cause that an error has whose answer was no Status; its message is the body."""
 
@@ -88,7 +93,7 @@ def error_of_body(code: int, body: bytes) -> ApiError:
     """Gives the error that an answer of this code says, also where its body is no Status."""
     try:
         status = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         status = None
     if isinstance(status, dict) and status.get("kind") == "Status":
         return error_of_status(status, code)
@@ -108,17 +113,25 @@ def error_of_body(code: int, body: bytes) -> ApiError:
     return made(message, causes=({"reason": UNEXPECTED, "message": text},))
 
 
-def error_of_status(status: dict[str, Any], code: int = 0) -> ApiError:
-    """Gives the error that a Status says."""
-    code = code or status.get("code") or 500
-    details = status.get("details") or {}
-    made = _BY_REASON.get(status.get("reason") or "") or _BY_CODE.get(code, InternalError)
+def error_of_status(status: Any, code: int = 0) -> ApiError:
+    """Gives the error that a Status says; what has another form than a Status should is passed over."""
+    status = _as(dict, status)
+    code = code or _as(int, status.get("code")) or 500
+    details = _as(dict, status.get("details"))
+    made = _BY_REASON.get(_as(str, status.get("reason"))) or _BY_CODE.get(code, InternalError)
+    message = _as(str, status.get("message")) or f"the server answered {code}"
     if made is Expired:
-        token = (status.get("metadata") or {}).get("continue") or ""
-        return Expired(status.get("message") or f"the server answered {code}", continue_token=token)
+        token = _as(str, _as(dict, status.get("metadata")).get("continue"))
+        return Expired(message, continue_token=token)
+    pause = details.get("retryAfterSeconds")
     return made(
-        status.get("message") or f"the server answered {code}",
-        causes=tuple(details.get("causes") or ()),
+        message,
+        causes=tuple(cause for cause in _as(list, details.get("causes")) if isinstance(cause, dict)),
         details={key: value for key, value in details.items() if key not in {"causes", "retryAfterSeconds"}},
-        retry_after_s=details.get("retryAfterSeconds"),
+        retry_after_s=pause if isinstance(pause, int) and pause >= 0 else None,
     )
+
+
+def _as(form: type[F], value: Any) -> F:
+    """Gives the value if it is of that form, else an empty one."""
+    return value if isinstance(value, form) else form()

@@ -27,6 +27,8 @@ USER_AGENT = f"kubetide/{kubetide.__version__} ({platform.system().lower()}/{pla
 
 JSON = "application/json"
 
+_LONGEST_PAUSE_DIGITS = 9
+
 # Larger bodies would hold up the event loop when they are sent at once.
 _MOST_AT_ONCE = 1 << 20
 
@@ -229,6 +231,7 @@ class Transport:
                 server_hostname=connection.server_name or None,
                 proxy=connection.proxy or None,
                 allow_redirects=False,
+                middlewares=[_once] if asked.writes else None,
             )
             code = str(answer.status)
             if answer.status >= 300:
@@ -257,6 +260,16 @@ class Transport:
         return Unavailable(f"{asked.method} {self._connection.url}{asked.path}: no answer within {allowed}")
 
 
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keeps aiohttp from sending a PUT or DELETE again whose connection broke off: it may have been done."""
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise  # it never left
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientPayloadError(str(error)) from error
+
+
 def _stage_of(error: Exception) -> Stage:
     if isinstance(error, aiohttp.ClientSSLError | aiohttp.ClientHttpProxyError):
         return "refused"
@@ -266,7 +279,8 @@ def _stage_of(error: Exception) -> Stage:
 def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
     """Notes the pause that the header asks for, where the body names none."""
     said = answer.headers.get("Retry-After", "")
-    if error.retry_after_s is None and said.isdecimal():
+    told = said.isascii() and said.isdecimal() and len(said) <= _LONGEST_PAUSE_DIGITS
+    if error.retry_after_s is None and told:
         error.retry_after_s = int(said)
     return error
 

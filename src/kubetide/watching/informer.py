@@ -5,8 +5,9 @@ moves forward only; every change of an object reaches each feed, though changes 
 together may arrive as one. What it does not promise: any order between objects.
 
 How it keeps going: a watch that ends is taken up from the last version seen; one whose version has
-expired leads to a new list; a server that fails is asked again after a pause that doubles. Behind a
-network list and watch are one request where the server can, and pauses are spread.
+expired, that holds what cannot be read, or that goes back to an older version leads to a new list; a
+server that fails is asked again after a pause that doubles. Behind a network list and watch are one
+request where the server can, and pauses are spread.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, WatchEvent, as_remote
-from kubetide.ports.errors import ApiError, Expired
+from kubetide.ports.errors import ApiError, Expired, InternalError
 from kubetide.units.time import Duration, Instant, seconds
 
 T = TypeVar("T")
@@ -149,6 +150,9 @@ class Informer(Generic[T]):
             except ApiError as error:
                 self.failures += 1
                 self.last_error = str(error)
+                if isinstance(error, InternalError):
+                    # A watch from the same version would come to the same event that cannot be read.
+                    self._version = ""
                 await self._pause(pause)
                 pause = Duration(min(2 * pause, _LONGEST_PAUSE))
                 continue
@@ -214,6 +218,12 @@ class Informer(Generic[T]):
 
     def _take(self, batch: Sequence[WatchEvent[T]]) -> None:
         for event in batch:
+            if _is_older(event.resource_version, self._version):
+                # Repeated, or out of order: what was missed or undone by it shows in a list only.
+                raise InternalError(
+                    f"a watch of {self.kind.resource} went back "
+                    f"from version {self._version} to {event.resource_version}"
+                )
             if event.type != "BOOKMARK":
                 new = None if event.type == "DELETED" else event.object
                 self._put((event.namespace, event.name), new)
@@ -237,6 +247,14 @@ class Informer(Generic[T]):
             handler(key, old, new)
         for feed in self._feeds:
             feed.put(key, new)
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Whether one version is before another; of those that are no numbers nobody can tell.
+
+    Source: Kubernetes v1.35, KEP-5504: resource versions of one resource can be compared.
+    """
+    return version != than and version.isdecimal() and than.isdecimal() and int(version) < int(than)
 
 
 def _key_of(item: object) -> Key:
