@@ -1,0 +1,246 @@
+"""A proxy on loopback before an API server, whose faults a test switches on and off.
+
+TLS ends at the proxy, by an authority of its own. Each request is an ``Exchange``; the first fault that
+takes it decides what becomes of it, and without one it is passed on. The proxy notes every write that
+reached the server, so that a test can tell whether one was doubled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+
+import aiohttp
+from aiohttp import web
+
+from kubetide.cluster import Connection
+from kubetide.embedded.server.tls import Authority
+
+AUTHORITY = Authority()
+HOST = "127.0.0.1"
+
+_PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
+
+
+class Write(NamedTuple):
+    """A write that reached the server, and what the server answered."""
+
+    method: str
+    path: str
+    body: bytes
+    code: int
+
+
+class Exchange:
+    """One request on its way through the proxy."""
+
+    def __init__(self, proxy: Proxy, request: web.Request) -> None:
+        self.proxy = proxy
+        self.request = request
+        self._counted = False
+        self.method = request.method
+        self.path = request.path
+        self.query = dict(request.query)
+        self.watches = self.query.get("watch") == "true"
+        self.writes = self.method != "GET"
+        self.lists = self.method == "GET" and not self.watches and "limit" in self.query
+
+    def is_about(self, resource: str) -> bool:
+        """Whether the path names this resource."""
+        return resource in self.path.split("/")
+
+    def count(self) -> None:
+        """Notes, once, that a fault has met this request."""
+        self.proxy.hits += not self._counted
+        self._counted = True
+
+    def hang_up(self) -> web.Response:
+        """Ends the connection without a word more."""
+        if self.request.transport is not None:
+            self.request.transport.abort()
+        return web.Response()
+
+    async def raw(self, data: bytes) -> web.Response:
+        """Sends bytes past everything that would put them right, and hangs up."""
+        transport = self.request.transport
+        if transport is not None:
+            transport.write(data)
+            transport.close()
+        return web.Response()
+
+    async def say_nothing(self) -> web.Response:
+        """Keeps the connection, and is silent until the client has gone."""
+        self.count()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    async def pass_on(
+        self,
+        *,
+        body: Callable[[bytes], bytes] | None = None,
+        line: Callable[[bytes], list[bytes]] | None = None,
+    ) -> web.StreamResponse:
+        """Asks the server and gives its answer.
+
+        Args:
+            body: Changes the body of an answer that is no watch.
+            line: Changes a line of a watch into what is sent of it, piece by piece; raises ``HangUp`` to end it.
+        """
+        if body is not None or line is not None:
+            self.count()
+        async with self.proxy.ask(self) as answer:
+            if not self.watches or answer.status != 200:
+                data = await answer.read()
+                if body is not None and answer.status == 200:
+                    data = body(data)
+                headers = {"Content-Type": answer.headers.get("Content-Type", "")}
+                return web.Response(body=data, status=answer.status, headers=headers)
+            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            await response.prepare(self.request)
+            rest = b""
+            async for piece in answer.content.iter_any():
+                *lines, rest = (rest + piece).split(b"\n")
+                for one in lines:
+                    whole = one + b"\n"
+                    try:
+                        for part in [whole] if line is None else line(whole):
+                            await response.write(part)
+                            # Each piece comes by itself, as far as a socket keeps pieces apart.
+                            await asyncio.sleep(0)
+                    except HangUp:
+                        return self.hang_up()
+            return response
+
+
+class HangUp(Exception):
+    """Raised by a change of lines: the watch ends here."""
+
+
+Fault = Callable[[Exchange], Awaitable[web.StreamResponse | None]]
+"""Decides what becomes of a request; None leaves it to the next fault, or to the server."""
+
+
+class Proxy:
+    """Stands before ``connection``'s server; ``url`` is where clients ask."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._server = connection.url
+        self._tls = connection.tls()
+        self.faults: list[Fault] = []
+        self.hits = 0
+        """Requests that a fault has taken since the faults were last changed."""
+        self.written: list[Write] = []
+        self._port = 0
+        self._site: web.TCPSite | None = None
+        self._transports: set[asyncio.Transport] = set()
+
+    @property
+    def url(self) -> str:
+        return f"https://{HOST}:{self._port}"
+
+    @asynccontextmanager
+    async def running(self, tls: ssl.SSLContext):
+        """Listens while the block runs."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=0.01, handler_cancellation=True
+        )
+        await self._runner.setup()
+        self._front = tls
+        # Compression would hide the lines from the faults.
+        self._session = aiohttp.ClientSession(
+            headers={"Accept-Encoding": "identity"},
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        await self.listen()
+        try:
+            yield self
+        finally:
+            self.cut()
+            await self._session.close()
+            await self._runner.cleanup()
+
+    async def listen(self) -> None:
+        """Takes connections, always on the same port."""
+        self._site = web.TCPSite(self._runner, HOST, self._port, ssl_context=self._front)
+        await self._site.start()
+        self._port = self._site.port
+
+    async def be_unreachable(self) -> None:
+        """Refuses connections and breaks off those there are."""
+        assert self._site is not None
+        await self._site.stop()
+        self.cut()
+
+    def cut(self) -> None:
+        """Breaks off every connection."""
+        for transport in tuple(self._transports):
+            transport.abort()
+        self._transports.clear()
+
+    def set(self, *faults: Fault) -> None:
+        """Puts these faults in force, in the place of those before."""
+        self.faults, self.hits = list(faults), 0
+
+    @asynccontextmanager
+    async def ask(self, exchange: Exchange):
+        """Sends a request on to the server."""
+        request = exchange.request
+        data = await request.read() if exchange.writes else None
+        headers = [(name, request.headers[name]) for name in _PASSED_ON if name in request.headers]
+        async with self._session.request(
+            exchange.method,
+            self._server + request.path,
+            params=exchange.query,
+            data=data,
+            headers=headers,
+            ssl=self._tls,
+        ) as answer:
+            if exchange.writes:
+                self.written.append(Write(exchange.method, exchange.path, data or b"", answer.status))
+            yield answer
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if request.transport is not None:
+            self._transports.add(request.transport)
+        exchange = Exchange(self, request)
+        try:
+            for fault in self.faults:
+                answer = await fault(exchange)
+                if answer is not None:
+                    exchange.count()
+                    return answer
+            return await exchange.pass_on()
+        except (ConnectionError, aiohttp.ClientError):
+            return exchange.hang_up()
+
+    def done(self, *methods: str) -> list[Write]:
+        """Gives the writes of these methods (all without one) that the server has carried out."""
+        return [one for one in self.written if one.code < 300 and (not methods or one.method in methods)]
+
+
+@asynccontextmanager
+async def proxied(connection: Connection, *, tls: ssl.SSLContext | None = None):
+    """Runs a proxy before a server; gives it and the connection through it."""
+    proxy = Proxy(connection)
+    async with proxy.running(tls or AUTHORITY.server_context([HOST])):
+        yield proxy, Connection(proxy.url, connection.token, AUTHORITY.certificate.decode())
+
+
+def changed(change: Callable[[dict], None]) -> Callable[[bytes], bytes]:
+    """Gives a change of bytes by a change of the JSON in them."""
+
+    def apply(data: bytes) -> bytes:
+        with suppress(ValueError):
+            body = json.loads(data)
+            change(body)
+            return json.dumps(body, separators=(",", ":")).encode() + (b"\n" if data.endswith(b"\n") else b"")
+        return data
+
+    return apply
