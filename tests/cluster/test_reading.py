@@ -352,6 +352,15 @@ def test_lines_come_out_as_they_went_in(lines, data):
     assert rest == b""
 
 
+def test_a_line_without_end_is_not_held_forever():
+    """A watch that sends no line break is given up before it fills the memory."""
+    rest, piece = b"", b"x" * (16 << 20)
+    for _ in range(5):
+        _, rest = lines_of(rest, piece)
+    with pytest.raises(InternalError, match="longer than 64 MiB"):
+        lines_of(rest, piece)
+
+
 def test_a_bookmark_may_hold_what_no_object_would():
     """The bookmark behind a streaming list of pods has null where a pod has its containers."""
     said = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5", "annotations": END}}}

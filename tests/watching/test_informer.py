@@ -15,7 +15,7 @@ from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import Instant, between, minutes, parse_rfc3339, seconds
+from kubetide.units.time import Instant, between, milliseconds, minutes, parse_rfc3339, seconds
 from kubetide.watching import Informer
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -355,3 +355,40 @@ def test_the_cache_converges(ops):
             assert {key: item for key, item in fed.items() if item is not None} == held
 
     run(main, history=8)
+
+
+class Rewinding:
+    """A cluster whose first watch repeats an old event behind a newer one."""
+
+    def __init__(self, inner):
+        self.inner, self.rewound = inner, False
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    async def watch(self, kind, **where):
+        seen = []
+        async for batch in self.inner.watch(kind, **where):
+            yield batch
+            seen += batch
+            if not self.rewound and len(seen) == 3:
+                self.rewound = True
+                yield seen[:1]
+
+
+def test_a_watch_that_goes_back_is_not_believed():
+    """An object that is gone does not come back by a repeated event: the cache lists anew."""
+
+    async def main(cluster, clock):
+        async with informing(Rewinding(cluster), clock) as informer:
+            await informer.synced()
+            await put(cluster, "a")
+            await put(cluster, "b")
+            await cluster.delete(CONFIG_MAPS, "a", namespace="default")
+            await clock.sleep(milliseconds(500))
+            assert "went back from version" in informer.last_error
+            await clock.sleep(seconds(5))
+            assert [key[1] for key in informer.objects] == ["b"]
+            assert (informer.failures, informer.last_relist.lost) == (0, 0)
+
+    run(main)
