@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS
+from kubetide.objects.pod import Pod
 from kubetide.ports.errors import Expired
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
@@ -44,6 +46,33 @@ def test_readers_share_one_struct():
         after = await cluster.get(PODS.untyped, "a", namespace="default")
         assert after["spec"] is before["spec"]
         assert before["status"]["phase"] == "Pending"
+
+    run(main)
+
+
+def test_a_write_of_the_status_reads_the_spec_no_second_time():
+    async def main(cluster, clock):
+        before = await cluster.create(PODS, builders.pod("x"), namespace="default")
+        patch = {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}
+        after = await cluster.patch(PODS, "x", patch, namespace="default", subresource="status")
+        whole = await cluster.get(PODS.untyped, "x", namespace="default")
+        assert after.spec is before.spec
+        assert after == msgspec.convert(whole, Pod)
+        assert after.status.phase == "Running"
+        changed = {"spec": {"priority": 0, "activeDeadlineSeconds": 7}}
+        again = await cluster.patch(PODS, "x", changed, namespace="default")
+        assert again == msgspec.convert(await cluster.get(PODS.untyped, "x", namespace="default"), Pod)
+
+    run(main)
+
+
+def test_an_unknown_member_that_is_named_spec_is_kept():
+    async def main(cluster, clock):
+        body = {"metadata": {"name": "x"}, "data": {"a": "1"}, "spec": {"b": 2}}
+        await cluster.create(CONFIG_MAPS, body, namespace="default")
+        await cluster.patch(CONFIG_MAPS, "x", {"data": {"a": "2"}}, namespace="default")
+        found = await cluster.get(CONFIG_MAPS.untyped, "x", namespace="default")
+        assert (found["data"], found["spec"]) == ({"a": "2"}, {"b": 2})
 
     run(main)
 

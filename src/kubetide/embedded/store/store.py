@@ -173,11 +173,14 @@ class Store:
         table = self._table(kind)
         version = self.version + 1
         new = Revision(version, key, _stamped(json, version))
-        new.read_as(table.kind.model)
+        old = table.objects.get(key)
+        if old is None:
+            new.read_as(table.kind.model)
+        else:
+            new.read_after(old, table.kind.model)
         if self.before_write is not None:
             self.before_write(kind.resource, new, removed=False)
         self.version = version
-        old = table.objects.get(key)
         table.objects[key] = new
         if old is None:
             table.in_order = False
@@ -278,8 +281,8 @@ class Store:
     def _index(self, table: _Table, old: Revision | None, new: Revision | None) -> None:
         """Keeps the indexes of what can change: owners, and the node of a pod."""
         key = (new or old).key  # type: ignore[union-attr]  # one of them is there
-        before, after = _owners(old), _owners(new)
-        if before != after:
+        if _owner_references(old) != _owner_references(new):
+            before, after = _owners(old), _owners(new)
             for uid in before:
                 if uid not in after:
                     _drop(self._dependents, uid, (table.kind.resource, key))
@@ -317,12 +320,13 @@ def _stamped(json: Json, version: int) -> Json:
     return {**json, "metadata": {**json["metadata"], "resourceVersion": str(version)}}
 
 
+def _owner_references(revision: Revision | None) -> Sequence[Json]:
+    return () if revision is None else revision.json["metadata"].get("ownerReferences") or ()
+
+
 def _owners(revision: Revision | None) -> Sequence[str]:
-    if revision is None:
-        return ()
-    owners = revision.json["metadata"].get("ownerReferences")
     # An owner may be named twice.
-    return tuple(dict.fromkeys(owner.get("uid", "") for owner in owners)) if owners else ()
+    return tuple(dict.fromkeys(owner.get("uid", "") for owner in _owner_references(revision)))
 
 
 def _node(revision: Revision | None) -> str:
