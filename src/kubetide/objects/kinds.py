@@ -6,6 +6,7 @@ A new API type is a struct in this folder and one line here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from kubetide.objects.base import Json
@@ -38,12 +39,12 @@ class Kind(Generic[T]):
     subresources: tuple[str, ...] = ()
     short_names: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """``v1`` or ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def resource(self) -> str:
         """``pods`` or ``deployments.apps``: the name that error messages use."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
+from msgspec import structs
 
 from kubetide.embedded.admission import UserInfo
 from kubetide.embedded.server import reading
@@ -184,7 +185,7 @@ class Resources:
         initial = reading.flag(query, "sendInitialEvents")
         if initial:
             # The objects come as they are now, which is not older than any version that was given.
-            options = replace(options, resource_version="")
+            options = structs.replace(options, resource_version="")
         try:
             response = self._rest.handle(_request("watch", replace_name(target), options))
         except Expired as error:
@@ -308,7 +309,7 @@ def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Optio
         raise BadRequest("Name parameter required.")
     if target.name and name != target.name:
         raise BadRequest(f"name in URL does not match name in {target.subresource.title()} object")
-    options = replace(options, uid=metadata.get("uid") or "")
+    options = structs.replace(options, uid=metadata.get("uid") or "")
     return replace(target, name=name), options, reading.Body(body)
 
 

@@ -64,11 +64,12 @@ def changed(request: Request, old: Json) -> Json:
         new = merge_patch(old, body if request.given else copy_json(body))
     expected = SCALE if is_scale else kind
     said, version = new.get("kind"), new.get("apiVersion")
-    if not isinstance(kind, CustomKind) and (said, version) != (expected.kind, expected.api_version):
+    if isinstance(kind, CustomKind):
+        if not is_scale:
+            metadata.check_type(kind, new)
+    elif (said, version) != (expected.kind, expected.api_version):
         why = metadata.other_type(expected, str(version), str(said))
         raise invalid_patch(json.dumps(body, separators=(",", ":")), why)
-    if not is_scale:
-        metadata.check_type(kind, new)
     return cast("Json", new)
 
 

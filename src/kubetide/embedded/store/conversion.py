@@ -7,8 +7,10 @@ its version shows it. Source: API concepts, versions of one resource.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubetide.embedded.store import metadata
 from kubetide.embedded.store.admission import readable

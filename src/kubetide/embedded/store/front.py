@@ -6,7 +6,7 @@ often as it needs answers (``store.review``), and meanwhile everybody else's req
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kubetide.embedded.admission import Caller, Dispatcher, Hook, UserInfo, View, hooks_of
 from kubetide.embedded.admission.attributes import Operation

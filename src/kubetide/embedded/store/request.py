@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from kubetide.embedded.store.review import Review
 from kubetide.embedded.store.revision import Revision
@@ -15,8 +16,7 @@ from kubetide.ports.cluster import PatchType, Propagation
 Verb = Literal["get", "list", "watch", "create", "replace", "patch", "delete", "deletecollection"]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What a request says besides its object.
 
     Attributes:
@@ -50,8 +50,7 @@ class Options:
 NO_OPTIONS = Options()
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One request. ``body`` is decoded JSON, a list for a JSON patch; it is never changed.
 
     ``given`` says that the sender gives the body away and will not change it either, so that parts of

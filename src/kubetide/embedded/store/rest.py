@@ -6,8 +6,9 @@ synchronous, so every request is atomic.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubetide.embedded.store import metadata, pods
 from kubetide.embedded.store.admission import SYSTEM_PRIORITY_CLASSES
