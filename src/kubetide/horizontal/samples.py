@@ -9,6 +9,7 @@ are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -181,8 +182,8 @@ class SampleTable:
             self.remember_pods(answer.pods)
         if self._rows_version != table.version:
             rows = table.rows
-            found = [rows.get(key, -1) for key in zip(*self._pods, strict=True)]
-            self._rows = _last_of_each(np.array(found, np.int64))
+            found = map(rows.get, zip(*self._pods, strict=True), repeat(-1))
+            self._rows = _last_of_each(np.fromiter(found, np.int64, len(self._pods[0])))
             known = np.nonzero(self._rows >= 0)[0]
             self._known = None if len(known) == len(self._rows) else known
             self._rows_version = table.version
@@ -226,9 +227,9 @@ def _pick(values: Int64Vector, known: Int64Vector | None) -> Int64Vector:
 
 def _last_of_each(rows: Int64Vector) -> Int64Vector:
     """Gives the rows with all but the last occurrence of each one set to -1: the last sample holds."""
-    if len(np.unique(rows)) == len(rows):
-        return rows
     last = {row: index for index, row in enumerate(rows.tolist())}
+    if len(last) == len(rows):
+        return rows
     kept = np.full(len(rows), -1, np.int64)
     for row, index in last.items():
         kept[index] = row

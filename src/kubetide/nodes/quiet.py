@@ -67,7 +67,7 @@ def _is_young(state: State, name: str, now: Instant) -> bool:
     """Whether the node may become a template by the passing of time alone."""
     node, settings = state.nodes[name], state.settings
     return (
-        not readiness(node, settings)
+        not is_good_template(node, settings, now)
+        and not readiness(node, settings)
         and not node.spec.unschedulable
-        and not is_good_template(node, settings, now)
     )

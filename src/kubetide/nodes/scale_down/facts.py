@@ -178,7 +178,7 @@ class Cache:
                 gpu_label=settings.gpu_label,
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
-                requests=lambda pod: self._pod(pod).requests,
+                requests=[pod.requests for pod in known],
             )
         except UtilizationError as unknown:
             error = str(unknown)

@@ -20,9 +20,12 @@ def key_of(pod: Pod) -> Key:
 
 def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:
     """Gives a node's pods as upstream lists them: its own by name, then those that a simulation put there."""
-    there = [pod for pod in pods if pod.spec.node_name == node_name]
-    put = [pod for pod in pods if pod.spec.node_name != node_name]
-    return [*sorted(there, key=key_of), *put]
+    there: list[Pod] = []
+    put: list[Pod] = []
+    for pod in pods:
+        (there if pod.spec.node_name == node_name else put).append(pod)
+    there.sort(key=key_of)
+    return there + put
 
 
 def annotation(pod: Pod, name: str) -> str:

@@ -7,7 +7,7 @@ allocatable, in doubles; on GPU nodes the GPU alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,8 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify_unbound, node_allocatable
 from kubetide.units.time import Instant
+
+_Requests = list[Mapping[str, int]]
 
 
 class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,34 +61,31 @@ def utilization_of(
     gpu_label: str = "",
     ignore_daemon_sets: bool = False,
     ignore_mirror_pods: bool = False,
-    requests: Callable[[Pod], Mapping[str, int]] = requests_of,
+    requests: Sequence[Mapping[str, int]] | None = None,
 ) -> Utilization:
     """Gives the node's utilization.
 
     Pods that should be gone by now are left out. What is ignored is taken off the requests and off
-    what the node offers. ``requests`` tells what a pod asks for, where that is known already.
+    what the node offers. ``requests`` is what each pod asks for, where that is known already.
 
     Raises: UtilizationError when the node offers no CPU or no memory.
     """
     offered = node_allocatable(node)
-    counted: list[Pod] = []
-    ignored: list[Pod] = []
+    used: _Requests = []
+    left_out: _Requests = []
     gpu_node = has_gpu(node, gpu_label)
-    for pod in pods:
+    asked = map(requests_of, pods) if requests is None else requests
+    for pod, wanted in zip(pods, asked, strict=True):
         is_ignored = (ignore_daemon_sets and is_daemon_set_pod(pod)) or (
             ignore_mirror_pods and is_mirror_pod(pod)
         )
         if is_ignored and not gpu_node:
-            ignored.append(pod)
+            left_out.append(wanted)
         elif not is_long_terminating(pod, now):
-            counted.append(pod)
+            used.append(wanted)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
-        gpu = (
-            _share(GPU_RESOURCE, offered, [requests(pod) for pod in counted], [])
-            if offered.get(GPU_RESOURCE, 0)
-            else 0.0
-        )
+        gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
     for resource in ("cpu", "memory"):
         if not offered.get(resource, 0):
@@ -94,16 +93,11 @@ def utilization_of(
                 f"node {node.metadata.name}: status.allocatable offers no {resource}, "
                 "so its utilization is unknown; the kubelet must report it"
             )
-    used = [requests(pod) for pod in counted]
-    left_out = [requests(pod) for pod in ignored]
     cpu = _share("cpu", offered, used, left_out)
     memory = _share("memory", offered, used, left_out)
     if cpu > memory:
         return Utilization(cpu=cpu, memory=memory, resource="cpu", value=cpu)
     return Utilization(cpu=cpu, memory=memory, resource="memory", value=memory)
-
-
-_Requests = list[Mapping[str, int]]
 
 
 def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out: _Requests) -> float:
