@@ -64,15 +64,19 @@ class Observer:
         if end <= self._start:
             return
         line, counts = self.timeline, self._counts
-        for index, service in enumerate(self._load.services):
+        # As lists, because an array gives its elements one by one slowly.
+        columns = (step.offered, step.capacity, step.queue, step.latency, step.existing, step.ready)
+        rows = zip(*(column.tolist() for column in columns), step.violated.tolist(), strict=True)
+        for service, row in zip(self._load.services, rows, strict=True):
+            offered, capacity, queue, latency, existing, ready, violated = row
             series = line.services[_shown_name(service)]
-            series.offered.append(round(float(step.offered[index]), 4))
-            series.capacity.append(round(float(step.capacity[index]), 4))
-            series.queue.append(round(float(step.queue[index]), 2))
-            series.latency.append(round(float(step.latency[index]), 5))
-            series.existing.append(int(step.existing[index]))
-            series.ready.append(int(step.ready[index]))
-            series.violated.append(bool(step.violated[index]))
+            series.offered.append(round(offered, 4))
+            series.capacity.append(round(capacity, 4))
+            series.queue.append(round(queue, 2))
+            series.latency.append(round(latency, 5))
+            series.existing.append(existing)
+            series.ready.append(ready)
+            series.violated.append(violated)
             deployment = self._deployments.objects.get((service.namespace, service.name))
             wanted = series.existing[-1] if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
