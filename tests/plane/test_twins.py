@@ -19,7 +19,7 @@ OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
 DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
 STATUS = "a status is there once somebody has written it"
-FINE_PRINT = "nothing acts on the fine print of probes and volumes, so it is left as it was sent"
+FINE_PRINT = "nothing acts on the fine print of volumes and references, so it is left as it was sent"
 CLAIMS = "claims are named, not made"
 UNNAMED = "what was not sent and has no default is left out"
 
@@ -28,14 +28,10 @@ DIFFERENT = {
         "Pod",
         "spec.tolerations",
     ): "no pod is taken off a node by taints, so none is told how long to bear them",
-    ("Pod", "status.qosClass"): "nothing here asks for the class",
+    ("Pod", "spec.serviceAccount"): "the plane here runs without what gives pods their account",
+    ("Pod", "spec.serviceAccountName"): "the plane here runs without what gives pods their account",
     ("Pod", "status.conditions"): "that a gate holds a pod is said by the scheduler",
     ("Pod", "spec.containers[].env[].valueFrom.fieldRef.apiVersion"): FINE_PRINT,
-    ("Pod", "spec.containers[].readinessProbe.failureThreshold"): FINE_PRINT,
-    ("Pod", "spec.containers[].readinessProbe.httpGet.scheme"): FINE_PRINT,
-    ("Pod", "spec.containers[].readinessProbe.periodSeconds"): FINE_PRINT,
-    ("Pod", "spec.containers[].readinessProbe.successThreshold"): FINE_PRINT,
-    ("Pod", "spec.containers[].readinessProbe.timeoutSeconds"): FINE_PRINT,
     ("Pod", "spec.volumes[].configMap.defaultMode"): FINE_PRINT,
     (
         "Node",
@@ -46,7 +42,6 @@ DIFFERENT = {
     ("Node", "status.daemonEndpoints"): UNNAMED,
     ("Node", "status.nodeInfo"): UNNAMED,
     ("DaemonSet", "metadata.annotations"): "the deprecated annotation of a DaemonSet's generation",
-    ("Job", "spec.manualSelector"): UNNAMED,
     ("CronJob", "spec.jobTemplate.metadata"): UNNAMED,
     ("CronJob", "spec.jobTemplate.spec.template.metadata"): UNNAMED,
     ("StatefulSet", "spec.serviceName"): UNNAMED,

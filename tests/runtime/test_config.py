@@ -52,6 +52,19 @@ def test_what_is_wrong_is_named_with_its_place_and_the_fix(layer, text):
     assert text in str(found.value)
 
 
+def test_variables_that_others_set_are_passed_over_and_slips_are_not():
+    """A Service of the name brings a dozen variables; a setting that is misspelt must not be lost."""
+    others = {
+        "KUBETIDE_SERVICE_HOST": "10.0.0.1",
+        "KUBETIDE_PORT_8085_TCP": "tcp://",
+        "KUBETIDE_KUBECTL": "/bin",
+    }
+    assert environment_values(others) == {}
+    slip = environment_values({"KUBETIDE_SCAN_INTERVALL": "1s"})
+    with pytest.raises(ConfigError, match="KUBETIDE_SCAN_INTERVALL: there is no such setting"):
+        make_config([("environment", slip)])
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [(["now"], "'now' belongs to no flag"), (["--scan-interval"], "--scan-interval: a value is missing")],

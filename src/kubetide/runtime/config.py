@@ -21,6 +21,8 @@ from kubetide.units.time import Duration, parse_duration, seconds
 
 CONTROLLERS: Final = ("horizontal", "nodes")
 _PREFIX = "KUBETIDE_"
+_SLIP = 0.9
+"""How much alike a name and a setting are, from 0 to 1, where one was meant for the other."""
 
 
 class ConfigError(KubetideError):
@@ -110,12 +112,19 @@ def read_file(path: Path) -> dict[str, Value]:
 
 
 def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
-    """Gives the settings that stand in ``KUBETIDE_...`` variables; others of that prefix are errors when read."""
-    return {
-        name.removeprefix(_PREFIX).lower().replace("_", "-"): value
-        for name, value in sorted(environment.items())
-        if name.startswith(_PREFIX) and name != f"{_PREFIX}CONFIG"
-    }
+    """Gives the settings that stand in ``KUBETIDE_...`` variables.
+
+    Variables of that prefix that name no setting are passed over, as others set such too: Kubernetes
+    itself for a Service that is called kubetide. One that looks like a slip of the pen is kept, and so
+    becomes an error.
+    """
+    names = setting_names()
+    found: dict[str, Value] = {}
+    for variable, value in sorted(environment.items()):
+        name = variable.removeprefix(_PREFIX).lower().replace("_", "-")
+        if variable.startswith(_PREFIX) and difflib.get_close_matches(name, names, n=1, cutoff=_SLIP):
+            found[name] = value
+    return found
 
 
 def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
