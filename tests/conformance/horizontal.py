@@ -308,9 +308,8 @@ class _Player:
         self.pods: Feed[Pod] = Feed()
         self.known_pods: dict[tuple[str, str], Pod] = {}
         self.targets = Targets(self.world, _KINDS, {}, self.clock)  # type: ignore[arg-type]  # the part of the port in use
-        self.gatherer = Gatherer(
-            self.hpas, self.pods, self.targets, self.world, ValueReader(self.world, self.world)
-        )
+        values = ValueReader(self.world, self.world, self.clock)
+        self.gatherer = Gatherer(self.hpas, self.pods, self.targets, self.world, values, self.clock)
 
     async def play(self, step: Case, status: dict[str, Any]) -> str | None:
         """Runs one tick and compares it with the record."""

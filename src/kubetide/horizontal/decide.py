@@ -15,7 +15,6 @@ One tick over all HPAs, as upstream does it for one (horizontal controller v1.36
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from kubetide.horizontal import conditions as say
@@ -29,14 +28,14 @@ from kubetide.horizontal.memory import Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import MetricFailure
 from kubetide.horizontal.specs import Autoscaler
-from kubetide.horizontal.stabilization import stabilize, stabilize_both_ways
+from kubetide.horizontal.stabilization import Stabilized, stabilize, stabilize_both_ways
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import action_of
 from kubetide.horizontal.views import Key, ScaleView
 from kubetide.objects.hpa import MetricStatus
 from kubetide.units.time import Instant
 
-__all__ = ["absorb", "decide", "judge"]
+__all__ = ["absorb", "decide", "judge", "limit_of", "stabilized_of"]
 
 # Below so many pods, walking over them costs less than a pass in columns.
 COLUMNS_FROM = 200
@@ -89,7 +88,7 @@ def _judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
         verdict = Verdict(key, current, raw=best, slot=slot, stabilized=held)
         _present(verdict, state, spec, found, position)
         name = spec.metrics[winner].title
-        limited = _limit(spec, state, held, current, now)
+        limited = limit_of(spec, state, held, current, now)
         verdict.desired, verdict.limit, verdict.rescale = (
             limited.replicas,
             limited.reason,
@@ -135,9 +134,10 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
     if scale is None or scale.error:
         return _unread(verdict, spec, scale)
     verdict.notes = (say.GOT_SCALE,)
+    if spec.minimum > spec.maximum:
+        return _boundless(verdict, spec, scale)
     verdict.current = current = scale.spec_replicas
-    remembered = state.recommendations.of(key)
-    verdict.first = not remembered
+    verdict.first = not state.recommendations.of(key)
     if current == 0 and not _may_come_back(state, spec):
         verdict.notes += (say.SCALING_DISABLED,)
         verdict.forget_zero = not state.settings.gates.scale_to_zero
@@ -149,7 +149,7 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
         best = _best_proposal(verdict, state, spec, scale, now)
         if best is None:
             return verdict
-        _normalize(verdict, spec, remembered or [Recommendation(now, current)], best, state, now)
+        _normalize(verdict, spec, best, state, now)
     verdict.rescale = verdict.desired != current
     return verdict
 
@@ -162,6 +162,19 @@ def _unread(verdict: Verdict, spec: Autoscaler, scale: ScaleView | None) -> Verd
     verdict.events = (events.scale_unreadable(error),)
     verdict.error = _ERROR_OF_STAGE[stage or "query"].format(error=error, reference=spec.reference)
     verdict.error_label = "spec" if stage == "version" else "internal"
+    return verdict
+
+
+def _boundless(verdict: Verdict, spec: Autoscaler, scale: ScaleView) -> Verdict:
+    """No number is right. The API refuses such a spec; upstream would scale from one bound to the other for ever."""
+    text = (
+        f"minReplicas {spec.minimum} is above maxReplicas {spec.maximum}: no number of replicas fulfils both; "
+        "lower minReplicas or raise maxReplicas"
+    )
+    verdict.current = scale.spec_replicas
+    verdict.events = (events.EventNote(events.WARNING, "InvalidBounds", text),)
+    verdict.error = text
+    _uncomputed(verdict, spec, say.not_active("InvalidBounds", text))
     return verdict
 
 
@@ -258,18 +271,14 @@ def _why(metric: str, proposal: int, current: int) -> str:
 def _normalize(
     verdict: Verdict,
     spec: Autoscaler,
-    remembered: Sequence[Recommendation],
     proposal: int,
     state: State,
     now: Instant,
 ) -> None:
     """Stabilizes the proposal and holds it within its limits."""
     current = verdict.current
-    if spec.up is None or spec.down is None:
-        held = stabilize(remembered, proposal, window=state.settings.downscale_stabilization, now=now)
-    else:
-        held = stabilize_both_ways(remembered, proposal, current, up=spec.up, down=spec.down, now=now)
-    limited = _limit(spec, state, held.replicas, current, now)
+    held = stabilized_of(spec, state, proposal, current, now)
+    limited = limit_of(spec, state, held.replicas, current, now)
     verdict.notes += (
         _able(spec, proposal, current, held=held.replicas),
         say.scaling_limited(limited.reason, limited=limited.replicas != held.replicas),
@@ -291,7 +300,16 @@ def _able(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.No
     return say.SCALE_DOWN_STABILIZED
 
 
-def _limit(spec: Autoscaler, state: State, held: int, current: int, now: Instant) -> Limited:
+def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, now: Instant) -> Stabilized:
+    """Holds a proposal back by what is remembered; at first that is the number of replicas found."""
+    remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
+    if spec.up is None or spec.down is None:
+        window = state.settings.downscale_stabilization
+        return stabilize(remembered, proposal, window=window, now=now)
+    return stabilize_both_ways(remembered, proposal, current, up=spec.up, down=spec.down, now=now)
+
+
+def limit_of(spec: Autoscaler, state: State, held: int, current: int, now: Instant) -> Limited:
     """Holds a stabilized number within policies and bounds."""
     if spec.up is None or spec.down is None:
         return limit_plainly(held, current, minimum=spec.minimum, maximum=spec.maximum)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.explain.reasons import Reason
+from kubetide.horizontal.counterfactual import WhatIf, told, what_ifs
 from kubetide.horizontal.decide import judge
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
@@ -78,6 +79,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         stabilized: The proposal after stabilization.
         policies: What each policy allows now, in words.
         limit: The reason of ``ScalingLimited``.
+        what_ifs: What would have been decided without one of the rules.
         reasons: The verdict's reasons.
     """
 
@@ -95,6 +97,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     stabilized: int | None
     policies: tuple[str, ...]
     limit: str
+    what_ifs: tuple[WhatIf, ...]
     reasons: tuple[Reason, ...]
 
     def lines(self) -> list[str]:
@@ -105,7 +108,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         for metric in self.metrics:
             lines += _metric_lines(metric)
         if self.proposal is not None:
-            lines.append(f"largest proposal: {self.proposal}")
+            lines.append(f"largest proposal: {self.proposal}{self._winner()}")
             for window in self.windows:
                 before = ", ".join(map(str, window.remembered)) or "none before this tick's"
                 lines += [f"  {window.text}", f"    recommendations, newest first: {before}"]
@@ -113,8 +116,16 @@ class HpaExplanation(msgspec.Struct, frozen=True):
             lines += [f"  {policy}" for policy in self.policies]
             bounds = f"bounds {self.minimum} to {self.maximum}"
             lines.append(f"after limits, {bounds}: {self.desired} ({self.limit})")
+            lines += told(self.what_ifs, self.desired)
         lines += [VOCABULARY.text(reason) for reason in self.reasons if reason.code not in _SHOWN_BEFORE]
         return lines
+
+    def _winner(self) -> str:
+        """Names the metric that made it where there are several."""
+        if len(self.metrics) < 2:
+            return ""
+        names = [metric.name for metric in self.metrics if metric.proposed == self.proposal]
+        return f" ({names[0]})" if names else ""
 
 
 def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
@@ -151,6 +162,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         stabilized=verdict.stabilized,
         policies=_policies(spec, events, verdict, now),
         limit=verdict.limit,
+        what_ifs=what_ifs(state, spec, verdict, now),
         reasons=reasons_of(settled, spec),
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.horizontal.pods import PodTable
 from kubetide.horizontal.views import YEAR_ONE, Key
+from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import BoolVector, Int64Vector, PodSamples
 
 ONE_ZERO: Int64Vector = np.zeros(1, np.int64)
@@ -40,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """One answer of the resource metrics API, reduced to what deciding reads.
 
     Attributes:
-        hpa: Whose question it answers; None for the whole cluster.
+        hpa: Whose question it answers; None for the whole cluster or a whole namespace.
         error: Why there are no samples, as conditions quote it.
         pods: Namespaces and names by sample; None: those of the last answer for the whole cluster.
         times: By sample, ns; or one entry that holds for all.
@@ -62,6 +63,25 @@ class Sample(NamedTuple):
     milli: int
     time: int
     window: int
+
+
+def checked(samples: PodSamples) -> PodSamples:
+    """Gives the samples back if their columns fit together. Raises: MetricsError."""
+    pods, containers = len(samples.names), len(samples.containers)
+    lengths = (
+        len(samples.namespaces),
+        len(samples.timestamp_ns),
+        len(samples.window_ns),
+        len(samples.first) - 1,
+    )
+    used = [len(column) for usage in samples.usage.values() for column in (usage.milli, usage.present)]
+    if (
+        set(lengths) != {pods}
+        or any(length != containers for length in used)
+        or samples.first[-1] != containers
+    ):
+        raise MetricsError(f"the samples of {pods} pods have columns of other lengths")
+    return samples
 
 
 def answer_of(samples: PodSamples, keys: Sequence[SampleKey], *, hpa: Key | None, same_pods: bool) -> Answer:

@@ -16,6 +16,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.left_alone import OwnChanges
+from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
@@ -80,7 +81,8 @@ class HorizontalController:
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, workloads, clock)
         own = OwnChanges(hpas.feed(), hpas.objects, left_alone)
-        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, ValueReader(custom, external))
+        values = ValueReader(custom, external, clock)
+        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, values, clock)
         self._actor = Actor(
             cluster,
             clock,
@@ -108,6 +110,11 @@ class HorizontalController:
     def state(self) -> State:
         """What the last tick was decided from; for explaining, not for changing."""
         return self._state
+
+    @property
+    def sources(self) -> tuple[GuardedSource, ...]:
+        """The guards of the metric sources, with what each of them has failed at."""
+        return self._gatherer.sources
 
     async def run(self) -> None:
         """Keeps the caches and ticks every sync period, the first time one period after the caches are there."""

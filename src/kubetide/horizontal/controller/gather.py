@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from kubetide.acting import in_parallel
+from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
-from kubetide.horizontal.controller.values import ValueReader
-from kubetide.horizontal.samples import Answer, answer_of
+from kubetide.horizontal.controller.values import ValueReader, questions_of
+from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.horizontal.samples import Answer, answer_of, checked
 from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.values import shortened
+from kubetide.horizontal.values import Reply, shortened
 from kubetide.horizontal.views import (
     HpaView,
     Key,
@@ -23,6 +26,7 @@ from kubetide.horizontal.views import (
 )
 from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaStatus
 from kubetide.objects.pod import Pod
+from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 
@@ -47,16 +51,23 @@ class Gatherer:
         targets: Targets,
         metrics: MetricSource,
         values: ValueReader,
+        clock: Clock,
     ) -> None:
         self._hpas = hpas
         self._pods = pods
         self._targets = targets
         self._metrics = metrics
         self._values = values
+        self._guard = GuardedSource("resource metrics", clock)
         self._statuses: dict[Key, HpaStatus] = {}
         self._workloads: dict[Key, tuple[Autoscaler, object]] = {}
         self._sampled: tuple[Sequence[str], Sequence[str]] | None = None
         self._suspect: dict[Key, None] = {}
+
+    @property
+    def sources(self) -> tuple[GuardedSource, ...]:
+        """The guards of the metric sources."""
+        return (self._guard, *self._values.guards)
 
     def suspect(self, key: Key) -> None:
         """Notes that the status of an HPA may not be what the loop wrote: it is compared again."""
@@ -72,8 +83,7 @@ class Gatherer:
         for view in hpas:
             specs[view.namespace, view.name] = read_spec(view, state.settings)
         scales = await self._read_scales(state, specs)
-        answers = await self._read_samples(state, specs, scales)
-        values = await self._values.read(specs, scales, limit=state.settings.concurrent_syncs)
+        answers, values = await self._measure(state, specs, scales)
         return Delta(
             hpas=tuple(hpas),
             gone_hpas=tuple(gone_hpas),
@@ -147,30 +157,65 @@ class Gatherer:
     async def _read_samples(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> list[Answer]:
-        """Asks once for the whole cluster; where that is refused, once for each HPA as upstream does."""
+        """Asks once for the whole cluster; where that fails, once for each namespace."""
         wanted = {key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)}
         if not wanted:
             return []
-        keys = sorted({m.sample_key for spec in wanted.values() for m in spec.metrics if m.resource})
         try:
-            samples = await self._metrics.pod_samples()
+            return [await self._guard.ask(lambda: self._all_samples(wanted.values()))]
         except MetricsError:
-            return await self._read_samples_of_each(wanted, scales, state.settings.concurrent_syncs)
+            self._sampled = None
+        return await self._read_samples_by_namespace(wanted, scales, state.settings.concurrent_syncs)
+
+    async def _measure(
+        self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
+    ) -> tuple[list[Answer], list[Reply]]:
+        """Asks for samples and values at the same time, where both are wanted."""
+        questions = questions_of(specs, scales)
+        samples = self._read_samples(state, specs, scales)
+        if not questions:
+            return await samples, []
+        values = self._values.read(questions, limit=state.settings.concurrent_syncs)
+        return await asyncio.gather(samples, values)
+
+    async def _all_samples(self, specs: Iterable[Autoscaler]) -> Answer:
+        samples = checked(await self._metrics.pod_samples())
         last = self._sampled
         same = last is not None and last[0] is samples.namespaces and last[1] is samples.names
+        answer = answer_of(samples, _sample_keys(specs), hpa=None, same_pods=same)
         self._sampled = (samples.namespaces, samples.names)
-        return [answer_of(samples, keys, hpa=None, same_pods=same)]
+        return answer
 
-    async def _read_samples_of_each(
-        self, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
+    async def _read_samples_by_namespace(
+        self, wanted: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
     ) -> list[Answer]:
-        async def ask(spec: Autoscaler) -> Answer:
-            keys = sorted({m.sample_key for m in spec.metrics if m.resource})
-            try:
-                samples = await self._metrics.pod_samples(spec.key[0], scales[spec.key].selector)
-            except MetricsError as error:
-                return Answer(hpa=spec.key, error=str(error))
-            return answer_of(samples, keys, hpa=spec.key, same_pods=False)
+        """Asks for each namespace; one that fails harms only its own HPAs.
 
-        readable = [spec for key, spec in specs.items() if scales[key].selector and not scales[key].error]
-        return await in_parallel(readable, ask, limit=limit)
+        An HPA that is alone in its namespace is asked for by its selector, as upstream does: that is
+        the smaller answer.
+        """
+        by_namespace: dict[str, list[Autoscaler]] = {}
+        for key, spec in wanted.items():
+            if scales[key].selector and not scales[key].error:
+                by_namespace.setdefault(key[0], []).append(spec)
+
+        async def ask(namespace: str) -> list[Answer]:
+            specs = by_namespace[namespace]
+            alone = specs[0].key if len(specs) == 1 else None
+            labels = scales[alone].selector if alone else ""
+
+            async def samples() -> Answer:
+                found = checked(await self._metrics.pod_samples(namespace, labels))
+                return answer_of(found, _sample_keys(specs), hpa=alone, same_pods=False)
+
+            try:
+                return [await self._guard.ask(samples)]
+            except MetricsError as error:
+                return [Answer(hpa=spec.key, error=str(error)) for spec in specs]
+
+        answers = await in_parallel(list(by_namespace), ask, limit=limit)
+        return [answer for found in answers for answer in found]
+
+
+def _sample_keys(specs: Iterable[Autoscaler]) -> list[SampleKey]:
+    return sorted({m.sample_key for spec in specs for m in spec.metrics if m.resource})

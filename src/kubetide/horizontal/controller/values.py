@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from kubetide.acting import in_parallel
+from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.values import Reply
 from kubetide.horizontal.views import Key, ScaleView
+from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, Int64Vector
 
 # What upstream's clients say where the API is not served; the first finds out by discovery.
 _NO_CUSTOM = (
@@ -28,25 +30,27 @@ _NO_EXTERNAL = (
 class ValueReader:
     """Reads what is not a resource's usage; without a source the answer is that there is no such API."""
 
-    def __init__(self, custom: CustomMetricSource | None, external: ExternalMetricSource | None) -> None:
+    def __init__(
+        self, custom: CustomMetricSource | None, external: ExternalMetricSource | None, clock: Clock
+    ) -> None:
         self._custom = custom
         self._external = external
+        self.guards = GuardedSource("custom metrics", clock), GuardedSource("external metrics", clock)
 
-    async def read(
-        self, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], *, limit: int
-    ) -> list[Reply]:
-        """Gives the answers, ordered by question; one that fails harms only those who asked it.
+    async def read(self, questions: Sequence[Question], *, limit: int) -> list[Reply]:
+        """Gives the answers in the order of the questions; one that fails harms only those who asked it.
 
         Args:
             limit: Questions in flight at once.
         """
-        return await in_parallel(questions_of(specs, scales), self._ask, limit=limit)
+        return await in_parallel(questions, self._ask, limit=limit)
 
     async def _ask(self, question: Question) -> Reply:
+        custom, external = self.guards
         try:
             if question.source == "external":
-                return await self._ask_external(question)
-            return await self._ask_custom(question)
+                return await external.ask(lambda: self._ask_external(question))
+            return await custom.ask(lambda: self._ask_custom(question))
         except MetricsError as error:
             return Reply(question, error=str(error))
 
@@ -56,7 +60,7 @@ class ValueReader:
         found = await self._external.external_values(
             question.metric, namespace=question.namespace, selector=question.selector
         )
-        return Reply(question, milli=np.array(found.milli, np.int64))
+        return Reply(question, milli=_whole(found.milli, question.metric))
 
     async def _ask_custom(self, question: Question) -> Reply:
         if self._custom is None:
@@ -68,7 +72,11 @@ class ValueReader:
                 pods=question.pods,
                 selector=question.selector,
             )
-            return Reply(question, pods=values.names, milli=values.milli)
+            if len(values.names) != len(values.milli):
+                raise MetricsError(
+                    f"the answer for {question.metric} has {len(values.names)} pods and {len(values.milli)} values"
+                )
+            return Reply(question, pods=values.names, milli=_whole(values.milli, question.metric))
         value = await self._custom.object_value(
             question.metric,
             namespace=question.namespace,
@@ -77,7 +85,19 @@ class ValueReader:
             name=question.name,
             selector=question.selector,
         )
-        return Reply(question, milli=np.array([value.milli], np.int64))
+        return Reply(question, milli=_whole([value.milli], question.metric))
+
+
+def _whole(milli: Sequence[int] | Int64Vector, metric: str) -> Int64Vector:
+    """Gives thousandths as whole numbers. Raises: MetricsError for what is none, such as NaN."""
+    found = np.asarray(milli)
+    if not found.size:
+        return np.zeros(0, np.int64)
+    if not np.issubdtype(found.dtype, np.integer):
+        raise MetricsError(
+            f"the answer for {metric} has a value that is no whole number of thousandths in 64 bits"
+        )
+    return found.astype(np.int64, copy=False)
 
 
 def questions_of(specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]) -> list[Question]:
