@@ -83,7 +83,7 @@ def v2_of(hpa: Json) -> Json:
     spec, status = dict(hpa.get("spec") or {}), dict(hpa.get("status") or {})
     annotations = dict((hpa.get("metadata") or {}).get("annotations") or {})
     said = {name: _loaded(annotations.pop(name, None)) for name in _ANNOTATIONS}
-    metrics = [_to_v2(metric, "target") for metric in _objects(said[METRICS])]
+    metrics = [metric_of_v1(metric, "target") for metric in _objects(said[METRICS])]
     target = spec.pop("targetCPUUtilizationPercentage", None)
     if target is not None:
         value = {"type": "Utilization", "averageUtilization": target}
@@ -93,7 +93,7 @@ def v2_of(hpa: Json) -> Json:
     if isinstance(said[BEHAVIOR], dict):
         spec["behavior"] = _renamed(said[BEHAVIOR], str.lower)
     used = status.pop("currentCPUUtilizationPercentage", None)
-    current = [_to_v2(metric, "current") for metric in _objects(said[CURRENT_METRICS])]
+    current = [metric_of_v1(metric, "current") for metric in _objects(said[CURRENT_METRICS])]
     if not current and used is not None:
         current = [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": used}}}]
     if current:
@@ -131,7 +131,7 @@ def _cpu_used(metric: Json) -> int | None:
 
 # ── The metrics, of which v1 has another shape ──────────────────────────────────────────────────
 
-_SOURCES = {
+SOURCES = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
     "Pods": "pods",
@@ -153,7 +153,7 @@ def _value_names(source: str, prefix: str) -> dict[str, str]:
 
 
 def _to_v1(metric: Json, part: str) -> Json:
-    source = _SOURCES.get(metric.get("type") or "", "")
+    source = SOURCES.get(metric.get("type") or "", "")
     said = metric.get(source) or {}
     result: Json = {key: said[key] for key in ("name", "container") if key in said}
     if source == "object":
@@ -172,8 +172,14 @@ def _to_v1(metric: Json, part: str) -> Json:
     return {"type": metric.get("type"), source: result} if source else dict(metric)
 
 
-def _to_v2(metric: Json, part: str) -> Json:
-    source = _SOURCES.get(metric.get("type") or "", "")
+def metric_of_v1(metric: Json, part: str) -> Json:
+    """Gives a metric in v2's shape.
+
+    Args:
+        metric: As v1's annotations and v2beta1 write it.
+        part: ``target`` in a spec, ``current`` in a status.
+    """
+    source = SOURCES.get(metric.get("type") or "", "")
     said = metric.get(source) or {}
     result: Json = {key: said[key] for key in ("name", "container") if key in said}
     if source == "object":

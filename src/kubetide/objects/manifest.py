@@ -16,6 +16,7 @@ from msgspec import inspect
 from kubetide.objects.custom import kinds_defined_by
 from kubetide.objects.defaults import defaults
 from kubetide.objects.definition import CustomResourceDefinition
+from kubetide.objects.hpa_older import as_v2
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
 from kubetide.objects.structure import child_path, type_of
 from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
@@ -90,7 +91,8 @@ def load_manifests(
 ) -> list[tuple[Kind[Any], Json]]:
     """Reads every object of a file, ``List`` kinds taken apart; documents may be empty.
 
-    The objects come back as written, without defaults; null members are dropped. An object of a custom
+    The objects come back as written, without defaults; null members are dropped; autoscalers of older
+    versions come as autoscaling/v2. An object of a custom
     kind follows its CustomResourceDefinition; it is not held against the schema here.
 
     Args:
@@ -111,10 +113,11 @@ def load_manifests(
                 if skipped is not None and _has_no_influence(value, known):
                     skipped.append(value["kind"])
                     continue
-                kind, texts = _checked(value, known)
+                current, older = as_v2(value)
+                kind, texts = (None, older) if older else _checked(current, known)
                 if kind is not None and not texts:
-                    objects.append((kind, value))
-                    known |= _kinds_in(kind, value)
+                    objects.append((kind, current))
+                    known |= _kinds_in(kind, current)
                 subject = _subject(value)
                 for field, problem in texts:
                     line = document.line_of(_joined(path, field))
