@@ -75,7 +75,7 @@ def _of_v2beta1(value: Json) -> tuple[Json, Problems]:
 def _beta1_problems(metrics: list[Any]) -> Iterator[tuple[str, str]]:
     for index, metric in enumerate(metrics):
         path = f"spec.metrics[{index}]"
-        source = SOURCES.get(metric.get("type")) if isinstance(metric, dict) else None
+        source = SOURCES.get(str(metric.get("type"))) if isinstance(metric, dict) else None
         if source is None:
             yield path, f"a metric of v2beta1 is a map with a type: {', '.join(SOURCES)}"
         elif not isinstance(metric.get(source), dict):
