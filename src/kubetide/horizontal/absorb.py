@@ -9,7 +9,15 @@ import numpy as np
 from kubetide.horizontal import conditions as say
 from kubetide.horizontal import events
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, Settlement, Verdict
-from kubetide.horizontal.memory import Recommendation, ScaleEvent, ScaleEvents, remember_event
+from kubetide.horizontal.memory import (
+    Change,
+    OptionMemory,
+    Recommendation,
+    ScaleEvent,
+    ScaleEvents,
+    remember_event,
+)
+from kubetide.horizontal.options.flapping import kept
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import action_of, changed_fields, changed_status
@@ -57,6 +65,11 @@ def _settle(
         conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
     status = changed_status(before, verdict, conditions, rescaled_at=rescaled_at, settled=decided)
     state.statuses[key] = status
+    if spec.options.any and verdict.stage != "waiting":
+        change = verdict.desired - verdict.current if action != "none" else 0
+        state.options[key] = _option_memory(
+            state.options.get(key, OptionMemory()), verdict, spec, change, now
+        )
     return Settlement(
         verdict=verdict,
         status=status,
@@ -86,12 +99,26 @@ def _remember_proposals(state: State, commands: Commands) -> None:
     """Stores first recommendations (the current numbers) and the raw proposals."""
     remembered = state.recommendations
     for verdict in commands.verdicts:
-        if verdict.first and verdict.stage != "unread":
+        if verdict.first and verdict.stage not in {"unread", "waiting"}:
             remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
     asked = [verdict for verdict in commands.verdicts if verdict.raw is not None]
     rows = np.array([remembered.row(verdict.key) for verdict in asked], np.int64)
     slots = np.array([verdict.slot for verdict in asked], np.int64)
     remembered.store(rows, slots, commands.at, np.array([verdict.raw for verdict in asked], np.int64))
+
+
+def _option_memory(
+    before: OptionMemory, verdict: Verdict, spec: Autoscaler, change: int, now: Instant
+) -> OptionMemory:
+    """Gives what the options of an HPA remember after a decision, each only what it needs."""
+    options = spec.options
+    by_metrics = verdict.raw is not None and not verdict.fallback
+    new = Change(now, change) if change else None
+    return OptionMemory(
+        looked_at=now if options.sync_period else None,
+        last_good=(verdict.raw if by_metrics else before.last_good) if options.fallback else None,
+        changes=kept(before.changes, new, now) if options.flap_report else (),
+    )
 
 
 def _remember_change(state: State, verdict: Verdict, spec: Autoscaler, now: Instant) -> None:

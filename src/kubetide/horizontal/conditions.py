@@ -86,6 +86,16 @@ def scale_unreadable(problem: str) -> Note:
     return Note(ABLE, "False", "FailedGetScale", text)
 
 
+def paused(wanted: int) -> Note:
+    text = f"scaling to {wanted} is paused by the annotation horizontal.kubetide.io/pause"
+    return Note(LIMITED, "True", "Paused", text)
+
+
+def fallen_back(replicas: int, problem: str) -> Note:
+    text = f"falling back to {replicas} by the annotation horizontal.kubetide.io/fallback: {problem}"
+    return Note(ACTIVE, "True", "FallbackInUse", text)
+
+
 def rescaled(replicas: int) -> Note:
     text = f"the HPA controller was able to update the target scale to {replicas}"
     return Note(ABLE, "True", "SucceededRescale", text)

@@ -10,6 +10,8 @@ One tick over all HPAs, as upstream does it for one (horizontal controller v1.36
 4. Recent recommendations hold the winner back (``stabilization``).
 5. Policies, and the bounds, limit how far one tick goes (``limits``).
 
+What an HPA's annotations ask for beyond that stands in ``options``; without any, all is upstream's.
+
 ``absorb`` then turns the outcome of the writes into statuses, events and memory.
 """
 
@@ -22,11 +24,15 @@ from kubetide.horizontal import events
 from kubetide.horizontal.absorb import absorb
 from kubetide.horizontal.columns import Ordinary, ordinary
 from kubetide.horizontal.decision import Commands, Computation, ScaleWrite, Verdict
-from kubetide.horizontal.known import known_of
+from kubetide.horizontal.known import known_of, pods_of, samples_of
 from kubetide.horizontal.limits import Limited, limit_by_rules, limit_plainly
-from kubetide.horizontal.memory import Recommendation, ScaleEvents
+from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import MetricFailure
+from kubetide.horizontal.options.cadence import is_due
+from kubetide.horizontal.options.deletion_cost import costs_of_idlest
+from kubetide.horizontal.options.fallback import fallback_proposal
+from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.stabilization import Stabilized, stabilize, stabilize_both_ways
 from kubetide.horizontal.state import State
@@ -46,6 +52,7 @@ _ERROR_OF_STAGE = {
     "query": "failed to query scale subresource for {reference}: {error}",
 }
 _NO_EVENTS = ScaleEvents()
+_NO_MEMORY = OptionMemory()
 _NO_STATUS = MetricStatus()  # upstream keeps an entry with an empty type for a metric that failed
 
 
@@ -133,6 +140,13 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
     verdict = Verdict(key)
     if scale is None or scale.error:
         return _unread(verdict, spec, scale)
+    own = state.options.get(key, _NO_MEMORY)
+    if not is_due(spec.options.sync_period, state.settings.sync_period, own.looked_at, now):
+        verdict.stage, verdict.current = "waiting", scale.spec_replicas
+        return verdict
+    verdict.events = tuple(
+        events.EventNote(events.WARNING, "InvalidAnnotation", problem) for problem in spec.options.problems
+    )
     verdict.notes = (say.GOT_SCALE,)
     if spec.minimum > spec.maximum:
         return _boundless(verdict, spec, scale)
@@ -150,8 +164,30 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
         if best is None:
             return verdict
         _normalize(verdict, spec, best, state, now)
+    if spec.options.pause:
+        _pause(verdict, spec.options.pause)
     verdict.rescale = verdict.desired != current
+    if spec.options.idlest_first and verdict.desired < current:
+        verdict.costs = _costs(state, spec, scale, leaving=current - verdict.desired)
     return verdict
+
+
+def _pause(verdict: Verdict, pause: str) -> None:
+    """Leaves the number as it is where its direction is paused."""
+    left = unpaused(pause, verdict.current, verdict.desired)
+    if left != verdict.desired:
+        verdict.unpaused, verdict.desired = verdict.desired, left
+        verdict.notes += (say.paused(verdict.unpaused),)
+
+
+def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
+    """Marks the pods that use least of what the first metric of pods measures."""
+    for metric in spec.metrics:
+        samples = samples_of(state, spec, metric, scale)
+        if samples:
+            usage = {name: sample.milli for name, sample in samples.items()}
+            return costs_of_idlest([pod.name for pod in pods_of(state, spec, scale)], usage, leaving)
+    return ()
 
 
 def _unread(verdict: Verdict, spec: Autoscaler, scale: ScaleView | None) -> Verdict:
@@ -172,7 +208,7 @@ def _boundless(verdict: Verdict, spec: Autoscaler, scale: ScaleView) -> Verdict:
         "lower minReplicas or raise maxReplicas"
     )
     verdict.current = scale.spec_replicas
-    verdict.events = (events.EventNote(events.WARNING, "InvalidBounds", text),)
+    verdict.events += (events.EventNote(events.WARNING, "InvalidBounds", text),)
     verdict.error = text
     _uncomputed(verdict, spec, say.not_active("InvalidBounds", text))
     return verdict
@@ -220,6 +256,9 @@ def _best_proposal(
         verdict.error = f"invalid metrics ({len(failures)} invalid out of {len(spec.metrics)}), first error is: {first.prefix}{first.text}"
         verdict.error_label = "internal"
         if len(failures) == len(spec.metrics) or best < verdict.current:
+            instead = _fallback(verdict, spec, state, best, first)
+            if instead is not None:
+                return instead
             _uncomputed(verdict, spec, say.invalid_metric(first.reason, first.text))
             return None
     verdict.notes += (say.valid_metric(name),)
@@ -228,11 +267,26 @@ def _best_proposal(
     return best
 
 
+def _fallback(
+    verdict: Verdict, spec: Autoscaler, state: State, best: int, first: MetricFailure
+) -> int | None:
+    """Gives what stands in for metrics that failed, never less than those that answered want."""
+    last_good = state.options.get(spec.key, _NO_MEMORY).last_good
+    found = fallback_proposal(spec.options.fallback, verdict.current, last_good)
+    if found is None:
+        return None
+    found = max(found, best)
+    verdict.fallback = True
+    verdict.notes += (say.fallen_back(found, first.text),)
+    verdict.why = f"fallback to {found}"
+    return found
+
+
 def _selector_is_sound(verdict: Verdict, state: State, scale: ScaleView) -> bool:
     """Whether the pods of the target can be told from those of other HPAs' targets."""
     spec = state.specs[verdict.key]
     if not scale.selector:
-        verdict.events = (events.EventNote(events.WARNING, "SelectorRequired", "selector is required"),)
+        verdict.events += (events.EventNote(events.WARNING, "SelectorRequired", "selector is required"),)
         verdict.error = "selector is required"
         _uncomputed(verdict, spec, say.SELECTOR_MISSING)
         return False
@@ -240,7 +294,7 @@ def _selector_is_sound(verdict: Verdict, state: State, scale: ScaleView) -> bool
     if len(claimants) > 1:
         names = " ".join(f"{namespace}/{name}" for namespace, name in claimants)
         text = f"pods by selector {scale.selector} are controlled by multiple HPAs: [{names}]"
-        verdict.events = (events.EventNote(events.WARNING, "AmbiguousSelector", text),)
+        verdict.events += (events.EventNote(events.WARNING, "AmbiguousSelector", text),)
         verdict.error = text
         _uncomputed(verdict, spec, say.not_active("AmbiguousSelector", text))
         return False
@@ -338,4 +392,5 @@ def _write(state: State, verdict: Verdict) -> ScaleWrite:
         target=spec.target,
         replicas=verdict.desired,
         resource_version=scale.resource_version,
+        costs=verdict.costs,
     )

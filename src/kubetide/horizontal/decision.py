@@ -16,12 +16,13 @@ from kubetide.objects.hpa import HpaStatus, MetricStatus
 from kubetide.units.time import Instant
 
 
-class ScaleWrite(msgspec.Struct, frozen=True):
+class ScaleWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     """One change of a target's ``spec.replicas``.
 
     Attributes:
         namespace, name: The HPA that wants it.
         resource_version: The scale that the decision was made from; a precondition.
+        costs: Names of pods and the deletion costs that they get first.
     """
 
     namespace: str
@@ -31,6 +32,7 @@ class ScaleWrite(msgspec.Struct, frozen=True):
     target: str
     replicas: int
     resource_version: str
+    costs: tuple[tuple[str, int], ...] = ()
 
 
 class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +69,7 @@ class Verdict:
         rescale: Whether a write is needed; ``why`` is what its event says.
         notes: Conditions in the order they are set.
         events: Before the status is written; ``late_events`` after it.
-        stage: ``unread`` (no scale), ``uncomputed`` (no proposal), or ``decided``.
+        stage: ``unread`` (no scale), ``waiting`` (not due), ``uncomputed`` (no proposal), or ``decided``.
         metrics: Entries of ``status.currentMetrics``.
         computations: For the loop's own metrics.
         error: What upstream's reconcile returns; ``error_label`` its class.
@@ -78,6 +80,9 @@ class Verdict:
         grounds: Proposals and what is known, by metric, for the explanation; None when metrics were not asked.
         stabilized: After stabilization, None when metrics were not asked.
         limit: Reason that ``ScalingLimited`` gives.
+        fallback: Whether ``raw`` is what stands in for metrics that failed.
+        unpaused: What would be wanted without a pause; None when nothing was paused.
+        costs: Names of pods and the deletion costs that they are to get.
     """
 
     key: Key
@@ -100,6 +105,9 @@ class Verdict:
     grounds: Callable[[], Grounds] | None = None
     stabilized: int | None = None
     limit: str = ""
+    fallback: bool = False
+    unpaused: int | None = None
+    costs: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,8 +15,9 @@ from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.known import pods_of, samples_of
 from kubetide.horizontal.limits import down_limit, up_limit
-from kubetide.horizontal.memory import ScaleEvents
+from kubetide.horizontal.memory import OptionMemory, ScaleEvents
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tally
+from kubetide.horizontal.options.flapping import FlapReport, flap_report
 from kubetide.horizontal.reasons import (
     CLASS_WORDS,
     VOCABULARY,
@@ -78,7 +79,8 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         windows: The stabilization windows, each with what it remembers.
         stabilized: The proposal after stabilization.
         policies: What each policy allows now, in words.
-        limit: The reason of ``ScalingLimited``.
+        limited: After policies and bounds, before a pause; ``limit`` the reason of ``ScalingLimited``.
+        flapping: Changes and reversals of the last hour; None where no annotation asks for them.
         what_ifs: What would have been decided without one of the rules.
         reasons: The verdict's reasons.
     """
@@ -96,7 +98,9 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     windows: tuple[Window, ...]
     stabilized: int | None
     policies: tuple[str, ...]
+    limited: int
     limit: str
+    flapping: FlapReport | None
     what_ifs: tuple[WhatIf, ...]
     reasons: tuple[Reason, ...]
 
@@ -115,8 +119,11 @@ class HpaExplanation(msgspec.Struct, frozen=True):
             lines.append(f"after stabilization: {self.stabilized}")
             lines += [f"  {policy}" for policy in self.policies]
             bounds = f"bounds {self.minimum} to {self.maximum}"
-            lines.append(f"after limits, {bounds}: {self.desired} ({self.limit})")
-            lines += told(self.what_ifs, self.desired)
+            lines.append(f"after limits, {bounds}: {self.limited} ({self.limit})")
+            lines += told(self.what_ifs, self.limited)
+        if self.flapping is not None:
+            changes, reversals = self.flapping
+            lines.append(f"changes in the last hour: {changes}, of these against the one before: {reversals}")
         lines += [VOCABULARY.text(reason) for reason in self.reasons if reason.code not in _SHOWN_BEFORE]
         return lines
 
@@ -161,10 +168,18 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         windows=() if verdict.raw is None else windows_of(state, spec, verdict, now),
         stabilized=verdict.stabilized,
         policies=_policies(spec, events, verdict, now),
+        limited=verdict.desired if verdict.unpaused is None else verdict.unpaused,
         limit=verdict.limit,
+        flapping=_flapping(state, spec, now),
         what_ifs=what_ifs(state, spec, verdict, now),
         reasons=reasons_of(settled, spec),
     )
+
+
+def _flapping(state: State, spec: Autoscaler, now: Instant) -> FlapReport | None:
+    if not spec.options.flap_report:
+        return None
+    return flap_report(state.options.get(spec.key, OptionMemory()).changes, now)
 
 
 def _metrics(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[MetricExplanation, ...]:
@@ -187,7 +202,7 @@ def _metric(
 ) -> MetricExplanation:
     tolerance = 1.0 - spec.tolerance.down, 1.0 + spec.tolerance.up
     name, target = short_name(metric), target_text(metric)
-    pods = _pods_by_class(state, spec.key, metric, now) if isinstance(known, Tally) else {}
+    pods = _pods_by_class(state, spec, metric, now) if isinstance(known, Tally) else {}
     unplaced = tuple(pod for pod in pods.get("unready", ()) if _is_unplaced(state, (spec.key[0], pod)))
     if isinstance(found, MetricFailure):
         return MetricExplanation(
@@ -217,10 +232,13 @@ def _is_unplaced(state: State, key: Key) -> bool:
     return pod.phase == "Pending" and pod.started is None
 
 
-def _pods_by_class(state: State, key: Key, metric: Metric, now: Instant) -> dict[str, tuple[str, ...]]:
+def _pods_by_class(
+    state: State, spec: Autoscaler, metric: Metric, now: Instant
+) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {name: [] for name in reversed(CLASS_NAMES)}
-    samples = samples_of(state, key, metric, state.scales[key].selector)
-    for pod in pods_of(state, key):
+    scale = state.scales[spec.key]
+    samples = samples_of(state, spec, metric, scale)
+    for pod in pods_of(state, spec, scale):
         sample = samples.get(pod.name)
         code = classify(pod, sample, cpu=metric.resource == "cpu", now=now, settings=state.settings)
         found[CLASS_NAMES[code]].append(pod.name)

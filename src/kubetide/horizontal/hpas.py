@@ -58,7 +58,7 @@ class HpaColumns:
     """All HPAs, in order of namespace and name; (H,) each.
 
     Attributes:
-        plain: Whether every metric asks for a resource and its spec could be read.
+        plain: Whether every metric asks for a resource, its spec could be read and no option is on.
         up_window, down_window: ns; the flag's window downwards where there is no behaviour.
         behaving: Whether the spec has a behaviour.
         readable: Whether the scale was read and has a selector; ``current`` is its ``spec.replicas``.
@@ -89,7 +89,10 @@ class HpaColumns:
         self.lowest_ratio = np.array([1.0 - tolerance.down for tolerance in tolerances], np.float64)
         self.highest_ratio = np.array([1.0 + tolerance.up for tolerance in tolerances], np.float64)
         self.plain = column(
-            [all(m.resource and not m.problem for m in spec.metrics) for spec in specs]
+            [
+                not spec.options.any and all(m.resource and not m.problem for m in spec.metrics)
+                for spec in specs
+            ]
         ).astype(np.bool_)
         self.row = column([recommendations.row(spec.key) for spec in specs])
         self.readable: BoolVector = np.zeros(count, np.bool_)

@@ -47,12 +47,34 @@ class ScaleEvents(msgspec.Struct, omit_defaults=True):
         return ScaleEvents(list(self.ups), list(self.downs))
 
 
+class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A change that was carried out, upwards positive, and when, ns."""
+
+    at: int
+    change: int
+
+
+class OptionMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the options of one HPA remember (``options``); HPAs without any have none.
+
+    Attributes:
+        looked_at: When it was decided about last, ns.
+        last_good: The last proposal that metrics made.
+        changes: Of the last hour, oldest first.
+    """
+
+    looked_at: int | None = None
+    last_good: int | None = None
+    changes: tuple[Change, ...] = ()
+
+
 class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The memory of one HPA in a full record.
 
     Attributes:
         recommendations: In slot order; empty for an HPA that has never been seen.
         selector: The one last seen on its target.
+        options: What its options remember.
     """
 
     namespace: str
@@ -60,6 +82,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     recommendations: Sequence[Recommendation] = ()
     events: ScaleEvents = msgspec.field(default_factory=ScaleEvents)
     selector: str = ""
+    options: OptionMemory | None = None
 
 
 def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: int) -> None:

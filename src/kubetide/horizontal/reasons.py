@@ -30,11 +30,15 @@ VOCABULARY = Vocabulary(
         "PodsCounted": "{metric}: {ready} of {pods} pods count, {unready} not ready, {missing} without a sample, {ignored} failing or being deleted",
         **SENTENCES,
         "MetricFailed": "{metric}: {error}",
+        "NotDue": "it is not due yet by its own sync period",
+        "FellBack": "too few metrics for a decision; the annotation horizontal.kubetide.io/fallback proposes {proposed:replica}",
         "MetricsFailed": "too few metrics for a decision; the number of replicas stays",
         "Winner": "the largest proposal is {proposed}",
         "Stabilized": "recent recommendations hold {proposed} at {held}",
         "StabilizedAtStart": "the replicas found at the start count as a recommendation and hold {proposed} at {held}",
         "Limited": "{held} is held at {desired} ({limit})",
+        "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
+        "IdlestFirst": "{pods:pod} that use least are marked to go first",
         "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
         "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
@@ -71,21 +75,25 @@ def reasons_of(settlement: Settlement, spec: Autoscaler) -> tuple[Reason, ...]:
     say = VOCABULARY.reason
     if verdict.stage == "unread":
         return (say("ScaleUnreadable", subject, error=settlement.error),)
+    if verdict.stage == "waiting":
+        return (say("NotDue", subject),)
     reasons = _of_metrics(verdict, spec, subject)
     if verdict.stage == "uncomputed":
         if verdict.grounds is None:
             return (say("PodsUncertain", subject, error=verdict.error),)
         return (*reasons, say("MetricsFailed", subject))
     if verdict.raw is not None:
-        reasons.append(say("Winner", subject, proposed=verdict.raw))
+        code = "FellBack" if verdict.fallback else "Winner"
+        reasons.append(say(code, subject, proposed=verdict.raw))
         if verdict.stabilized != verdict.raw:
             code = "StabilizedAtStart" if verdict.first else "Stabilized"
             reasons.append(say(code, subject, proposed=verdict.raw, held=verdict.stabilized))
-        if verdict.desired != verdict.stabilized:
+        limited = verdict.desired if verdict.unpaused is None else verdict.unpaused
+        if limited != verdict.stabilized:
             reasons.append(
-                say("Limited", subject, held=verdict.stabilized, desired=verdict.desired, limit=verdict.limit)
+                say("Limited", subject, held=verdict.stabilized, desired=limited, limit=verdict.limit)
             )
-    elif verdict.rescale:
+    elif verdict.rescale or verdict.unpaused is not None:
         reasons.append(
             say(
                 "OutsideBounds",
@@ -97,6 +105,10 @@ def reasons_of(settlement: Settlement, spec: Autoscaler) -> tuple[Reason, ...]:
         )
     else:
         return (say("ScalingDisabled", subject),)
+    if verdict.unpaused is not None:
+        reasons.append(say("Paused", subject, current=verdict.current, wanted=verdict.unpaused))
+    if verdict.costs:
+        reasons.append(say("IdlestFirst", subject, pods=len(verdict.costs)))
     reasons.append(_ending(settlement, subject))
     return tuple(reasons)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kubetide.horizontal.metrics.registry import read_metric
 from kubetide.horizontal.metrics.types import Metric, Tolerance
+from kubetide.horizontal.options.annotations import NO_OPTIONS, Options, read_options
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.views import HpaView, Key
 from kubetide.objects.hpa import (
@@ -59,6 +60,7 @@ class Autoscaler:
         reference: ``KIND/NAMESPACE/NAME`` of the target, as errors name it.
         up: Behaviour upwards; None for both directions when the spec has no behaviour.
         external: Whether a metric reads something else than the target's own pods.
+        options: What its annotations ask for beyond upstream.
     """
 
     key: Key
@@ -73,6 +75,7 @@ class Autoscaler:
     down: Rules | None
     tolerance: Tolerance
     external: bool
+    options: Options = NO_OPTIONS
 
     @property
     def reference(self) -> str:
@@ -85,6 +88,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     ref = spec.scale_target_ref
     metrics = spec.metrics or _DEFAULT_METRICS
     behavior = spec.behavior
+    options = read_options(view.annotations)
     return Autoscaler(
         key=(view.namespace, view.name),
         uid=view.uid,
@@ -96,8 +100,9 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         metrics=tuple(read_metric(metric, view.namespace) for metric in metrics),
         up=_up(behavior.scale_up) if behavior else None,
         down=_down(behavior.scale_down, settings) if behavior else None,
-        tolerance=_tolerance(spec, settings),
+        tolerance=_tolerance(spec, settings, options.tolerance),
         external=any(metric.type in {"Object", "External"} for metric in metrics),
+        options=options,
     )
 
 
@@ -130,11 +135,12 @@ def _rules(rules: ScalingRules, window: Duration, default: tuple[Policy, ...]) -
     )
 
 
-def _tolerance(spec: HpaSpec, settings: Settings) -> Tolerance:
+def _tolerance(spec: HpaSpec, settings: Settings, own: float | None) -> Tolerance:
+    default = settings.tolerance if own is None else own
     behavior = (spec.behavior if settings.gates.configurable_tolerance else None) or Behavior()
     return Tolerance(
-        up=_of_direction(behavior.scale_up, settings.tolerance),
-        down=_of_direction(behavior.scale_down, settings.tolerance),
+        up=_of_direction(behavior.scale_up, default),
+        down=_of_direction(behavior.scale_down, default),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kubetide.horizontal.hpas import HpaColumns, Segments, cells_of
-from kubetide.horizontal.memory import MemoryEntry, Recommendations, ScaleEvents
+from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
 from kubetide.horizontal.pods import PodTable
 from kubetide.horizontal.samples import Answer, SampleTable
@@ -67,6 +67,7 @@ class State:
         self.scales: dict[Key, ScaleView] = {}
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
+        self.options: dict[Key, OptionMemory] = {}
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
         self._cells: list[tuple[int, SampleKey]] = []
@@ -98,6 +99,8 @@ class State:
             key = entry.namespace, entry.name
             self.recommendations.put(key, entry.recommendations)
             self.events[key] = entry.events
+            if entry.options is not None:
+                self.options[key] = entry.options
             if entry.selector:
                 self._claim(key, entry.selector)
         for scale in delta.scales:
@@ -118,7 +121,7 @@ class State:
 
     def _forget_hpa(self, key: Key) -> None:
         """Drops an HPA with its memory."""
-        for known in (self.views, self.specs, self.statuses, self.scales, self.events):
+        for known in (self.views, self.specs, self.statuses, self.scales, self.events, self.options):
             known.pop(key, None)
         self.recommendations.forget(key)
         self.table.members.release(key)
@@ -199,8 +202,9 @@ class State:
                     self.recommendations.of(key),
                     self.events.get(key, ScaleEvents()).copy(),
                     selectors.get(key, ""),
+                    self.options.get(key),
                 )
-                for key in sorted({*self.recommendations.keys(), *self.events, *selectors})
+                for key in sorted({*self.recommendations.keys(), *self.events, *self.options, *selectors})
             ],
             sample_pods=self.samples.pods(),
         )

@@ -27,10 +27,12 @@ def changed_status(
 ) -> HpaStatus:
     """Gives the new status.
 
-    Without a scale only the conditions change. Else the status is made anew, without
+    Of an HPA that is not due nothing changes, without a scale only the conditions. Else the status is made anew, without
     ``observedGeneration`` as upstream does it; the desired number changes only in a tick that
     went to its end. ``currentReplicas`` is ``spec.replicas`` as it was read.
     """
+    if verdict.stage == "waiting":
+        return before
     if verdict.stage == "unread":
         return msgspec.structs.replace(before, conditions=conditions)
     return HpaStatus(

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubetide.horizontal.options.annotations import ours
 from kubetide.objects.base import Quantities
 from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaSpec, HpaStatus
+from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Container, Pod, PodSpec, pod_condition
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
@@ -39,6 +41,7 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         started: ``status.startTime``, ns; None when there is none.
         containers: Containers and sidecars (init containers that restart always).
         pod_level: Effective requests in thousandths if any pod-level request is set.
+        owner: ``KIND/NAME`` of its controller, empty when it has none.
     """
 
     namespace: str
@@ -51,15 +54,17 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     started: int | None = None
     containers: tuple[ContainerView, ...] = ()
     pod_level: dict[str, int] | None = None
+    owner: str = ""
 
 
 class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A HorizontalPodAutoscaler without its status."""
+    """A HorizontalPodAutoscaler without its status; of its annotations only those that are read here."""
 
     namespace: str
     name: str
     uid: str
     spec: HpaSpec
+    annotations: dict[str, str] = {}
 
 
 class StatusView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,6 +85,8 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
         resource_version: Of the scale that was read; the precondition of the write.
         error: Why there is no scale, as events and conditions quote it; empty when there is one.
         error_stage: Which step failed: ``version``, ``resource`` or ``query``.
+        owners: ``KIND/NAME`` of what may control the target's pods; None when nobody asks.
+        starting: Those of them that are being rolled out.
     """
 
     namespace: str
@@ -90,6 +97,8 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
     resource_version: str = ""
     error: str = ""
     error_stage: str = ""
+    owners: tuple[str, ...] | None = None
+    starting: tuple[str, ...] = ()
 
 
 def instant_or_year_one(text: str | None) -> int:
@@ -104,7 +113,13 @@ def instant_or_year_one(text: str | None) -> int:
 
 def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:
     meta = hpa.metadata
-    return HpaView(namespace=meta.namespace, name=meta.name, uid=meta.uid, spec=hpa.spec)
+    return HpaView(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        spec=hpa.spec,
+        annotations=ours(meta.annotations),
+    )
 
 
 def view_of_pod(pod: Pod) -> PodView:
@@ -117,6 +132,7 @@ def view_of_pod(pod: Pod) -> PodView:
     spec = pod.spec
     restarting = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
     started = pod.status.start_time
+    owner = controller_of(pod.metadata)
     return PodView(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
@@ -131,6 +147,7 @@ def view_of_pod(pod: Pod) -> PodView:
             for c in (*(spec.containers or ()), *restarting)
         ),
         pod_level=_pod_level(spec),
+        owner=f"{owner.kind}/{owner.name}" if owner else "",
     )
 
 

@@ -15,9 +15,10 @@ from kubetide.horizontal.decision import (
     error_of,
     events_in_order,
 )
+from kubetide.horizontal.options.deletion_cost import ANNOTATION as DELETION_COST
 from kubetide.horizontal.views import Key
 from kubetide.objects.cluster import ObjectReference
-from kubetide.objects.kinds import HPAS
+from kubetide.objects.kinds import HPAS, PODS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, Conflict, Withheld
@@ -63,10 +64,22 @@ class Actor:
 
     async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
         try:
+            await self._mark(write)
             error = await self._write_scale(write)
         except Withheld:
             return ScaleOutcome(write.namespace, write.name, self._clock.now(), withheld=True)
         return ScaleOutcome(write.namespace, write.name, self._clock.now(), error)
+
+    async def _mark(self, write: ScaleWrite) -> None:
+        """Says which pods go first. Raises: Withheld; a pod that cannot be marked goes in its turn."""
+        for pod, cost in write.costs:
+            patch = {"metadata": {"annotations": {DELETION_COST: str(cost)}}}
+            try:
+                await self._cluster.patch(PODS, pod, patch, namespace=write.namespace)
+            except Withheld:
+                raise
+            except ApiError:
+                continue
 
     async def _write_scale(self, write: ScaleWrite) -> str:
         """Writes one scale; after a conflict again, with the version that is then there; gives the error.

@@ -150,7 +150,7 @@ class Gatherer:
         limit = state.settings.concurrent_syncs
         for scale in await in_parallel(to_ask, self._targets.read, limit=limit):
             scales[scale.namespace, scale.name] = scale
-        return scales
+        return {key: self._targets.with_owners(specs[key], scale) for key, scale in scales.items()}
 
     # ── samples ──
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
+from kubetide.horizontal.options.rollouts import belong_to, starting_set
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.views import Key, ScaleView
-from kubetide.objects.kinds import Kind
+from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS, Kind
 from kubetide.objects.workload import Deployment, ReplicaSet, Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -85,6 +88,23 @@ class Targets:
             problem = self._problem or f'no matches for kind "{kind}" in group "{group}"'
             raise TargetError("resource", problem)
         return found
+
+    def with_owners(self, spec: Autoscaler, scale: ScaleView) -> ScaleView:
+        """Gives a scale with what may control the target's pods, for HPAs that ask for it."""
+        if not spec.options.asks_for_owners or scale.error:
+            return scale
+        target: Any = self.cached(spec)
+        if spec.kind.lower() != DEPLOYMENTS.kind.lower() or target is None:
+            return msgspec.structs.replace(scale, owners=(f"{spec.kind}/{spec.target}",))
+        cached = self._workloads.get((REPLICA_SETS.group, REPLICA_SETS.kind), {})
+        there = [one for key, one in cached.items() if key[0] == spec.key[0]]
+        sets = belong_to(target.metadata.uid, there)
+        newest = starting_set(sets) if spec.options.count_old_during_rollout else None
+        return msgspec.structs.replace(
+            scale,
+            owners=tuple(f"{REPLICA_SETS.kind}/{one.metadata.name}" for one in sets),
+            starting=(f"{REPLICA_SETS.kind}/{newest.metadata.name}",) if newest is not None else (),
+        )
 
     def cached(self, spec: Autoscaler) -> object | None:
         """Gives the target from a cache, or None if its kind is not cached or it is not there."""

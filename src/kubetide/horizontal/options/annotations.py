@@ -1,0 +1,146 @@
+"""The annotations of an HPA that turn on what upstream does not have.
+
+Without any of them the loop decides as upstream does. One that cannot be read counts as not there, and
+is told in an event ``InvalidAnnotation``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kubetide.units.time import Duration, TimeFormatError, parse_duration
+
+PREFIX = "horizontal.kubetide.io/"
+SYNC_PERIOD = PREFIX + "sync-period"
+TOLERANCE = PREFIX + "tolerance"
+FALLBACK = PREFIX + "fallback"
+PAUSE = PREFIX + "pause"
+COUNT_ONLY_OWNED = PREFIX + "count-only-owned"
+COUNT_OLD_DURING_ROLLOUT = PREFIX + "count-old-during-rollout"
+FLAP_REPORT = PREFIX + "flap-report"
+IDLEST_FIRST = PREFIX + "idlest-first"
+
+STATIC, CURRENT, LAST_GOOD = "static", "current", "last-good"
+ALL, IN, OUT = "all", "in", "out"
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What to propose while metrics fail: ``static`` so many replicas, ``current`` or ``last-good``."""
+
+    kind: str
+    replicas: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the annotations of one HPA ask for.
+
+    Attributes:
+        sync_period: Least time between two decisions; None is every tick.
+        tolerance: In place of the flag's, where the spec has none of its own; None is the flag's.
+        fallback: None is upstream's: without metrics the number stays.
+        pause: ``all``, ``in`` or ``out``; empty is none.
+        count_only_owned: Pods of the selector that the target does not own do not count.
+        count_old_during_rollout: While a Deployment is rolled out, samples of the new pods do not count.
+        flap_report: Changes of the last hour are remembered.
+        idlest_first: The pods that do least are marked to go first.
+        problems: What cannot be read, in order of the annotations' names.
+    """
+
+    sync_period: Duration | None = None
+    tolerance: float | None = None
+    fallback: Fallback | None = None
+    pause: str = ""
+    count_only_owned: bool = False
+    count_old_during_rollout: bool = False
+    flap_report: bool = False
+    idlest_first: bool = False
+    problems: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything that upstream does not have."""
+        return self != NO_OPTIONS
+
+    @property
+    def asks_for_owners(self) -> bool:
+        """Whether it must be known which ReplicaSets belong to the target."""
+        return self.count_only_owned or self.count_old_during_rollout
+
+
+NO_OPTIONS = Options()
+
+
+def ours(annotations: Mapping[str, str] | None) -> dict[str, str]:
+    """Gives the annotations that are read here."""
+    return {name: text for name, text in sorted((annotations or {}).items()) if name.startswith(PREFIX)}
+
+
+def read_options(annotations: Mapping[str, str]) -> Options:
+    """Reads the annotations that begin with the prefix."""
+    if not annotations:
+        return NO_OPTIONS
+    found: dict[str, object] = {}
+    problems = []
+    for name, text in sorted(annotations.items()):
+        known = _READERS.get(name)
+        if known is None:
+            problems.append(f"{name}: is not known; known are {', '.join(sorted(_READERS))}")
+            continue
+        field, read, expected = known
+        try:
+            found[field] = read(text.strip())
+        except (ValueError, TimeFormatError):
+            problems.append(f'{name}: "{text}" is not read; write {expected}')
+    return Options(**found, problems=tuple(problems))  # type: ignore[arg-type]  # each reader gives its field's type
+
+
+def _period(text: str) -> Duration:
+    period = parse_duration(text)
+    if period <= 0:
+        raise ValueError(text)
+    return period
+
+
+def _tolerance(text: str) -> float:
+    tolerance = float(text)
+    if not math.isfinite(tolerance) or tolerance < 0:
+        raise ValueError(text)
+    return tolerance
+
+
+def _fallback(text: str) -> Fallback:
+    if text in {CURRENT, LAST_GOOD}:
+        return Fallback(text)
+    kind, _, number = text.partition("=")
+    if kind != STATIC or not number.isascii() or not number.isdecimal():
+        raise ValueError(text)
+    return Fallback(STATIC, min(int(number), (1 << 31) - 1))
+
+
+def _pause(text: str) -> str:
+    if text not in {ALL, IN, OUT}:
+        raise ValueError(text)
+    return text
+
+
+def _truth(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError(text)
+    return text == "true"
+
+
+_TRUTH = "true or false"
+_READERS: dict[str, tuple[str, Callable[[str], object], str]] = {
+    SYNC_PERIOD: ("sync_period", _period, "a duration such as 1m"),
+    TOLERANCE: ("tolerance", _tolerance, "a number such as 0.05"),
+    FALLBACK: ("fallback", _fallback, "static=5, current or last-good"),
+    PAUSE: ("pause", _pause, "all, in or out"),
+    COUNT_ONLY_OWNED: ("count_only_owned", _truth, _TRUTH),
+    COUNT_OLD_DURING_ROLLOUT: ("count_old_during_rollout", _truth, _TRUTH),
+    FLAP_REPORT: ("flap_report", _truth, _TRUTH),
+    IDLEST_FIRST: ("idlest_first", _truth, _TRUTH),
+}

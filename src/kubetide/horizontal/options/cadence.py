@@ -1,0 +1,16 @@
+"""A sync period of one HPA's own, longer than the loop's, where the annotation ``sync-period`` asks for it."""
+
+from __future__ import annotations
+
+from kubetide.units.time import Duration, Instant
+
+
+def is_due(period: Duration | None, tick: Duration, last: int | None, now: Instant) -> bool:
+    """Whether the HPA is decided about in this tick.
+
+    Args:
+        period: The least time between two decisions; None is every tick.
+        tick: The loop's own period. A tick that comes a little early still counts: half of it is let pass.
+        last: When it was decided about last, ns; None if never.
+    """
+    return period is None or last is None or now - last >= period - tick // 2
