@@ -1,0 +1,291 @@
+"""What annotations turn on: each rule by itself, and nothing of it without its annotation."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.horizontal import worlds
+from tests.horizontal.running import play
+
+from kubetide.horizontal.core import HorizontalCore, encode_delta
+from kubetide.horizontal.decide import absorb, decide, judge
+from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.explain import explain
+from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recommendation
+from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
+from kubetide.horizontal.options.deletion_cost import ANNOTATION, costs_of_idlest
+from kubetide.horizontal.options.flapping import flap_report
+from kubetide.horizontal.reasons import reasons_of
+from kubetide.horizontal.state import Delta
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
+from kubetide.testing import builders
+from kubetide.units.time import Instant, after, minutes, seconds
+
+KEY, NOW = ("default", "web"), worlds.NOW
+OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
+
+
+def state_of(milli=100, *, usage=None, pods=2, memory=None, scale=None, spec=None, owners=None, **options):
+    """Pods p0, p1 ... that use so much of 200m each with a target of 50 %, and the options by name."""
+    names = [f"p{index}" for index in range(pods)]
+    annotations = {PREFIX + name.replace("_", "-"): text for name, text in options.items()}
+    view = msgspec.structs.replace(worlds.hpa(**(spec or {})), annotations=annotations)
+    used = dict.fromkeys(names, milli) if usage is None else usage
+    return worlds.state_of(
+        hpas=[view],
+        pods=[worlds.pod(name, owner=(owners or {}).get(name, "")) for name in names],
+        scales=[scale or worlds.scale(replicas=pods)],
+        usage={("default", name): value for name, value in used.items()},
+        memory=[MemoryEntry(*KEY, OLD, options=memory)],
+    )
+
+
+def desired(state, now=NOW):
+    return judge(state, KEY, now).desired
+
+
+def codes(state):
+    result = absorb(state, decide(state, NOW), [])
+    return [reason.code for reason in reasons_of(result.settlements[0], state.specs[KEY])]
+
+
+def test_without_annotations_nothing_is_on():
+    """Annotations of others are not read, and an HPA without ours has no options and keeps no memory of them."""
+    assert read_options({}) is NO_OPTIONS
+    state = state_of(200)
+    absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
+    assert state.options == {}
+    assert b"annotations" not in encode_delta(state.dump())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("sync-period", "1m30s", "sync_period", seconds(90)),
+        ("tolerance", "0.05", "tolerance", 0.05),
+        ("fallback", "static=5", "fallback", Fallback("static", 5)),
+        ("fallback", " last-good ", "fallback", Fallback("last-good")),
+        ("pause", "in", "pause", "in"),
+        ("flap-report", "true", "flap_report", True),
+        ("idlest-first", "false", "idlest_first", False),
+    ],
+)
+def test_annotations_are_read(name, text, field, value):
+    """Each has its form."""
+    found = read_options({PREFIX + name: text})
+    assert (getattr(found, field), found.problems) == (value, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sync-period", "soon"), ("sync-period", "-1m"), ("sync-period", "0"), ("tolerance", "nan"),
+        ("tolerance", "-0.1"), ("tolerance", "ten"), ("fallback", "static"), ("fallback", "static=-1"),
+        ("fallback", "average"), ("pause", "yes"), ("flap-report", "on"), ("unheard", "true"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told_and_counts_as_not_there(name, text):
+    """A warning names the annotation and what to write; the HPA is decided about as without it."""
+    state = state_of(200, **{name: text})
+    verdict = judge(state, KEY, NOW)
+    [event] = verdict.events
+    assert (event.type, event.reason) == ("Warning", "InvalidAnnotation")
+    assert event.message.startswith(PREFIX + name)
+    assert verdict.desired == 4
+    assert msgspec.structs.astuple(state.views[KEY].spec) == msgspec.structs.astuple(worlds.hpa().spec)
+
+
+def test_a_tolerance_of_its_own():
+    """It stands in for the flag's; a direction that states one in its behavior keeps that."""
+    assert desired(state_of(106)) == 2
+    assert desired(state_of(106, tolerance="0.05")) == 3
+    stated = {"behavior": {"scaleUp": {"tolerance": "0.2"}}}
+    assert desired(state_of(106, tolerance="0.05", spec=stated)) == 2
+
+
+def test_a_sync_period_of_its_own():
+    """Between two decisions nothing changes, not even the status; after the period it is decided about again."""
+    state = state_of(200, sync_period="1m")
+    wanted = []
+    for tick in range(6):
+        now = after(NOW, seconds(15 * tick))
+        commands = decide(state, now)
+        result = absorb(state, commands, [ScaleOutcome(*KEY, now, "refused")] if commands.writes else [])
+        wanted.append(len(commands.writes))
+        if not commands.writes:
+            assert result.settlements[0].changes == {}
+    assert wanted == [1, 0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(("pause", "up", "down"), [("all", 2, 2), ("out", 2, 1), ("in", 4, 2), ("", 4, 1)])
+def test_a_pause_holds_its_direction(pause, up, down):
+    """Out, in or both; the recommendation is remembered all the same, and the condition says what is held."""
+    options = {"pause": pause} if pause else {}
+    state = state_of(200, **options)
+    verdict = judge(state, KEY, NOW)
+    assert verdict.desired == up
+    assert verdict.raw == 4
+    assert ("Paused" in codes(state)) == (up == 2)
+    assert desired(state_of(10, **options)) == down
+    if up == 2:
+        assert verdict.notes[-1].reason == "Paused"
+        assert "scaling to 4 is paused" in verdict.notes[-1].message
+
+
+def test_a_pause_holds_bounds_too():
+    """Below its minimum a paused target stays where it is."""
+    assert desired(state_of(spec={"minimum": 5}, pause="all")) == 2
+    assert desired(state_of(spec={"minimum": 5}, pause="in")) == 5
+
+
+@pytest.mark.parametrize(
+    ("fallback", "memory", "expected"),
+    [
+        ("static=7", None, 4),
+        ("static=3", None, 3),
+        ("current", None, 2),
+        ("last-good", OptionMemory(last_good=3), 3),
+        ("last-good", None, None),
+    ],
+)
+def test_a_fallback_stands_in_for_metrics_that_fail(fallback, memory, expected):
+    """Policies and bounds hold as for any proposal: at most double at once; without a last good one the number stays."""
+    state = state_of(usage={}, fallback=fallback, memory=memory)
+    verdict = judge(state, KEY, NOW)
+    if expected is None:
+        assert (verdict.stage, verdict.rescale) == ("uncomputed", False)
+        return
+    assert (verdict.stage, verdict.desired, verdict.fallback) == ("decided", expected, True)
+    active = [note for note in verdict.notes if note.type == "ScalingActive"]
+    assert [note.reason for note in active] == ["FallbackInUse"]
+    assert "FellBack" in codes(state)
+
+
+def test_the_last_good_proposal_is_one_of_metrics():
+    """What a fallback proposes is not taken for a good proposal, and what metrics propose is."""
+    state = state_of(200, fallback="last-good")
+    absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
+    assert state.options[KEY].last_good == 4
+    state.apply(Delta(answers=[worlds.answer({})]))
+    absorb(state, decide(state, after(NOW, seconds(15))), [])
+    assert state.options[KEY].last_good == 4
+
+
+def test_only_pods_of_the_target_count():
+    """A pod of somebody else with the same labels counts as upstream has it, and not where the annotation asks."""
+    scale = worlds.scale(replicas=2, owners=("ReplicaSet/web-1",))
+    owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "Job/migrate"}
+    usage = {"p0": 200, "p1": 200, "p2": 0}
+    world = {"pods": 3, "usage": usage, "scale": scale, "owners": owners}
+    world["spec"] = {"target": 60}
+    assert judge(state_of(**world), KEY, NOW).raw == 2
+    found = state_of(**world, count_only_owned="true")
+    assert judge(found, KEY, NOW).raw == 4
+    assert explain(found, KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1")
+    assert explain(state_of(**world), KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1", "p2")
+
+
+def test_new_pods_of_a_rollout_do_not_drive_the_ratio():
+    """A warm-up that burns CPU asks for no replicas; the old pods' load still does."""
+    scale = worlds.scale(
+        replicas=2, owners=("ReplicaSet/web-1", "ReplicaSet/web-2"), starting=("ReplicaSet/web-2",)
+    )
+    owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "ReplicaSet/web-2"}
+    warm = {"usage": {"p0": 100, "p1": 100, "p2": 800}, "pods": 3, "scale": scale, "owners": owners}
+    assert judge(state_of(**warm), KEY, NOW).raw == 10
+    found = state_of(**warm, count_old_during_rollout="true")
+    assert judge(found, KEY, NOW).raw == 2
+    assert explain(found, KEY, NOW).metrics[0].pods["missing"] == ("p2",)
+    loaded = {**warm, "usage": {"p0": 300, "p1": 300, "p2": 0}}
+    assert judge(state_of(**loaded, count_old_during_rollout="true"), KEY, NOW).raw == 6
+
+
+def test_changes_and_reversals_of_an_hour():
+    """Only the last hour counts, and a reversal is a change against the one before it."""
+    changes = [Change(NOW - minutes(ago), by) for ago, by in ((70, 3), (50, 2), (40, -1), (30, -1), (5, 4))]
+    assert flap_report(changes, NOW) == (4, 2)
+    state = state_of(200, memory=OptionMemory(changes=tuple(changes)), flap_report="true")
+    text = "changes in the last hour: 4, of these against the one before: 2"
+    assert text in explain(state, KEY, NOW).lines()
+    absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
+    assert [change.change for change in state.options[KEY].changes] == [2, -1, -1, 4, 2]
+
+
+@given(
+    usage=st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 9)),
+    leaving=st.integers(-1, 5),
+)
+def test_the_idlest_get_the_lowest_costs(usage, leaving):
+    """As many pods as leave are marked below zero, and none that is marked uses more than one that is not."""
+    costs = dict(costs_of_idlest(sorted(usage), usage, leaving))
+    assert len(costs) == min(max(leaving, 0), len(usage))
+    assert sorted(costs.values()) == list(range(-len(costs), 0))
+    for pod, cost in costs.items():
+        for other in usage:
+            if usage[other] < usage[pod]:
+                assert costs[other] < cost
+
+
+def test_a_dump_keeps_what_options_remember():
+    """A full record decides the same as the state it was made of."""
+    state = state_of(200, sync_period="1m", fallback="last-good", flap_report="true")
+    absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
+    core = HorizontalCore()
+    core.apply(encode_delta(state.dump()), full=True)
+    assert core.state.options == state.options
+    assert core.state.options[KEY] == OptionMemory(NOW, 4, (Change(NOW, 2),))
+    assert core.state.specs[KEY].options == state.specs[KEY].options
+
+
+def test_the_whole_way_with_a_deployment_that_rolls_out():
+    """Owners come from the ReplicaSets of the Deployment, the newest is starting, and idle pods are marked."""
+
+    async def story(world):
+        world.usage.milli = 10
+        extra = {"metadata": {"annotations": {
+            PREFIX + "count-only-owned": "true",
+            PREFIX + "count-old-during-rollout": "true",
+            PREFIX + "idlest-first": "true",
+            PREFIX + "fallback": "current",
+        }}}  # fmt: skip
+        await world.add(replicas=3, extra=extra)
+        deployment = await world.cluster.get(DEPLOYMENTS, "web", namespace="default")
+        for revision in (1, 2):
+            body = builders.replica_set(f"web-{revision}", replicas=3)
+            body["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": str(revision)}
+            body["metadata"]["ownerReferences"] = [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": "web",
+                    "uid": deployment.metadata.uid,
+                    "controller": True,
+                }
+            ]
+            await world.cluster.create(REPLICA_SETS, body, namespace="default")
+            status = {"status": {"replicas": 3}}
+            await world.cluster.patch(
+                REPLICA_SETS, f"web-{revision}", status, namespace="default", subresource="status"
+            )
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            scale = world.controller.state.scales[KEY]
+            assert scale.owners == ("ReplicaSet/web-1", "ReplicaSet/web-2")
+            assert scale.starting == ("ReplicaSet/web-2",)
+            # Nobody owns the pods, so none counts, and the fallback holds the number.
+            active = (await world.hpa()).status.conditions[1]
+            assert active.reason == "FallbackInUse"
+            assert await world.replicas() == 3
+            removed = {"metadata": {"annotations": {
+                PREFIX + "count-only-owned": None, PREFIX + "count-old-during-rollout": None,
+            }}}  # fmt: skip
+            await world.cluster.patch(HPAS, "web", removed, namespace="default")
+            await world.clock.sleep(minutes(6))
+            assert await world.replicas() == 1
+            pods = (await world.cluster.list(PODS, namespace="default")).items
+            costs = {pod.metadata.name: (pod.metadata.annotations or {}).get(ANNOTATION) for pod in pods}
+            assert costs == {"web-0": "-2", "web-1": "-1", "web-2": None}
+
+    play(story)
