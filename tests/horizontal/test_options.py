@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,14 +15,16 @@ from kubetide.horizontal.decide import absorb, decide, judge
 from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.explain import explain
 from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recommendation
+from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
 from kubetide.horizontal.options.deletion_cost import ANNOTATION, costs_of_idlest
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.reasons import reasons_of
 from kubetide.horizontal.state import Delta
+from kubetide.horizontal.values import Reply
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
 from kubetide.testing import builders
-from kubetide.units.time import Instant, after, minutes, seconds
+from kubetide.units.time import Instant, after, format_duration, minutes, seconds
 
 KEY, NOW = ("default", "web"), worlds.NOW
 OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
@@ -289,3 +292,24 @@ def test_the_whole_way_with_a_deployment_that_rolls_out():
             assert costs == {"web-0": "-2", "web-1": "-1", "web-2": None}
 
     play(story)
+
+
+@pytest.mark.parametrize(("age", "replicas"), [(30, 4), (120, 4), (121, 2)])
+def test_values_that_are_too_old_count_as_failed(age, replicas):
+    """Up to the age that is allowed they count; how old they are stands in the explanation."""
+    metric = worlds.external({"averageValue": "10"})
+    reply = Reply(
+        Question("external", "default", "queue"),
+        milli=np.array([40_000], np.int64),
+        measured=NOW - seconds(age),
+    )
+    state = state_of(spec={"metrics": [metric]}, max_age="2m")
+    state.apply(Delta(values=[reply]))
+    found = explain(state, KEY, NOW)
+    assert found.desired == (replicas if replicas == 4 else 0)
+    if replicas == 2:
+        assert found.metrics[0].problem.endswith(
+            "the value is 2m1s old, older than the 2m0s of horizontal.kubetide.io/max-age"
+        )
+    assert found.metrics[0].age == seconds(age)
+    assert any(f"(measured {format_duration(seconds(age))} before)" in line for line in found.lines())

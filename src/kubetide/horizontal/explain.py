@@ -29,7 +29,7 @@ from kubetide.horizontal.state import State
 from kubetide.horizontal.views import Key
 from kubetide.horizontal.windows import Window, windows_of
 from kubetide.horizontal.workings import PROPOSALS, proposal_reason, short_name, target_text, value_text
-from kubetide.units.time import Instant, format_duration, format_rfc3339
+from kubetide.units.time import Duration, Instant, between, format_duration, format_rfc3339
 
 _SHOWN_BEFORE = PROPOSALS | {
     "PodsCounted",
@@ -54,6 +54,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
         pods: Names by class: ready, unready, missing, ignored; empty for metrics of other things.
         unplaced: Those of the unready that are Pending without a start time, which no node has taken.
         proposed: Replicas; None when the metric failed, then ``problem`` says why.
+        age: Of the oldest value, where its source says when it was measured.
     """
 
     name: str
@@ -67,6 +68,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     unplaced: tuple[str, ...]
     proposed: int | None
     problem: str
+    age: Duration | None = None
 
 
 class HpaExplanation(msgspec.Struct, frozen=True):
@@ -187,8 +189,18 @@ def _metrics(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> 
         return ()
     asked = zip(spec.metrics, *verdict.grounds(), strict=True)
     return tuple(
-        _metric(state, spec, metric, found, known, verdict.current, now) for metric, found, known in asked
+        msgspec.structs.replace(
+            _metric(state, spec, metric, found, known, verdict.current, now),
+            age=_age(state, spec, metric, now),
+        )
+        for metric, found, known in asked
     )
+
+
+def _age(state: State, spec: Autoscaler, metric: Metric, now: Instant) -> Duration | None:
+    question = metric.question(state.scales[spec.key].selector)
+    reply = state.values.get(question) if question else None
+    return between(Instant(reply.measured), now) if reply is not None and reply.measured > 0 else None
 
 
 def _metric(
@@ -270,6 +282,8 @@ def _in_words(policy: Policy) -> str:
 
 def _metric_lines(metric: MetricExplanation) -> list[str]:
     opening = VOCABULARY.text(metric.working) if metric.working else f"{metric.name}: {metric.problem}"
+    if metric.age is not None:
+        opening += f" (measured {format_duration(metric.age)} before)"
     return [opening, *(_pod_lines(metric) if metric.pods else ())]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kubetide.horizontal.metrics.types import Known, Metric, Reading, Tally
+from kubetide.horizontal.options.freshness import too_old
 from kubetide.horizontal.options.ownership import owned_rows
 from kubetide.horizontal.samples import Sample
 from kubetide.horizontal.specs import Autoscaler
@@ -41,6 +42,9 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
         return _NOT_ASKED
     if reply.error:
         return reply.error
+    stale = too_old(spec.options.max_age, reply.measured, now)
+    if stale:
+        return stale
     if question.source == "pods":
         pods = pods_of(state, spec, scale)
         values = _without_starting(values_by_pod(reply), pods, scale)

@@ -20,12 +20,14 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
         pods: (V,) names, for ``pods``; of equal names the last one holds. None: those of the last
             tick's answer to the question.
         milli: (V,) values in thousandths; of an object one.
+        measured: When the oldest of them was measured, ns; 0 where the source does not say.
     """
 
     question: Question
     error: str = ""
     pods: Sequence[str] | None = ()
     milli: Int64Vector = ONE_ZERO
+    measured: int = 0
 
 
 Replies = Mapping[Question, Reply]

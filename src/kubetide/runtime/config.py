@@ -45,6 +45,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         leader_elect_retry_period: Time between two tries.
         kube_api_qps: Requests a second to the API server, watches and leases apart.
         kube_api_burst: Requests at once.
+        prometheus_url: Where External metrics whose selector says so come from; empty for nowhere.
+        prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
+        prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
         address: Where health and metrics are served; empty serves nothing.
         log_format: ``console`` for people, ``json`` for machines.
         out: Folder of the decision records, for ``kubetide explain``.
@@ -62,6 +65,11 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     leader_elect_retry_period: Duration = seconds(2)
     kube_api_qps: float = 20.0
     kube_api_burst: int = 30
+    prometheus_url: str = ""
+    prometheus_token_file: str = ""
+    prometheus_user: str = ""
+    prometheus_password_file: str = ""
+    prometheus_ca_file: str = ""
     address: str = "127.0.0.1:8085"
     log_format: Literal["console", "json"] = "console"
     out: str = "kubetide-out"

@@ -24,10 +24,12 @@ from kubetide.cluster import (
 from kubetide.cluster.limits import Limits
 from kubetide.cluster.metrics import PluralOf
 from kubetide.cluster.observing import RequestObserver
+from kubetide.cluster.prometheus import PrometheusClient, PrometheusMetrics
 from kubetide.explain.records import Recorder
 from kubetide.objects.kinds import STORED_KINDS
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError
+from kubetide.ports.metrics import ExternalMetricSource
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import cloud_factory
 from kubetide.runtime.config import RunConfig
@@ -36,6 +38,7 @@ from kubetide.runtime.exposition import Registry
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import tune_gc
+from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
 from kubetide.runtime.series import ClientSeries, show_leases
@@ -105,6 +108,17 @@ class _Process:
         self._told_to_end = True
         task.cancel()
 
+    async def _external(
+        self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
+    ) -> ExternalMetricSource:
+        """Gives the external metrics API, with Prometheus before it where there is one."""
+        run = self._config.run
+        if not run.prometheus_url:
+            return served
+        connection, basic = prometheus_access(run)
+        client = await stack.enter_async_context(PrometheusClient(connection, clock, basic=basic))
+        return PrometheusMetrics(client, clock, served)
+
     async def _run(self, clock: Clock, stack: AsyncExitStack) -> None:
         run, log = self._config.run, self._log
         connection = find_connection(
@@ -134,7 +148,7 @@ class _Process:
             sources=Sources(
                 HttpMetrics(cluster),
                 HttpCustomMetrics(cluster, clock, plural_of=plurals),
-                HttpExternalMetrics(cluster),
+                await self._external(HttpExternalMetrics(cluster), clock, stack),
             ),
             cloud=cloud,
             guard=guard,

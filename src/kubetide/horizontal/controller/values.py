@@ -60,7 +60,7 @@ class ValueReader:
         found = await self._external.external_values(
             question.metric, namespace=question.namespace, selector=question.selector
         )
-        return Reply(question, milli=_whole(found.milli, question.metric))
+        return Reply(question, milli=_whole(found.milli, question.metric), measured=found.timestamp_ns)
 
     async def _ask_custom(self, question: Question) -> Reply:
         if self._custom is None:
@@ -85,7 +85,7 @@ class ValueReader:
             name=question.name,
             selector=question.selector,
         )
-        return Reply(question, milli=_whole([value.milli], question.metric))
+        return Reply(question, milli=_whole([value.milli], question.metric), measured=value.timestamp_ns)
 
 
 def _whole(milli: Sequence[int] | Int64Vector, metric: str) -> Int64Vector:

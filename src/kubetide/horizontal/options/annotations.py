@@ -16,6 +16,7 @@ PREFIX = "horizontal.kubetide.io/"
 SYNC_PERIOD = PREFIX + "sync-period"
 TOLERANCE = PREFIX + "tolerance"
 FALLBACK = PREFIX + "fallback"
+MAX_AGE = PREFIX + "max-age"
 PAUSE = PREFIX + "pause"
 COUNT_ONLY_OWNED = PREFIX + "count-only-owned"
 COUNT_OLD_DURING_ROLLOUT = PREFIX + "count-old-during-rollout"
@@ -42,6 +43,7 @@ class Options:
         sync_period: Least time between two decisions; None is every tick.
         tolerance: In place of the flag's, where the spec has none of its own; None is the flag's.
         fallback: None is upstream's: without metrics the number stays.
+        max_age: Values of objects and external metrics that are older count as failed; None is any age.
         pause: ``all``, ``in`` or ``out``; empty is none.
         count_only_owned: Pods of the selector that the target does not own do not count.
         count_old_during_rollout: While a Deployment is rolled out, samples of the new pods do not count.
@@ -53,6 +55,7 @@ class Options:
     sync_period: Duration | None = None
     tolerance: float | None = None
     fallback: Fallback | None = None
+    max_age: Duration | None = None
     pause: str = ""
     count_only_owned: bool = False
     count_old_during_rollout: bool = False
@@ -138,6 +141,7 @@ _READERS: dict[str, tuple[str, Callable[[str], object], str]] = {
     SYNC_PERIOD: ("sync_period", _period, "a duration such as 1m"),
     TOLERANCE: ("tolerance", _tolerance, "a number such as 0.05"),
     FALLBACK: ("fallback", _fallback, "static=5, current or last-good"),
+    MAX_AGE: ("max_age", _period, "a duration such as 2m"),
     PAUSE: ("pause", _pause, "all, in or out"),
     COUNT_ONLY_OWNED: ("count_only_owned", _truth, _TRUTH),
     COUNT_OLD_DURING_ROLLOUT: ("count_old_during_rollout", _truth, _TRUTH),
