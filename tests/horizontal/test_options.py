@@ -313,3 +313,33 @@ def test_values_that_are_too_old_count_as_failed(age, replicas):
         )
     assert found.metrics[0].age == seconds(age)
     assert any(f"(measured {format_duration(seconds(age))} before)" in line for line in found.lines())
+
+
+def test_records_with_options_are_decided_again_to_the_same_bytes():
+    """Annotations, what they remember, and fallbacks stand in the record; an HPA that is not due says nothing new."""
+
+    async def story(world):
+        annotations = {"sync-period": "30s", "fallback": "last-good", "flap-report": "true", "pause": "in"}
+        extra = {"metadata": {"annotations": {PREFIX + name: text for name, text in annotations.items()}}}
+        await world.add(extra=extra)
+        async with world.running():
+            for milli in (100, 180, 0, 0, 40, 40, 150, 150):
+                world.usage.error = "" if milli else "it is down"
+                world.usage.milli = milli
+                await world.clock.sleep(seconds(15))
+            await world.clock.sleep(seconds(1))
+            assert await world.replicas() > 2
+        return world.recorder.lines
+
+    lines = play(story)
+    core = HorizontalCore()
+    said = []
+    for line in lines:
+        record = msgspec.json.decode(line)
+        core.apply(msgspec.json.encode(record["state"]), full=record.get("full", False))
+        assert core.decide(record["now"]) == msgspec.json.encode(record["commands"])
+        result = core.absorb(msgspec.json.encode(record["outcomes"]), record["now"])
+        assert result == msgspec.json.encode(record["result"])
+        said.append((record.get("full", False), [reason["code"] for reason in record.get("reasons", ())]))
+    assert all(full for full, codes in said if "NotDue" in codes)
+    assert any("NotDue" in codes for _, codes in said)

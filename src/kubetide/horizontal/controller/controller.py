@@ -230,6 +230,11 @@ class HorizontalController:
         said: dict[Key, tuple[object, ...]] = {}
         for settlement in result.settlements:
             key = settlement.verdict.key
+            if settlement.verdict.stage == "waiting" and key in self._said and not full:
+                # Not due: what was said last still holds.
+                said[key] = self._said[key]
+                repeated += 1
+                continue
             said[key] = signature(settlement)
             if not full and self._said.get(key) == said[key]:
                 repeated += 1
