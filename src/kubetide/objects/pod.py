@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import field
+from msgspec import field, structs
 
 from kubetide.objects.base import ApiStruct, Json, Quantities
 from kubetide.objects.meta import ApiObject, Condition, LabelSelector, ObjectMeta
@@ -29,10 +29,16 @@ class ContainerRestartRule(ApiStruct):
     action: str = ""
 
 
+class ContainerResizePolicy(ApiStruct):
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
 class Container(ApiStruct):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    resize_policy: tuple[ContainerResizePolicy, ...] | None = None
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
@@ -214,3 +220,16 @@ def pod_condition(pod: Pod, kind: str) -> Condition | None:
 def is_finished(pod: Pod) -> bool:
     """Whether the pod has ended, well or badly."""
     return pod.status.phase in {"Succeeded", "Failed"}
+
+
+def acting_containers(pod: Pod) -> tuple[Container, ...] | None:
+    """Gives the containers with the resources they run with: those of the spec, unless the status tells others."""
+    told = {
+        status.name: status.resources
+        for status in pod.status.container_statuses or ()
+        if status.resources is not None
+    }
+    containers = pod.spec.containers
+    if not told or containers is None:
+        return containers
+    return tuple(structs.replace(c, resources=told.get(c.name, c.resources)) for c in containers)

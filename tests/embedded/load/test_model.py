@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.embedded.load.worlds import START, World, answer, make_node, make_pod, make_service
 
 from kubetide.embedded.load import LoadError, SeriesTrace
+from kubetide.objects.pod import ContainerStatus, ResourceRequirements
 from kubetide.units.time import after, seconds
 
 MI = 1 << 20
@@ -262,6 +264,17 @@ def test_a_resized_pod_has_its_new_limit():
     world = World(make_service(100.0)).put(make_pod("a"))
     assert world.to(15).capacity[0] == pytest.approx(50)
     world.put(make_pod("a", limit="2"))
+    assert world.to(30).capacity[0] == pytest.approx(100)
+
+
+def test_a_pod_whose_resize_waits_has_its_old_limit():
+    """What a container runs with counts, where its status tells it, not what is asked for."""
+    pod = make_pod("a", limit="2")
+    old = ContainerStatus(name="main", resources=ResourceRequirements(limits={"cpu": "1"}))
+    waiting = replace(pod, status=replace(pod.status, container_statuses=(old,)))
+    world = World(make_service(100.0)).put(waiting)
+    assert world.to(15).capacity[0] == pytest.approx(50)
+    world.put(pod)
     assert world.to(30).capacity[0] == pytest.approx(100)
 
 

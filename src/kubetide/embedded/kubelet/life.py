@@ -5,11 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from kubetide.objects.pod import PodSpec
 from kubetide.units.time import Instant
 from kubetide.watching import Key
 
 Do = Literal[
-    "run", "settle", "ready", "finish", "end", "crash", "collect", "lose", "regain", "heartbeat", "renew"
+    "run",
+    "settle",
+    "ready",
+    "finish",
+    "end",
+    "crash",
+    "collect",
+    "lose",
+    "regain",
+    "heartbeat",
+    "renew",
+    "resize",
+    "resized",
 ]
 
 
@@ -22,6 +35,9 @@ class Step(NamedTuple):
     epoch: int = 0
 
 
+_NO_SPEC = PodSpec()
+
+
 @dataclass(eq=False)
 class Life:
     """One pod on an animated node."""
@@ -29,6 +45,12 @@ class Life:
     uid: str
     node: str
     accepted: Instant
+    allocated: PodSpec = _NO_SPEC
+    """What the pod was granted."""
+    actual: PodSpec | None = None
+    """What its containers run with; None until it is resized for the first time, as until then they do not differ."""
+    generation: int = 0
+    resizing: bool = False
     started: Instant | None = None
     orphaned: Instant | None = None
     epoch: int = 0

@@ -12,6 +12,7 @@ from kubetide.objects.node import Node, internal_ip
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubetide.scheduling.resources import node_allocatable
 from kubetide.units.time import format_rfc3339_micro
 from kubetide.watching import Informer
 
@@ -46,6 +47,11 @@ class NodeKeeper:
         """The node's own address, empty where it has none."""
         node = self._nodes.objects.get(("", name))
         return "" if node is None else internal_ip(node)
+
+    def allocatable(self, name: str) -> dict[str, int]:
+        """What the node offers to pods, milli-CPU and bytes; nothing where it is gone."""
+        node = self._nodes.objects.get(("", name))
+        return {} if node is None else node_allocatable(node)
 
     def is_failing(self, name: str) -> bool:
         """Whether the node was made unhealthy."""

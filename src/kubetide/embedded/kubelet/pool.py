@@ -15,6 +15,7 @@ from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.kubelet.endings import Ending, ending_of
 from kubetide.embedded.kubelet.life import Do, Life, Step
 from kubetide.embedded.kubelet.nodes import NodeKeeper
+from kubetide.embedded.kubelet.resizer import Resizer, told
 from kubetide.embedded.kubelet.statuses import (
     Lives,
     ended_status,
@@ -36,6 +37,8 @@ from kubetide.watching import Informer, Key
 _GARBAGE_AFTER = seconds(40)
 """How long a node must be gone before its pods are deleted (pod garbage collector, v1.36)."""
 _RETRY = seconds(1)
+_TERMINATED = 143
+"""The exit code of a process that SIGTERM has ended."""
 _FIRST_BACK_OFF = seconds(10)
 _LONGEST_BACK_OFF = minutes(5)
 HEARTBEAT = minutes(5)
@@ -86,6 +89,15 @@ class KubeletPool:
         self._lives: dict[Key, Life] = {}
         self._on_node: dict[str, dict[Key, None]] = {}
         self._addresses = 0
+        self._resizer = Resizer(
+            cluster,
+            clock,
+            self._agenda,
+            pods=pods,
+            keeper=self._keeper,
+            lives=self._lives,
+            on_node=self._on_node,
+        )
         for node_key, node in nodes.objects.items():
             self._node_changed(node_key, None, node)
         for pod_key, pod in pods.objects.items():
@@ -145,6 +157,9 @@ class KubeletPool:
                 parked, life.parked = life.parked, None
                 self._agenda.put(now, parked)
             self._agenda.put(now, Step("regain", key, life.uid))
+            pod = self._pods.objects.get(key)
+            if pod is not None:
+                self._resizer.look(key, life, pod)
 
     # ── what the cluster says ───────────────────────────────────────────────────────────────────
 
@@ -165,6 +180,8 @@ class KubeletPool:
                 if pod is not None:
                     self._drop(pod_key)
                     self._accept(pod_key, pod)
+        elif old.status.allocatable != new.status.allocatable:
+            self._resizer.room(name)
 
     def _pod_changed(self, key: Key, _old: Pod | None, new: Pod | None) -> None:
         life = self._lives.get(key)
@@ -178,6 +195,8 @@ class KubeletPool:
             self._accept(key, new)
         elif new.metadata.deletion_timestamp is not None and not life.stopping:
             self._stop(key, new, life)
+        else:
+            self._resizer.changed(key, life, new)
 
     def _accept(self, key: Key, pod: Pod) -> None:
         """Takes on a pod that is new to its node, or that was running before this pool was there."""
@@ -191,6 +210,7 @@ class KubeletPool:
         if not node_is_here:
             self._collect_later(key, life)
             return
+        self._resizer.accept(key, life, pod)
         if pod.status.phase == "Running":
             self._resume(key, pod, life)
         if pod.metadata.deletion_timestamp is not None:
@@ -229,6 +249,7 @@ class KubeletPool:
         del on_node[key]
         if not on_node:
             del self._on_node[life.node]
+        self._resizer.forget(key, life)
 
     # ── the agenda ─────────────────────────────────────────────────────────────────────────────
 
@@ -254,7 +275,11 @@ class KubeletPool:
         life, pod = self._lives.get(step.key), self._pods.objects.get(step.key)
         if life is None or pod is None or life.uid != step.uid:
             return
-        if step.do not in {"lose", "regain"}:
+        if step.do in {"resize", "resized"}:
+            if self._keeper.is_failing(life.node):
+                life.resizing = False  # looked at again when the node is well
+                return
+        elif step.do not in {"lose", "regain"}:
             if step.epoch != life.epoch:
                 return
             if step.do != "collect" and self._keeper.is_failing(life.node):
@@ -313,6 +338,11 @@ class KubeletPool:
                 await self._finish(step.key, life, pod, now)
             case "crash":
                 await self._crash(step.key, life, pod, now)
+            case "resize":
+                await self._resizer.resize(step.key, life, pod)
+            case "resized":
+                for container in await self._resizer.finish(step.key, life, pod):
+                    await self._restart(step.key, life, pod, container)
             case "end":
                 await self._delete(pod)
             case "collect":
@@ -368,8 +398,34 @@ class KubeletPool:
         )
         self._next(life, key, "ready", after(now, Duration(wait)))
 
+    async def _restart(self, key: Key, life: Life, pod: Pod, container: str) -> None:
+        """Starts a container again because its new resources want it."""
+        now, meta = self._clock.now(), pod.metadata
+        # Its conditions have just been written, which the cache may not know yet.
+        pod = await self._cluster.get(PODS, meta.name, namespace=meta.namespace)
+        again = life.restarts.get(container, 0) + 1
+        life.restarts = {**life.restarts, container: again}
+        life.restarting = True
+        life.epoch += 1
+        lives = Lives(life.started or now, life.restarts)
+        status = ended_status(
+            pod,
+            lives,
+            container=container,
+            reason="Error",
+            exit_code=_TERMINATED,
+            now=now,
+            waits="ContainerCreating",
+        )
+        await self._patch(pod, status)
+        wait = self._timing.draw(pod, "start", 100 + again) + self._timing.draw(pod, "ready", 100 + again)
+        self._next(life, key, "ready", after(now, Duration(wait)))
+
     async def _patch(self, pod: Pod, status: dict[str, object]) -> None:
         meta = pod.metadata
+        life = self._lives.get((meta.namespace, meta.name))
+        if life is not None:
+            status = told(life, pod, status)
         await self._cluster.patch(
             PODS, meta.name, {"status": status}, namespace=meta.namespace, subresource="status"
         )

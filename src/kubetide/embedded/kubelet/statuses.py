@@ -91,7 +91,14 @@ def ready_status(pod: Pod, lives: Lives, *, now: Instant) -> Json:
 
 
 def ended_status(
-    pod: Pod, lives: Lives, *, container: str, reason: str, exit_code: int, now: Instant
+    pod: Pod,
+    lives: Lives,
+    *,
+    container: str,
+    reason: str,
+    exit_code: int,
+    now: Instant,
+    waits: str = "CrashLoopBackOff",
 ) -> Json:
     """The change of status when a container has ended and waits to be started again.
 
@@ -109,7 +116,7 @@ def ended_status(
                 c,
                 ready=False,
                 restarts=lives.restarts.get(c.name, 0),
-                state={"waiting": {"reason": "CrashLoopBackOff"}},
+                state={"waiting": {"reason": waits}},
             ),
             "lastState": ended,
         }

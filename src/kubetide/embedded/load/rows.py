@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kubetide.embedded.load.service import Service
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Container, Pod, is_finished, pod_condition
+from kubetide.objects.pod import Container, Pod, acting_containers, is_finished, pod_condition
 from kubetide.units.quantity import milli, whole
 from kubetide.units.time import Instant, parse_rfc3339
 
@@ -134,7 +134,7 @@ class PodRows:
             shape is None
             or old is None
             or old.metadata.labels != pod.metadata.labels
-            or old.spec.containers != pod.spec.containers
+            or acting_containers(old) != acting_containers(pod)
         ):
             shape = self._shape(key, pod)
             self.version += 1
@@ -223,7 +223,7 @@ class PodRows:
 
     def _shape(self, key: Key, pod: Pod) -> Shape:
         service = self._service_of(key[0], pod)
-        containers = pod.spec.containers or ()
+        containers = acting_containers(pod) or ()
         worker = self._worker(service, containers)
         # A container without work of its own uses a constant share of what it asks for.
         nano = tuple(

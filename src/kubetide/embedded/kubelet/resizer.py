@@ -1,0 +1,185 @@
+"""Carries out what is asked of pods in place: grants, postpones, and says so in their statuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from kubetide.embedded.agenda import Agenda
+from kubetide.embedded.kubelet.life import Life, Step
+from kubetide.embedded.kubelet.nodes import NodeKeeper
+from kubetide.embedded.kubelet.resizing import (
+    Refusal,
+    conditions,
+    granted_before,
+    refusal,
+    restarted,
+    same_resources,
+    with_resources,
+)
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import PODS
+from kubetide.objects.pod import Pod, PodSpec, is_finished
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.scheduling.resources import has_resized_status, pod_requests
+from kubetide.units.time import after, seconds
+from kubetide.watching import Informer, Key
+
+_ACTUATION = seconds(1)
+"""How long a container runtime takes to change what a container has: about a turn of the kubelet."""
+
+
+class Resizer:
+    """What was granted to each pod, and which wait for room."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        agenda: Agenda[Step],
+        *,
+        pods: Informer[Pod],
+        keeper: NodeKeeper,
+        lives: Mapping[Key, Life],
+        on_node: Mapping[str, Mapping[Key, None]],
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._agenda = agenda
+        self._pods = pods
+        self._keeper = keeper
+        self._lives = lives
+        self._on_node = on_node
+        self._deferred: dict[str, dict[Key, None]] = {}
+
+    def accept(self, key: Key, life: Life, pod: Pod) -> None:
+        """Grants a pod that is new here what it asks for, and one that runs already what it has."""
+        life.generation = pod.metadata.generation
+        life.allocated = pod.spec
+        if pod.status.phase == "Running" and has_resized_status(pod):
+            life.allocated, life.actual = granted_before(pod)
+            self.look(key, life, pod)
+
+    def changed(self, key: Key, life: Life, pod: Pod) -> None:
+        """Takes in a change of a pod."""
+        if pod.metadata.generation != life.generation:
+            life.generation = pod.metadata.generation
+            self.look(key, life, pod)
+
+    def look(self, key: Key, life: Life, pod: Pod) -> None:
+        """Puts what there is to do for a pod."""
+        if not self._keeper.has(life.node):
+            return
+        waits = key in self._deferred.get(life.node, ())
+        if waits or not same_resources(pod.spec, life.allocated) or _under_way(life):
+            self._put(key, life)
+
+    def room(self, node: str) -> None:
+        """Has the pods that wait for room on a node looked at again."""
+        for key in self._deferred.get(node, ()):
+            self._put(key, self._lives[key])
+
+    def forget(self, key: Key, life: Life) -> None:
+        """Forgets a pod; the others of its node may have its room."""
+        waiting = self._deferred.get(life.node)
+        if waiting is not None:
+            waiting.pop(key, None)
+            if not waiting:
+                del self._deferred[life.node]
+        self.room(life.node)
+
+    async def resize(self, key: Key, life: Life, pod: Pod) -> None:
+        """Grants what a pod asks for where there is room. Raises what the port raises."""
+        if life.stopping or is_finished(pod):
+            return
+        refused = None
+        if life.started is not None and life.actual is None:
+            life.actual = life.allocated
+        if not same_resources(pod.spec, life.allocated):
+            refused = self._refusal(key, life, pod)
+            if refused is None:
+                life.allocated = pod.spec
+        if refused is not None and refused.reason == "Deferred":
+            self._deferred.setdefault(life.node, {})[key] = None
+        else:
+            self._deferred.get(life.node, {}).pop(key, None)
+        await self._write(life, pod, refused)
+        if _under_way(life) and not life.resizing:
+            life.resizing = True
+            step = Step("resized", key, life.uid)
+            self._agenda.put(after(self._clock.now(), _ACTUATION), step)
+
+    async def finish(self, key: Key, life: Life, pod: Pod) -> list[str]:
+        """Has granted resources take effect; gives the containers that must be started again for them."""
+        life.resizing = False
+        if life.stopping or is_finished(pod) or life.actual is None:
+            return []
+        before, life.actual = life.actual, life.allocated
+        try:
+            await self._write(life, pod, None)
+        except Exception:
+            life.actual = before
+            raise
+        self.room(life.node)
+        self.look(key, life, pod)
+        return restarted(before, life.actual)
+
+    def _put(self, key: Key, life: Life) -> None:
+        self._agenda.put(self._clock.now(), Step("resize", key, life.uid))
+
+    def _refusal(self, key: Key, life: Life, pod: Pod) -> Refusal | None:
+        used: Counter[str] = Counter()
+        for other in self._on_node.get(life.node, ()):
+            neighbour = self._pods.objects.get(other)
+            if other != key and neighbour is not None:
+                used.update(_requests(neighbour, self._lives[other].allocated))
+        held = _requests(pod, life.allocated)
+        return refusal(pod_requests(pod), held, used, self._keeper.allocatable(life.node))
+
+    async def _write(self, life: Life, pod: Pod, refused: Refusal | None) -> None:
+        meta = pod.metadata
+        raw = (await self._cluster.get(PODS.untyped, meta.name, namespace=meta.namespace)).get("status") or {}
+        generation = meta.generation
+        status: Json = {
+            "observedGeneration": generation,
+            "conditions": conditions(
+                raw.get("conditions") or [],
+                refused,
+                in_progress=_under_way(life),
+                generation=generation,
+                now=self._clock.now(),
+            ),
+        }
+        await self._cluster.patch(
+            PODS,
+            meta.name,
+            {"status": told(life, pod, {**_statuses(raw), **status})},
+            namespace=meta.namespace,
+            subresource="status",
+        )
+
+
+def told(life: Life, pod: Pod, status: Json) -> Json:
+    """Gives a status that tells of resources, where the pod has ever been resized."""
+    if life.actual is None:
+        return status
+    status = {"observedGeneration": pod.metadata.generation, **status}
+    for part in ("containerStatuses", "initContainerStatuses"):
+        if part in status:
+            status[part] = with_resources(status[part], life.allocated, life.actual)
+    return status
+
+
+def _statuses(raw: Json) -> Json:
+    return {part: raw[part] for part in ("containerStatuses", "initContainerStatuses") if raw.get(part)}
+
+
+def _under_way(life: Life) -> bool:
+    return life.actual is not None and not same_resources(life.actual, life.allocated)
+
+
+def _requests(pod: Pod, spec: PodSpec) -> dict[str, int]:
+    return pod_requests(msgspec.structs.replace(pod, spec=spec))
