@@ -10,8 +10,8 @@ from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
 
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.series import ClientSeries, HorizontalSeries, NodesSeries, show_leases
+from kubetide.units.exposition import Registry
 
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 PODS = "horizontal_pod_autoscaler_controller_"

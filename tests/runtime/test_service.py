@@ -13,8 +13,8 @@ from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import Forbidden
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.service import Service, Sources
+from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes
 
 

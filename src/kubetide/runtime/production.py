@@ -34,7 +34,6 @@ from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import cloud_factory
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import serving
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import tune_gc
@@ -43,6 +42,7 @@ from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
 from kubetide.runtime.series import ClientSeries, show_leases
 from kubetide.runtime.service import Service, Sources
+from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
 COMPONENT = "kubetide"

@@ -20,10 +20,10 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.runtime.config import RunConfig
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries
+from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant, between, format_duration, seconds
 from kubetide.watching import Caches, Key
 

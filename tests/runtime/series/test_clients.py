@@ -13,8 +13,8 @@ from kubetide.cluster.connection import Connection
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.series import ClientSeries
+from kubetide.units.exposition import Registry
 from kubetide.units.time import milliseconds
 
 

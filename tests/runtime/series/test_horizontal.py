@@ -13,9 +13,9 @@ from kubetide.explain.records import Record
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.ports.errors import Conflict
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.series import Heard, HorizontalSeries
 from kubetide.testing import builders
+from kubetide.units.exposition import Registry
 from kubetide.units.time import seconds
 
 UPSTREAM = "horizontal_pod_autoscaler_controller_"

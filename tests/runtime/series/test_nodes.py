@@ -14,9 +14,9 @@ from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSp
 from kubetide.objects.kinds import NODES
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.series import Heard, NodesSeries
 from kubetide.runtime.series.node_gauges import NodeGauges
+from kubetide.units.exposition import Registry
 from kubetide.units.time import after, minutes, seconds
 
 SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)

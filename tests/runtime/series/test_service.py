@@ -14,8 +14,8 @@ from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.service import Service, Sources
+from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
 

@@ -81,6 +81,11 @@ class User:
             details={**details, "kind": plural},
         )
 
+    def require_path(self, verb: str, path: str) -> None:
+        """Raises Forbidden for a path that is no resource: rules name resources, so only administrators may."""
+        if ADMINISTRATORS not in self.groups:
+            raise Forbidden(f'forbidden: User "{self.name}" cannot {verb} path "{path}"')
+
 
 class Identities:
     """Knows users by their tokens; a client certificate (already verified) names its own user."""

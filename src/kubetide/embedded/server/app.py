@@ -22,6 +22,8 @@ from kubetide.embedded.server.refusals import too_large
 from kubetide.embedded.server.resources import Resources
 from kubetide.embedded.server.reviews import ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW, answer_review
 from kubetide.embedded.server.routes import Routes
+from kubetide.embedded.server.series import ADMITTED, METRICS_PATH, ServerSeries, asked_for
+from kubetide.embedded.server.series import MEDIA_TYPE as SERIES_TYPE
 from kubetide.embedded.server.types import openapi
 from kubetide.embedded.server.types.measure_types import (
     measure_definitions,
@@ -97,6 +99,7 @@ class ApiServer:
         self._usage_kinds: tuple[Kind[Any], ...] = () if metrics is None else USAGE_KINDS
         self._resources = Resources(rest, front or Front(rest), clock, metrics)
         self._measures = Measures(custom, external, rest)
+        self._series = ServerSeries(rest, clock)
         self._routes = Routes(())
         self._documents = Documents()
         self._runner: web.AppRunner | None = None
@@ -157,7 +160,7 @@ class ApiServer:
             answer.force_close()
             return answer
         try:
-            return await handler(request)
+            return await self._counted(request, handler)
         except ApiError as error:
             return _refusal(error)
         except web.HTTPRequestEntityTooLarge:
@@ -168,6 +171,28 @@ class ApiServer:
             _LOG.exception("%s %s failed", request.method, request.path)
             return _refusal(InternalError("Internal error occurred: see the server's log"))
 
+    async def _counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answers a request and counts it; a watch that its client ends has ended well."""
+        asked = asked_for(request, self._current_routes().target(request.path))
+        if asked is None:
+            return await handler(request)
+        begun, code = self._clock.now(), 200 if asked.verb == "WATCH" else 500
+        try:
+            with self._series.under_way(asked):
+                answer = await handler(request)
+            code = answer.status
+        except ApiError as error:
+            code = error.code
+            raise
+        except web.HTTPRequestEntityTooLarge:
+            code = 413
+            raise
+        else:
+            return answer
+        finally:
+            if not asked.component or request.get(ADMITTED):
+                self._series.answered(asked, code, (self._clock.now() - begun) / 1e9)
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path
         if path in _HEALTH_PATHS:
@@ -175,6 +200,9 @@ class ApiServer:
         if path in _VERSION_PATHS:
             return _json(VERSION)
         user = self._identities.user_of(request.headers.get("Authorization", ""), _certificate(request))
+        if path == METRICS_PATH:
+            user.require_path(request.method.lower(), path)
+            return web.Response(body=self._series.text(), headers={"Content-Type": SERIES_TYPE})
         if path in {ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW}:
             if request.method != "POST":
                 raise MethodNotAllowed("the server does not allow this method on the requested resource")

@@ -26,6 +26,7 @@ from kubetide.embedded.server.encoding import (
 )
 from kubetide.embedded.server.negotiation import OBJECT_SHAPES, accepted_form
 from kubetide.embedded.server.routes import Target
+from kubetide.embedded.server.series import ADMITTED
 from kubetide.embedded.server.streams import send_parts, send_watch
 from kubetide.embedded.server.strict import misfit_in
 from kubetide.embedded.server.types import BINDING, EVICTION
@@ -98,6 +99,7 @@ class Resources:
         """Answers a request for a resource. Raises the ApiError that refuses it."""
         verb = _verb_of(request, target)
         user.require(_wish(verb, target))
+        request[ADMITTED] = True
         view = View(
             SCALE if target.subresource == "scale" else target.kind,
             accepted_form(request.headers.get("Accept", ""), OBJECT_SHAPES),

@@ -105,6 +105,10 @@ class Store:
         """Gives the newest revision, or None. Raises NotFound for a kind that is not stored."""
         return self._table(kind).objects.get(key)
 
+    def count(self, kind: Kind[Any]) -> int:
+        """Gives how many objects of a kind there are."""
+        return len(self._table(kind).objects)
+
     def select(self, kind: Kind[Any], selection: Selection) -> list[Revision]:
         """Gives the selected objects in the order of namespace and name."""
         table = self._table(kind)

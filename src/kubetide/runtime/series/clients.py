@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from kubetide.runtime.exposition import Registry
+from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, to_seconds
 
 _SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)

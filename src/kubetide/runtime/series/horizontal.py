@@ -12,7 +12,7 @@ from kubetide.explain.records import Record
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.views import YEAR_ONE, Key
 from kubetide.ports.clock import Clock
-from kubetide.runtime.exposition import Registry, exponential_buckets
+from kubetide.units.exposition import Registry, exponential_buckets
 from kubetide.units.time import Duration, Instant, between, to_seconds
 
 PREFIX = "horizontal_pod_autoscaler_controller_"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubetide.acting import Elector
-from kubetide.runtime.exposition import Registry
+from kubetide.units.exposition import Registry
 
 
 def show_leases(registry: Registry, electors: Mapping[str, Elector]) -> None:

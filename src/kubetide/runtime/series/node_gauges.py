@@ -10,7 +10,7 @@ from kubetide.nodes.scale_down.eligibility import is_being_deleted
 from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
 from kubetide.objects.pod import pod_condition
-from kubetide.runtime.exposition import Numbers, Registry
+from kubetide.units.exposition import Numbers, Registry
 from kubetide.units.quantity import whole
 from kubetide.units.time import Instant
 

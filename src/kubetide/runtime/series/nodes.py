@@ -25,8 +25,8 @@ from kubetide.nodes.scale_down.evictions import GONE
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.runtime.exposition import Registry, exponential_range
 from kubetide.runtime.series.node_gauges import NodeGauges
+from kubetide.units.exposition import Registry, exponential_range
 from kubetide.units.time import Duration, Instant, to_seconds
 
 PREFIX = "cluster_autoscaler_"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubetide.runtime.exposition import Registry, exponential_buckets, exponential_range, number_text
+from kubetide.units.exposition import Registry, exponential_buckets, exponential_range, number_text
 
 RECORDED = Path(__file__).parent / "exposition"
 GO = json.loads((RECORDED / "numbers.json").read_text())
