@@ -28,7 +28,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
             "serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain workloadRef schedulingGroup"
         ),
         pod.Container: (
-            "args command env envFrom imagePullPolicy lifecycle livenessProbe readinessProbe resizePolicy "
+            "args command env envFrom imagePullPolicy lifecycle livenessProbe readinessProbe "
             "securityContext startupProbe stdin stdinOnce terminationMessagePath "
             "terminationMessagePolicy tty volumeDevices workingDir"
         ),
