@@ -75,6 +75,7 @@ CONTAINER = {
     "ports": [
         {"name": "http", "containerPort": 8080, "hostPort": 80, "hostIP": "10.0.0.7", "protocol": "TCP"}
     ],
+    "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
     "restartPolicy": "Always",
     "restartPolicyRules": [
         {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}

@@ -15,7 +15,7 @@ from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.kubelet.endings import Ending, ending_of
 from kubetide.embedded.kubelet.life import Do, Life, Step
 from kubetide.embedded.kubelet.nodes import NodeKeeper
-from kubetide.embedded.kubelet.resizer import Resizer, told
+from kubetide.embedded.kubelet.resizer import Resizer
 from kubetide.embedded.kubelet.statuses import (
     Lives,
     ended_status,
@@ -25,7 +25,7 @@ from kubetide.embedded.kubelet.statuses import (
     unready_condition_status,
 )
 from kubetide.embedded.kubelet.times import DEFAULT_TIMES, PodTimes, Settled, Timing
-from kubetide.objects.kinds import PODS
+from kubetide.embedded.kubelet.writer import Writer
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
@@ -37,8 +37,6 @@ from kubetide.watching import Informer, Key
 _GARBAGE_AFTER = seconds(40)
 """How long a node must be gone before its pods are deleted (pod garbage collector, v1.36)."""
 _RETRY = seconds(1)
-_TERMINATED = 143
-"""The exit code of a process that SIGTERM has ended."""
 _FIRST_BACK_OFF = seconds(10)
 _LONGEST_BACK_OFF = minutes(5)
 HEARTBEAT = minutes(5)
@@ -88,7 +86,7 @@ class KubeletPool:
         self._keeper = NodeKeeper(cluster, clock, nodes, animates)
         self._lives: dict[Key, Life] = {}
         self._on_node: dict[str, dict[Key, None]] = {}
-        self._addresses = 0
+        self._writer = Writer(cluster, self._lives)
         self._resizer = Resizer(
             cluster,
             clock,
@@ -300,13 +298,13 @@ class KubeletPool:
                 wait = self._timing.draw(pod, "ready")
                 status = running_status(
                     pod,
-                    pod_ip=self._address(),
+                    pod_ip=self._writer.address(),
                     host_ip=self._keeper.address(life.node),
                     accepted=life.accepted,
                     started=now,
                     ready=wait == 0,
                 )
-                await self._patch(pod, status)
+                await self._writer.patch(pod, status)
                 life.started = now
                 if wait:
                     self._next(life, step.key, "ready", after(now, wait))
@@ -316,13 +314,13 @@ class KubeletPool:
                 since = self._settled.since
                 status = running_status(
                     pod,
-                    pod_ip=self._address(),
+                    pod_ip=self._writer.address(),
                     host_ip=self._keeper.address(life.node),
                     accepted=since,
                     started=since,
                     ready=True,
                 )
-                await self._patch(pod, status)
+                await self._writer.patch(pod, status)
                 life.accepted = life.started = since
                 self._timing.has_images(pod, since)
                 self._plan_end(step.key, life, pod)
@@ -330,7 +328,7 @@ class KubeletPool:
                 if life.restarting:
                     life.started = now
                 lives = Lives(life.started or now, life.restarts)
-                await self._patch(pod, ready_status(pod, lives, now=now))
+                await self._writer.patch(pod, ready_status(pod, lives, now=now))
                 if life.restarting:
                     life.restarting = False
                     self._plan_end(step.key, life, pod)
@@ -342,19 +340,20 @@ class KubeletPool:
                 await self._resizer.resize(step.key, life, pod)
             case "resized":
                 for container in await self._resizer.finish(step.key, life, pod):
-                    await self._restart(step.key, life, pod, container)
+                    wait = await self._writer.restart(life, pod, container, now, self._timing)
+                    self._next(life, step.key, "ready", after(now, wait))
             case "end":
-                await self._delete(pod)
+                await self._writer.delete(pod)
             case "collect":
                 if not self._keeper.has(life.node):
-                    await self._delete(pod)
+                    await self._writer.delete(pod)
             case "lose":
                 if _is(pod, "Ready") and self._keeper.is_failing(life.node):
-                    await self._patch(pod, unready_condition_status(pod, now))
+                    await self._writer.patch(pod, unready_condition_status(pod, now))
             case "regain":
                 if _is(pod, "ContainersReady") and not _is(pod, "Ready"):
                     lives = Lives(life.started or now, life.restarts)
-                    await self._patch(pod, ready_status(pod, lives, now=now))
+                    await self._writer.patch(pod, ready_status(pod, lives, now=now))
 
     def _plan_end(self, key: Key, life: Life, pod: Pod) -> None:
         """Notes when the pod ends by itself, if it does."""
@@ -374,7 +373,7 @@ class KubeletPool:
             self.crash(key, exit_code=ending.exit_code)
             return
         lives = Lives(life.started or now, life.restarts)
-        await self._patch(pod, finished_status(pod, lives, exit_code=ending.exit_code, now=now))
+        await self._writer.patch(pod, finished_status(pod, lives, exit_code=ending.exit_code, now=now))
 
     async def _crash(self, key: Key, life: Life, pod: Pod, now: Instant) -> None:
         container, reason, exit_code = life.crash
@@ -388,7 +387,7 @@ class KubeletPool:
             exit_code=exit_code,
             now=now,
         )
-        await self._patch(pod, status)
+        await self._writer.patch(pod, status)
         life.restarts = restarts
         back_off = min(_FIRST_BACK_OFF << (before - 1), _LONGEST_BACK_OFF) if before else 0
         wait = (
@@ -397,50 +396,6 @@ class KubeletPool:
             + self._timing.draw(pod, "ready", 100 + before)
         )
         self._next(life, key, "ready", after(now, Duration(wait)))
-
-    async def _restart(self, key: Key, life: Life, pod: Pod, container: str) -> None:
-        """Starts a container again because its new resources want it."""
-        now, meta = self._clock.now(), pod.metadata
-        # Its conditions have just been written, which the cache may not know yet.
-        pod = await self._cluster.get(PODS, meta.name, namespace=meta.namespace)
-        again = life.restarts.get(container, 0) + 1
-        life.restarts = {**life.restarts, container: again}
-        life.restarting = True
-        life.epoch += 1
-        lives = Lives(life.started or now, life.restarts)
-        status = ended_status(
-            pod,
-            lives,
-            container=container,
-            reason="Error",
-            exit_code=_TERMINATED,
-            now=now,
-            waits="ContainerCreating",
-        )
-        await self._patch(pod, status)
-        wait = self._timing.draw(pod, "start", 100 + again) + self._timing.draw(pod, "ready", 100 + again)
-        self._next(life, key, "ready", after(now, Duration(wait)))
-
-    async def _patch(self, pod: Pod, status: dict[str, object]) -> None:
-        meta = pod.metadata
-        life = self._lives.get((meta.namespace, meta.name))
-        if life is not None:
-            status = told(life, pod, status)
-        await self._cluster.patch(
-            PODS, meta.name, {"status": status}, namespace=meta.namespace, subresource="status"
-        )
-
-    async def _delete(self, pod: Pod) -> None:
-        meta = pod.metadata
-        with suppress(NotFound):
-            await self._cluster.delete(
-                PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_period_s=0
-            )
-
-    def _address(self) -> str:
-        self._addresses += 1
-        high, low = divmod(self._addresses, 250)
-        return f"10.{64 + high // 250 % 128}.{high % 250}.{low + 1}"
 
 
 def _is(pod: Pod, condition: str) -> bool:
