@@ -390,12 +390,8 @@ class KubeletPool:
         await self._writer.patch(pod, status)
         life.restarts = restarts
         back_off = min(_FIRST_BACK_OFF << (before - 1), _LONGEST_BACK_OFF) if before else 0
-        wait = (
-            back_off
-            + self._timing.draw(pod, "start", 100 + before)
-            + self._timing.draw(pod, "ready", 100 + before)
-        )
-        self._next(life, key, "ready", after(now, Duration(wait)))
+        start = self._timing.draw(pod, "start", 100 + before) + self._timing.draw(pod, "ready", 100 + before)
+        self._next(life, key, "ready", after(now, Duration(back_off + start)))
 
 
 def _is(pod: Pod, condition: str) -> bool:
