@@ -61,6 +61,8 @@ def flags_of(model, name_of):
 
 def horizontal_flag(field):
     dashed = field.replace("_", "-")
+    if field in NodesSettings.__struct_fields__:
+        return dashed  # of both loops
     return PODS[0] if dashed == "concurrent-syncs" else PODS[1] + dashed
 
 

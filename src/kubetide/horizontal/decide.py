@@ -9,6 +9,7 @@ One tick over all HPAs, as upstream does it for one (horizontal controller v1.36
    not down.
 4. Recent recommendations hold the winner back (``stabilization``).
 5. Policies, and the bounds, limit how far one tick goes (``limits``).
+6. Nothing is scaled down on a cache of pods that is old or has lost many (``State.holds``; not upstream's).
 
 What an HPA's annotations ask for beyond that stands in ``options``; without any, all is upstream's.
 
@@ -96,11 +97,9 @@ def _judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
         _present(verdict, state, spec, found, position)
         name = spec.metrics[winner].title
         limited = limit_of(spec, state, held, current, now)
-        verdict.desired, verdict.limit, verdict.rescale = (
-            limited.replicas,
-            limited.reason,
-            limited.replicas != current,
-        )
+        verdict.desired, verdict.limit = limited.replicas, limited.reason
+        _hold(verdict, state)
+        verdict.rescale = verdict.desired != current
         verdict.why = _why(name, best, current)
         verdict.notes = _notes(
             name, _able(spec, best, current, held=held), limited.reason, limited.replicas != held
@@ -339,10 +338,17 @@ def _normalize(
     )
     verdict.raw, verdict.slot, verdict.stabilized = proposal, held.slot, held.replicas
     verdict.desired, verdict.limit = limited.replicas, limited.reason
+    _hold(verdict, state)
     if current == 0 and verdict.desired < spec.minimum:
         verdict.desired = spec.minimum
         if proposal < spec.minimum:
             verdict.why = events.BELOW_MINIMUM
+
+
+def _hold(verdict: Verdict, state: State) -> None:
+    """Leaves the number as it is where it would go down on what may not be believed."""
+    if state.holds and verdict.desired < verdict.current:
+        verdict.held_back, verdict.desired = verdict.desired, verdict.current
 
 
 def _able(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.Note:

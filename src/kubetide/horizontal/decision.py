@@ -83,6 +83,7 @@ class Verdict:
         fallback: Whether ``raw`` is what stands in for metrics that failed.
         unpaused: What would be wanted without a pause; None when nothing was paused.
         costs: Names of pods and the deletion costs that they are to get.
+        held_back: What would be desired if scale-downs did not hold, None when they do not or it is none.
     """
 
     key: Key
@@ -108,6 +109,13 @@ class Verdict:
     fallback: bool = False
     unpaused: int | None = None
     costs: tuple[tuple[str, int], ...] = ()
+    held_back: int | None = None
+
+    @property
+    def limited(self) -> int:
+        """What policies and bounds let through, before holds and pauses."""
+        kept = (self.held_back, self.unpaused)
+        return next((number for number in kept if number is not None), self.desired)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -170,11 +170,11 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         windows=() if verdict.raw is None else windows_of(state, spec, verdict, now),
         stabilized=verdict.stabilized,
         policies=_policies(spec, events, verdict, now),
-        limited=verdict.desired if verdict.unpaused is None else verdict.unpaused,
+        limited=verdict.limited,
         limit=verdict.limit,
         flapping=_flapping(state, spec, now),
         what_ifs=what_ifs(state, spec, verdict, now),
-        reasons=reasons_of(settled, spec),
+        reasons=reasons_of(settled, spec, state.holds),
     )
 
 

@@ -6,7 +6,7 @@ decided with; the sentences are made when someone reads them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.horizontal.decision import Settlement, Verdict
@@ -39,6 +39,7 @@ VOCABULARY = Vocabulary(
         "Limited": "{held} is held at {desired} ({limit})",
         "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
         "IdlestFirst": "{pods:pod} that use least are marked to go first",
+        "ScaleDownHeld": "the change from {current} to {proposed} holds: {why}",
         "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
         "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
@@ -62,14 +63,15 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
         verdict.desired,
         verdict.stabilized == verdict.raw,
         verdict.limit,
+        verdict.held_back,
         settlement.action,
         settlement.withheld,
         settlement.error,
     )
 
 
-def reasons_of(settlement: Settlement, spec: Autoscaler) -> tuple[Reason, ...]:
-    """Gives all reasons of one HPA's tick, in the order of the algorithm."""
+def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = ()) -> tuple[Reason, ...]:
+    """Gives all reasons of one HPA's tick, in the order of the algorithm; ``holds`` are those of scale-down."""
     verdict = settlement.verdict
     subject = "/".join(verdict.key)
     say = VOCABULARY.reason
@@ -88,10 +90,20 @@ def reasons_of(settlement: Settlement, spec: Autoscaler) -> tuple[Reason, ...]:
         if verdict.stabilized != verdict.raw:
             code = "StabilizedAtStart" if verdict.first else "Stabilized"
             reasons.append(say(code, subject, proposed=verdict.raw, held=verdict.stabilized))
-        limited = verdict.desired if verdict.unpaused is None else verdict.unpaused
-        if limited != verdict.stabilized:
+        if verdict.limited != verdict.stabilized:
             reasons.append(
-                say("Limited", subject, held=verdict.stabilized, desired=limited, limit=verdict.limit)
+                say(
+                    "Limited",
+                    subject,
+                    held=verdict.stabilized,
+                    desired=verdict.limited,
+                    limit=verdict.limit,
+                )
+            )
+        if verdict.held_back is not None:
+            why = "; ".join(holds)
+            reasons.append(
+                say("ScaleDownHeld", subject, current=verdict.current, proposed=verdict.held_back, why=why)
             )
     elif verdict.rescale or verdict.unpaused is not None:
         reasons.append(

@@ -26,7 +26,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Upstream's flags.
+    """Upstream's flags, and three of ours that the node loop has too.
 
     Attributes:
         sync_period: Time between two ticks.
@@ -36,6 +36,9 @@ class Settings(msgspec.Struct, frozen=True):
         initial_readiness_delay: Within it after the start, a change to not ready is the first state.
         concurrent_syncs: Writes in flight at once.
         gates: The feature gates.
+        max_cache_age: Nothing is scaled down on a cache of pods that has heard nothing for longer.
+        max_relist_loss: Nor after a new list that lost more than this share of the pods.
+        relist_hold: For how long after it.
     """
 
     sync_period: Duration = seconds(15)
@@ -45,6 +48,9 @@ class Settings(msgspec.Struct, frozen=True):
     initial_readiness_delay: Duration = seconds(30)
     concurrent_syncs: int = 5
     gates: FeatureGates = FeatureGates()
+    max_cache_age: Duration = minutes(10)
+    max_relist_loss: float = 0.2
+    relist_hold: Duration = minutes(10)
 
     def __post_init__(self) -> None:
         if self.concurrent_syncs < 1:

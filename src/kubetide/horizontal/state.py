@@ -36,6 +36,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         scales: Scales that have changed since they were last read.
         answers: This tick's samples.
         values: This tick's answers of the custom and external metrics APIs.
+        holds: Why nothing may be scaled down (a cache too old ...), as sentences; always the whole list.
         memory: Only in a full delta.
         sample_pods: Only in a full delta: namespaces and names of the last answer for the whole cluster.
     """
@@ -49,6 +50,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     scales: Sequence[ScaleView] = ()
     answers: Sequence[Answer] = ()
     values: Sequence[Reply] = ()
+    holds: Sequence[str] = ()
     memory: Sequence[MemoryEntry] = ()
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
@@ -68,6 +70,7 @@ class State:
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
+        self.holds: tuple[str, ...] = ()
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
         self._cells: list[tuple[int, SampleKey]] = []
@@ -85,6 +88,7 @@ class State:
 
     def apply(self, delta: Delta) -> None:
         """Takes over what was gathered since the last tick."""
+        self.holds = tuple(delta.holds)
         for view in delta.hpas:
             self._put_hpa(view)
         for key in delta.gone_hpas:
@@ -196,6 +200,7 @@ class State:
             statuses=[StatusView(*key, self.statuses[key]) for key in self.hpas],
             pods=[self.table.view(self.table.rows[key]) for key in sorted(self.table.rows)],
             scales=[self.scales[key] for key in sorted(self.scales)],
+            holds=self.holds,
             memory=[
                 MemoryEntry(
                     *key,

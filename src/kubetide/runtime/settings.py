@@ -45,6 +45,10 @@ _HORIZONTAL = {
     "horizontal-pod-autoscaler-tolerance": "tolerance",
     "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
     "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
+    # Of both loops
+    "max-cache-age": "max_cache_age",
+    "max-relist-loss": "max_relist_loss",
+    "relist-hold": "relist_hold",
 }
 WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed"})
 """Fields of the node loop's settings that no flag sets: the cloud and the run's seed say them."""
@@ -87,12 +91,12 @@ def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
         if name in _HORIZONTAL:
             field = _HORIZONTAL[name]
             horizontal[field] = _value(name, value, HorizontalSettings, field)
-        elif name == _FEATURE_GATES:
-            horizontal["gates"] = _gates(str(value))
-        elif name in _NODES:
+        if name in _NODES:
             field = _NODES[name]
             nodes[field] = _value(name, value, NodesSettings, field)
-        else:
+        if name == _FEATURE_GATES:
+            horizontal["gates"] = _gates(str(value))
+        elif name not in _HORIZONTAL and name not in _NODES:
             near = difflib.get_close_matches(name, flag_names(), n=1)
             hint = f"did you mean --{near[0]}?" if near else "see docs/settings.md for the flags there are"
             raise FlagError(f"--{name}: unknown flag; {hint}")

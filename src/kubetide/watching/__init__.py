@@ -1,6 +1,7 @@
 """Caches of what the cluster holds, kept by list and watch over the Cluster port."""
 
 from kubetide.watching.caches import Caches
+from kubetide.watching.holds import shrunken, too_old
 from kubetide.watching.informer import Feed, Informer, Key, Relist
 
-__all__ = ["Caches", "Feed", "Informer", "Key", "Relist"]
+__all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "shrunken", "too_old"]

@@ -30,10 +30,10 @@ from kubetide.horizontal.views import Key
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
 from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
+from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.time import ZERO, Duration, Instant
-from kubetide.watching import Caches, Informer
+from kubetide.watching import Caches, Informer, shrunken, too_old
 
 LOOP = "horizontal"
 
@@ -81,8 +81,11 @@ class HorizontalController:
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, workloads, clock)
         own = OwnChanges(hpas.feed(), hpas.objects, left_alone)
+        self._pods = pods
+        # A cache of the same process is never old, however quiet the cluster is.
+        self._remote = as_remote(cluster) is not None
         values = ValueReader(custom, external, clock)
-        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, values, clock)
+        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, values, clock, self._holds)
         self._actor = Actor(
             cluster,
             clock,
@@ -162,6 +165,14 @@ class HorizontalController:
         full = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=values)
         return encode_delta(full)
 
+    def _holds(self, settings: Settings) -> Sequence[str]:
+        now = self._clock.now()
+        old = too_old(self._pods, now, max_cache_age=settings.max_cache_age) if self._remote else ""
+        lacking = shrunken(
+            self._pods, now, max_relist_loss=settings.max_relist_loss, relist_hold=settings.relist_hold
+        )
+        return tuple(why for why in (old, lacking) if why)
+
     def _uid_of(self, key: Key) -> str:
         view = self._state.views.get(key)
         return view.uid if view else ""
@@ -239,6 +250,6 @@ class HorizontalController:
             if not full and self._said.get(key) == said[key]:
                 repeated += 1
                 continue
-            reasons += reasons_of(settlement, self._state.specs[key])
+            reasons += reasons_of(settlement, self._state.specs[key], self._state.holds)
         self._said = said
         return tuple(reasons), repeated

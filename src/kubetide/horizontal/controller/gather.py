@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from kubetide.acting import in_parallel
@@ -12,6 +12,7 @@ from kubetide.horizontal.controller.targets import Targets, view_of_workload
 from kubetide.horizontal.controller.values import ValueReader, questions_of
 from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.horizontal.samples import Answer, answer_of, checked
+from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.values import Reply, shortened
@@ -52,13 +53,16 @@ class Gatherer:
         metrics: MetricSource,
         values: ValueReader,
         clock: Clock,
+        holds: Callable[[Settings], Sequence[str]] = lambda _: (),
     ) -> None:
+        """``holds`` says why nothing may be scaled down now."""
         self._hpas = hpas
         self._pods = pods
         self._targets = targets
         self._metrics = metrics
         self._values = values
         self._guard = GuardedSource("resource metrics", clock)
+        self._holds = holds
         self._statuses: dict[Key, HpaStatus] = {}
         self._workloads: dict[Key, tuple[Autoscaler, object]] = {}
         self._sampled: tuple[Sequence[str], Sequence[str]] | None = None
@@ -93,6 +97,7 @@ class Gatherer:
             scales=tuple(scale for key, scale in scales.items() if state.scales.get(key) != scale),
             answers=tuple(answers),
             values=tuple(shortened(reply, state.values) for reply in values),
+            holds=self._holds(state.settings),
         )
 
     # ── objects ──

@@ -34,8 +34,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
-from kubetide.units.time import Instant, after
-from kubetide.watching import Caches, Feed, Informer, Key
+from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
 
 T = TypeVar("T")
 
@@ -166,18 +165,16 @@ class Gatherer:
         found: list[str] = []
         for name in ("pods", "nodes"):
             informer = self._sources[name].informer
-            heard = informer.last_heard
-            if heard is None or after(heard, settings.max_cache_age) < now:
-                found.append(f"nothing was heard about {name} for longer than max-cache-age")
-            if self._lost_many(informer, now):
-                found.append(f"a new list of {name} lacked more of them than max-relist-loss")
-        return tuple(found)
-
-    def _lost_many(self, informer: Informer[Any], now: Instant) -> bool:
-        relist, settings = informer.last_relist, self._known.settings
-        if relist is None or after(relist.at, settings.relist_hold) < now:
-            return False
-        return relist.lost > settings.max_relist_loss * relist.before
+            found.append(too_old(informer, now, max_cache_age=settings.max_cache_age))
+            found.append(
+                shrunken(
+                    informer,
+                    now,
+                    max_relist_loss=settings.max_relist_loss,
+                    relist_hold=settings.relist_hold,
+                )
+            )
+        return tuple(why for why in found if why)
 
 
 def _first(item: tuple[Key, object]) -> Key:

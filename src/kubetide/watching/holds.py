@@ -1,0 +1,26 @@
+"""Why nothing may be removed on what a cache holds: it may be old, or lack what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubetide.units.time import Duration, Instant, after
+from kubetide.watching.informer import Informer
+
+
+def too_old(informer: Informer[Any], now: Instant, *, max_cache_age: Duration) -> str:
+    """Gives a sentence for a cache that has heard nothing for longer, not even a bookmark; empty for another."""
+    heard = informer.last_heard
+    if heard is None or after(heard, max_cache_age) < now:
+        return f"nothing was heard about {informer.kind.plural} for longer than max-cache-age"
+    return ""
+
+
+def shrunken(informer: Informer[Any], now: Instant, *, max_relist_loss: float, relist_hold: Duration) -> str:
+    """Gives a sentence for a cache that lost more than that share by a new list, not long ago; empty for another."""
+    relist = informer.last_relist
+    if relist is None or after(relist.at, relist_hold) < now:
+        return ""
+    if relist.lost > max_relist_loss * relist.before:
+        return f"a new list of {informer.kind.plural} lacked more of them than max-relist-loss"
+    return ""
