@@ -55,7 +55,7 @@ def answers(code, reason="", *, where=anything, retry_after=None, message="", **
     return fault
 
 
-def forbids(resource, user="admin"):
+def forbids(resource, group="", user="admin"):
     """RBAC has no rule for a resource, in upstream's words."""
 
     async def fault(exchange):
@@ -64,7 +64,7 @@ def forbids(resource, user="admin"):
         verb = "watch" if exchange.watches else "list"
         message = (
             f'{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" '
-            'in API group "" at the cluster scope'
+            f'in API group "{group}" at the cluster scope'
         )
         return await answers(403, "Forbidden", message=message)(exchange)
 

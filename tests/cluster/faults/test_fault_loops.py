@@ -1,0 +1,262 @@
+"""Both loops, as ``kubetide run`` wires them, through an API server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+from tests.cluster.faults import kinds as faults
+from tests.cluster.faults.proxy import proxied
+from tests.cluster.faults.test_fault_reads import READ_FAULTS, until
+from tests.cluster.served import served
+from tests.horizontal.running import Usage
+from tests.nodes.live import SMALL
+
+from kubetide.cluster import HttpCluster
+from kubetide.cluster.limits import Limits
+from kubetide.embedded.cloud import EmbeddedCloud
+from kubetide.embedded.controllers.deployment import DeploymentController
+from kubetide.embedded.controllers.owned_pods import PodIndex
+from kubetide.embedded.controllers.replicaset import ReplicaSetController
+from kubetide.embedded.controllers.scheduler import Scheduler
+from kubetide.embedded.kubelet.pool import KubeletPool
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.config import make_config
+from kubetide.runtime.exposition import Registry
+from kubetide.runtime.service import Service, Sources
+from kubetide.testing import builders
+from kubetide.units.time import seconds
+from kubetide.watching import Informer
+
+SPEED = 30
+LIMITS = Limits(deadline=seconds(20), stall=seconds(20))
+FLAGS = {
+    "controllers": "horizontal,nodes",
+    "cloud-provider": "embedded",
+    "horizontal-pod-autoscaler-sync-period": "5s",
+    "scan-interval": "5s",
+}
+
+
+class Switch:
+    """A guard that can be told to refuse."""
+
+    why = ""
+
+    def refusal(self):
+        return self.why
+
+
+class Forgetting:
+    """A recorder whose records nobody reads."""
+
+    def wants_full(self, loop):
+        return False
+
+    def write(self, record):
+        pass
+
+
+class World:
+    """A living cluster, and a service that sees it through the proxy."""
+
+    def __init__(self, cluster, proxy, client, clock):
+        self.cluster, self.proxy, self.clock = cluster, proxy, clock
+        self.guard, self.said = Switch(), []
+        self.usage = Usage(cluster, clock, 750)
+        self.cloud = EmbeddedCloud(cluster, clock, seed=1, groups=(SMALL,))
+        self.service = Service(
+            make_config([("--", FLAGS)]),
+            client,
+            clock,
+            sources=Sources(self.usage),
+            cloud=self.cloud,
+            guard=self.guard,
+            recorder=Forgetting(),
+            registry=Registry(),
+            warn=self.said.append,
+            seed=1,
+        )
+        self.loops = {loop.name: loop.controller for loop in self.service._loops}
+
+    def parts(self):
+        """What makes the cluster live, at the server itself."""
+        kept = {
+            kind.plural: Informer(self.cluster, kind, self.clock)
+            for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)
+        }
+        pods, nodes, sets = kept["pods"], kept["nodes"], kept["replicasets"]
+        index = PodIndex(pods)
+        yield from (informer.run() for informer in kept.values())
+        yield self.cloud.run()
+        yield KubeletPool(self.cluster, self.clock, pods=pods, nodes=nodes, seed=1).run()
+        yield Scheduler(self.cluster, self.clock, pods=pods, nodes=nodes).run()
+        yield ReplicaSetController(
+            self.cluster, self.clock, 1, replica_sets=sets, pods=pods, pod_index=index
+        ).run()
+        yield DeploymentController(
+            self.cluster,
+            self.clock,
+            deployments=kept["deployments"],
+            replica_sets=sets,
+            pods=pods,
+            pod_index=index,
+        ).run()
+
+    async def replicas(self):
+        return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
+
+    async def caches_equal_the_server(self):
+        """Whether each cache holds the objects of the server, in the same versions."""
+        for informer in self.service._caches.all:
+            listing = await self.cluster.list(informer.kind)
+            held = {key: one.metadata.resource_version for key, one in informer.objects.items()}
+            found = {
+                (one.metadata.namespace, one.metadata.name): one.metadata.resource_version
+                for one in listing.items
+            }
+            if held != found:
+                return False
+        return True
+
+    async def settle(self):
+        """The faults are over: caches equal the server, and both loops end ticks again."""
+        self.proxy.set()
+        self.proxy.cut()
+        since = self.clock.now()
+        for _ in range(600):
+            ticked = all((loop.last_tick or 0) > since for loop in self.loops.values())
+            if ticked and await self.caches_equal_the_server():
+                return
+            await self.clock.sleep(seconds(1))
+        raise AssertionError(f"not settled: {self.said[-5:]}")
+
+    def check(self):
+        """No loop has met a bug, and no write was done twice."""
+        for name, loop in self.loops.items():
+            assert loop.bugs == 0, f"{name}: {loop.last_failure}"
+        changes = [
+            one
+            for one in self.proxy.done()
+            if b"resourceVersion" in one.body or one.path.endswith("/eviction") or one.method == "DELETE"
+        ]
+        assert not [one for one, times in Counter(changes).items() if times > 1]
+
+
+@asynccontextmanager
+async def living(clock, *before):
+    """Gives a world with a Deployment that needs two nodes, and its HPA; ``before`` are faults from the start."""
+    async with (
+        served(clock) as (cluster, _, connection),
+        proxied(connection) as (proxy, through),
+        HttpCluster(through, clock, limits=LIMITS) as client,
+    ):
+        proxy.set(*before)
+        await cluster.create(
+            DEPLOYMENTS, builders.deployment("web", replicas=2, cpu="1500m"), namespace="default"
+        )
+        await cluster.create(HPAS, builders.hpa("web", "web", max_replicas=6), namespace="default")
+        world = World(cluster, proxy, client, clock)
+        tasks = [asyncio.ensure_future(part) for part in world.parts()]
+        await world.cloud.start()
+        running = asyncio.ensure_future(world.service.run())
+        try:
+            yield world
+            assert not running.done(), running.exception()
+            world.check()
+        finally:
+            for task in (running, *tasks):
+                task.cancel()
+            await asyncio.gather(running, *tasks, return_exceptions=True)
+
+
+async def nodes_of(world):
+    return len((await world.cluster.list(NODES)).items)
+
+
+async def has_nodes(world, count):
+    for _ in range(900):
+        if await nodes_of(world) == count:
+            return
+        await world.clock.sleep(seconds(1))
+    raise AssertionError(f"{await nodes_of(world)} nodes, not {count}: {world.said[-5:]}")
+
+
+NAMES = sorted(set(READ_FAULTS) - {"huge"})
+WRITE_FAULTS = (
+    faults.loses_answers(),
+    faults.hangs_up(faults.writes),
+    faults.answers(409, "Conflict", where=faults.writes),
+    faults.answers(500, "InternalError", where=faults.writes),
+    faults.answers(429, "TooManyRequests", where=faults.writes, retry_after=2),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_schedule_of_faults(seed):
+    """Fault after fault while the load is steady: nothing is scaled down or removed, and all is well in the end."""
+
+    async def main(clock):
+        draw = np.random.default_rng(seed)
+        async with living(clock) as world:
+            await has_nodes(world, 2)
+            for _ in range(6):
+                reading = READ_FAULTS[NAMES[draw.integers(len(NAMES))]]
+                world.proxy.set(WRITE_FAULTS[draw.integers(len(WRITE_FAULTS))], *reading)
+                match draw.integers(3):
+                    case 0:
+                        world.proxy.cut()
+                    case 1:
+                        world.cluster.expire_watches()
+                    case 2:
+                        await world.proxy.be_unreachable()
+                        await clock.sleep(seconds(3))
+                        await world.proxy.listen()
+                await clock.sleep(seconds(float(draw.integers(5, 20))))
+            await world.settle()
+            assert (await world.replicas(), await nodes_of(world)) == (2, 2)
+            # And it still acts: twice the load is twice the pods, on twice the nodes.
+            world.usage.milli = 1500
+            await has_nodes(world, 4)
+            assert await world.replicas() == 4
+
+    run_real(main, speed=SPEED)
+
+
+def test_one_forbidden_resource_stops_one_loop():
+    """HPAs may not be read: the horizontal loop waits and says why, the node loop buys the nodes that are wanted."""
+
+    async def main(clock):
+        async with living(clock, faults.forbids("horizontalpodautoscalers", "autoscaling")) as world:
+            await has_nodes(world, 2)
+            assert world.loops["horizontal"].last_tick is None
+            [told] = {one for one in world.said if "forbidden" in one}
+            assert told.startswith("cannot read horizontalpodautoscalers")
+            assert 'cannot list resource "horizontalpodautoscalers"' in told or "cannot watch" in told
+            assert "kubetide-horizontal" in told
+            world.proxy.set()
+            await until(clock, lambda: world.loops["horizontal"].last_tick)
+
+    run_real(main, speed=SPEED)
+
+
+def test_a_lost_lease_stops_every_write():
+    """From the moment in which the guard says no, no write reaches the server, whatever there is to do."""
+
+    async def main(clock):
+        async with living(clock) as world:
+            await has_nodes(world, 2)
+            world.guard.why = "the lease is lost"
+            await clock.sleep(seconds(1))  # what was under way has ended
+            before = len(world.proxy.written)
+            world.usage.milli = 1500
+            await clock.sleep(seconds(60))
+            assert world.proxy.written[before:] == []
+            assert (await world.replicas(), await nodes_of(world)) == (2, 2)
+
+    run_real(main, speed=SPEED)
