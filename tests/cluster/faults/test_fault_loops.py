@@ -26,9 +26,9 @@ from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.config import make_config
-from kubetide.runtime.exposition import Registry
 from kubetide.runtime.service import Service, Sources
 from kubetide.testing import builders
+from kubetide.units.exposition import Registry
 from kubetide.units.time import seconds
 from kubetide.watching import Informer
 
@@ -205,7 +205,7 @@ def test_a_schedule_of_faults(seed):
         draw = np.random.default_rng(seed)
         async with living(clock) as world:
             await has_nodes(world, 2)
-            for _ in range(6):
+            for _ in range(4):
                 reading = READ_FAULTS[NAMES[draw.integers(len(NAMES))]]
                 world.proxy.set(WRITE_FAULTS[draw.integers(len(WRITE_FAULTS))], *reading)
                 match draw.integers(3):
