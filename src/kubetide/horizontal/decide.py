@@ -98,7 +98,8 @@ def _judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
         name = spec.metrics[winner].title
         limited = limit_of(spec, state, held, current, now)
         verdict.desired, verdict.limit = limited.replicas, limited.reason
-        _hold(verdict, state)
+        if state.holds:
+            verdict.hold()
         verdict.rescale = verdict.desired != current
         verdict.why = _why(name, best, current)
         verdict.notes = _notes(
@@ -338,17 +339,12 @@ def _normalize(
     )
     verdict.raw, verdict.slot, verdict.stabilized = proposal, held.slot, held.replicas
     verdict.desired, verdict.limit = limited.replicas, limited.reason
-    _hold(verdict, state)
+    if state.holds:
+        verdict.hold()
     if current == 0 and verdict.desired < spec.minimum:
         verdict.desired = spec.minimum
         if proposal < spec.minimum:
             verdict.why = events.BELOW_MINIMUM
-
-
-def _hold(verdict: Verdict, state: State) -> None:
-    """Leaves the number as it is where it would go down on what may not be believed."""
-    if state.holds and verdict.desired < verdict.current:
-        verdict.held_back, verdict.desired = verdict.desired, verdict.current
 
 
 def _able(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.Note:
