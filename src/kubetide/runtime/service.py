@@ -96,6 +96,7 @@ class Service:
         self._caches = Caches(safe, clock)
         heard = Heard(recorder, warn)
         self._loops: list[_Loop] = []
+        horizontal: HorizontalController | None = None
         if "horizontal" in config.run.controllers:
             settings = config.loops.horizontal
             horizontal = HorizontalController(
@@ -123,6 +124,7 @@ class Service:
                 config.loops.nodes,
                 seed=seed,
                 caches=self._caches,
+                before_tick=None if horizontal is None else horizontal.resting,
             )
             heard.listen("nodes", NodesSeries(registry, node_loop, clock).heard)
             self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))

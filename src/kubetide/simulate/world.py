@@ -229,6 +229,7 @@ class World:
             settings=settings.nodes,
             seed=seed,
             caches=self._caches,
+            before_tick=self.horizontal.resting,
         )
 
     @property

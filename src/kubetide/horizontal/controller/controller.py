@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -32,10 +33,13 @@ from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
-from kubetide.units.time import ZERO, Duration, Instant
+from kubetide.units.time import ZERO, Duration, Instant, seconds, to_seconds
 from kubetide.watching import Caches, Informer, shrunken, too_old
 
 LOOP = "horizontal"
+
+_PATIENCE = seconds(1)
+"""So long another loop waits for a tick to end that may bring it news."""
 
 
 class HorizontalController:
@@ -106,6 +110,8 @@ class HorizontalController:
         self.last_failure = ""
         self.began = ZERO
         """When the last tick began, by the clock's elapsed time."""
+        self._rest = asyncio.Event()
+        self._rest.set()
         self.last_tick: Instant | None = None
         """When the last tick ended well; None before the first."""
 
@@ -131,11 +137,20 @@ class HorizontalController:
                 # From the start, so that ticks do not drift; what was missed is not made up for.
                 count = max(count + 1, (self._clock.now() - start) // period)
                 await self._clock.sleep(Duration(start + count * period - self._clock.now()))
+                self._rest.clear()
                 try:
                     await self.tick()
                 except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
                     self.bugs += 1
                     self.last_failure = traceback.format_exc()
+                finally:
+                    self._rest.set()
+
+    async def resting(self) -> None:
+        """Returns when no tick is under way, or when one takes too long to be waited for."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(to_seconds(_PATIENCE)):
+                await self._rest.wait()
 
     async def tick(self) -> None:
         """Gathers, decides, acts, absorbs, records: once. The caches must be synced."""

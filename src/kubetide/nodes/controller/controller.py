@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -60,6 +60,7 @@ class NodesController:
         *,
         seed: int,
         caches: Caches | None = None,
+        before_tick: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
 
@@ -67,6 +68,7 @@ class NodesController:
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
             caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
+            before_tick: Waited for before each tick: lets a loop that ticks at the same instant announce first.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -76,6 +78,7 @@ class NodesController:
         self._recorder = recorder
         self._board = board
         self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
+        self._before_tick = before_tick
         self._own_caches = Caches(cluster, clock) if caches is None else None
         kept = caches or self._own_caches
         assert kept is not None
@@ -126,6 +129,8 @@ class NodesController:
     async def tick(self) -> None:
         """Runs one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
         self.began = self._clock.monotonic()
+        if self._before_tick is not None:
+            await self._before_tick()
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
