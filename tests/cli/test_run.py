@@ -22,6 +22,8 @@ from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
 
 QUICK = "--horizontal-pod-autoscaler-sync-period=200ms"
+PATIENCE_S = 300
+"""For what comes at once, on a machine that is busy."""
 
 
 class Busy:
@@ -81,7 +83,7 @@ async def running(config, out, *flags):
         yield process
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-            _, errors = await asyncio.wait_for(process.communicate(), 20)
+            _, errors = await asyncio.wait_for(process.communicate(), PATIENCE_S)
             assert (process.returncode, errors.decode()) == (0, "")
     finally:
         if process.returncode is None:
@@ -91,7 +93,7 @@ async def running(config, out, *flags):
 async def line_with(process, text):
     """Reads lines until one holds the text."""
     while True:
-        line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)).decode()
         assert line, (await process.stderr.read()).decode()
         if text in line:
             return line
@@ -157,9 +159,10 @@ def test_it_acts_when_told_to(tmp_path):
     story(main, tmp_path)
 
 
-SHORT = (
-    "--leader-elect-lease-duration=2s",
-    "--leader-elect-renew-deadline=1500ms",
+# So long that no leader of a busy machine loses its lease unasked.
+PATIENT = (
+    "--leader-elect-lease-duration=10m",
+    "--leader-elect-renew-deadline=5m",
     "--leader-elect-retry-period=300ms",
 )
 
@@ -168,24 +171,29 @@ def test_another_takes_over_when_the_leader_is_killed(tmp_path):
     """One of two acts; after kill -9 the other waits until the lease has run out, and goes on from there."""
 
     async def main(cluster, config):
-        async with running(config, tmp_path / "first", QUICK, "--act", *SHORT) as first:
+        async def lease():
+            return (await cluster.get(LEASES, "kubetide", namespace="kube-system")).spec
+
+        async with running(config, tmp_path / "first", QUICK, "--act", *PATIENT) as first:
             await line_with(first, "leading by lease kubetide")
             await line_with(first, "scaled from 2 to 4")
-            async with running(config, tmp_path / "second", QUICK, "--act", *SHORT) as second:
+            async with running(config, tmp_path / "second", QUICK, "--act", *PATIENT) as second:
                 address = (await line_with(second, "health and metrics on")).split()[-1]
                 await line_with(second, "waiting for lease kubetide, which ")
                 await is_well(address)
-                lease = await cluster.get(LEASES, "kubetide", namespace="kube-system")
                 first.kill()
                 await first.wait()
+                left = await lease()
+                # What the dead one left, but for its duration: the test need not wait for ten minutes.
+                patch = {"spec": {"leaseDurationSeconds": 1}}
+                await cluster.patch(LEASES, "kubetide", patch, namespace="kube-system")
                 await line_with(second, "leading by lease kubetide")
-                taken = await cluster.get(LEASES, "kubetide", namespace="kube-system")
-                assert taken.spec.holder_identity != lease.spec.holder_identity
-                assert taken.spec.lease_transitions == lease.spec.lease_transitions + 1
+                taken = await lease()
+                assert taken.holder_identity != left.holder_identity
+                assert taken.lease_transitions == left.lease_transitions + 1
                 await cluster.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 2}}, namespace="default")
                 await line_with(second, "scaled from 2 to 4")
-        freed = await cluster.get(LEASES, "kubetide", namespace="kube-system")
-        assert freed.spec.holder_identity == ""
+        assert (await lease()).holder_identity == ""
 
     story(main, tmp_path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 
 import pytest
@@ -19,7 +20,7 @@ from kubetide.simulate.build import manifests_of
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.scenario import start_of
 from kubetide.simulate.world import World
-from kubetide.units.time import after, minutes
+from kubetide.units.time import after, milliseconds, minutes
 
 SCENARIO = """
 name: hooked
@@ -47,7 +48,7 @@ def hooked(client_config):
 def test_up_calls_webhooks(tmp_path):
     """`kubetide up`, without --serve too, asks a webhook about the pods of a Deployment."""
 
-    async def main(_clock):
+    async def main(clock):
         async with hook_server() as hooks:
             (tmp_path / "objects.yaml").write_text(
                 f"{hooked(hooks.client_config('annotate'))}\n---\n{MANIFEST}"
@@ -55,12 +56,23 @@ def test_up_calls_webhooks(tmp_path):
             (tmp_path / "scenario.yaml").write_text(SCENARIO + "manifests: [objects.yaml]\n")
             run = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-c", COMMAND, "up", str(tmp_path / "scenario.yaml")),
-                *("--speed", "20", "--until", "20s", "--out", str(tmp_path / "out")),
+                # In real time, so that a machine that is busy makes no call too late; ended when both have come.
+                *("--speed", "1", "--until", "1h", "--out", str(tmp_path / "out")),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             )
-            said, _ = await run.communicate()
+            ended = asyncio.ensure_future(run.communicate())
+            try:
+                async with asyncio.timeout(300):
+                    while len(hooks.requests("annotate")) < 2 and not ended.done():
+                        await clock.sleep(milliseconds(50))
+                    if not ended.done():
+                        run.send_signal(signal.SIGINT)
+                    said, _ = await ended
+            finally:
+                if run.returncode is None:
+                    run.kill()
             assert run.returncode == 0, said.decode()
             asked = hooks.requests("annotate")
             owners = {request["object"]["metadata"]["ownerReferences"][0]["kind"] for request in asked}

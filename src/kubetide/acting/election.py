@@ -207,11 +207,14 @@ class Elector:
         self._seen = seen_again(self._seen, lease.spec, version, self._clock.monotonic())
 
     async def _let_go(self) -> None:
-        """Gives the Lease back, if it is this process's; one that cannot be given back runs out by itself."""
+        """Gives the Lease back, if it is this process's; one that cannot be given back runs out by itself.
+
+        Source: client-go v1.36, which tries for a renew deadline.
+        """
         if self._seen is None or self._seen.holder != self._identity:
             return
         try:
-            async with asyncio.timeout(to_seconds(self._times.retry_period)):
+            async with asyncio.timeout(to_seconds(self._times.renew_deadline)):
                 self._take_in(await self._patch(self._seen, release(self._seen, self._clock.now())))
         except (ApiError, TimeoutError) as error:
             self.last_error = str(error) or "no answer in time"
