@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from kubetide.cluster import Connection, HttpCluster
+from kubetide.serving import Listener
 
 
 @asynccontextmanager
@@ -22,13 +23,12 @@ async def answering(handler, *, tls=None):
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    listener = Listener(app, grace_s=0.1)
+    await listener.listen("127.0.0.1", tls=tls)
     try:
-        yield f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
+        yield f"http{'s' if tls else ''}://{listener.authority}"
     finally:
-        await runner.cleanup()
+        await listener.close()
 
 
 @asynccontextmanager

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 import trustme
 from aiohttp import web
 
+from kubetide.serving import Listener
+
 _CA = trustme.CA()
 _OTHER = trustme.CA()
 _CERTIFICATE = _CA.issue_cert("127.0.0.1")
@@ -150,15 +152,14 @@ async def hook_server():
     _CERTIFICATE.configure_cert(context)
     app = web.Application()
     app.router.add_route("POST", "/{path:.*}", hooks.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
+    listener = Listener(app, grace_s=0.1, handler_cancellation=True)
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-        hooks.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+        await listener.listen("127.0.0.1", tls=context)
+        hooks.url = f"https://{listener.authority}"
         yield hooks
     finally:
         hooks.go_on.set()
-        await runner.cleanup()
+        await listener.close()
 
 
 def configuration(name, *webhooks):

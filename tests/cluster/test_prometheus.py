@@ -21,6 +21,7 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
 from kubetide.runtime.config import ConfigError, RunSettings
 from kubetide.runtime.prometheus import prometheus_access
+from kubetide.serving import Listener
 from kubetide.units.time import parse_rfc3339
 
 NOW = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -66,15 +67,12 @@ class Prometheus:
     async def serving(self, tls=None):
         app = web.Application()
         app.router.add_post("/prom/api/v1/{what}", self.handle)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await site.start()
-        port = runner.addresses[0][1]
+        listener = Listener(app)
+        await listener.listen("127.0.0.1", tls=tls)
         try:
-            yield f"{'https' if tls else 'http'}://127.0.0.1:{port}/prom/"
+            yield f"{'https' if tls else 'http'}://{listener.authority}/prom/"
         finally:
-            await runner.cleanup()
+            await listener.close()
 
 
 class Elsewhere:

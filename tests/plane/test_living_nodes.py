@@ -57,6 +57,10 @@ def test_nodes_stay_ready_and_pods_live_and_end(audited, tmp_path):
             await place.until("others run in their place", lambda: len(place.running("web")) == 4)
 
             await place.until("the silent one is given up", lambda: ready_of(place, "silent") == "Unknown")
+            # The taint comes with a later pass of the node lifecycle controller.
+            await place.until(
+                "it is tainted", lambda: "silent" in place.nodes_with_taint("node.kubernetes.io/unreachable")
+            )
             assert [ready_of(place, name) for name in ours] == ["True", "True"]
             assert place.nodes_with_taint("node.kubernetes.io/unreachable") == ["silent"]
             leases = (await cluster.list(LEASES, namespace="kube-node-lease")).items

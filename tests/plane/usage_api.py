@@ -13,6 +13,7 @@ from kubetide.objects.kinds import Kind
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, NotFound
+from kubetide.serving import Listener
 from kubetide.units.selectors import Selector
 from kubetide.units.time import format_rfc3339, milliseconds, seconds
 from kubetide.watching import Informer
@@ -114,12 +115,10 @@ async def usage_api(
             web.get(f"{_ROOT}/namespaces/{{namespace}}/pods", listed),
         ]
     )
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
-    await runner.setup()
+    listener = Listener(app)
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await site.start()
-        port = runner.addresses[0][1]
+        await listener.listen("127.0.0.1", tls=tls)
+        _, port = listener.address
         await _register(cluster, clock, port)
         yield
     finally:
@@ -127,7 +126,7 @@ async def usage_api(
             await cluster.delete(API_SERVICES, _NAME)
         with suppress(NotFound):
             await cluster.delete(SERVICES, _WHERE["name"], namespace=_WHERE["namespace"])
-        await runner.cleanup()
+        await listener.close()
 
 
 async def _register(cluster: HttpCluster, clock: Clock, port: int) -> None:

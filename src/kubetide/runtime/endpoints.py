@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from kubetide.ports.errors import KubetideError
+from kubetide.serving import Listener
 
 Check = Callable[[], str]
 """Gives what is wrong; empty when nothing is."""
@@ -54,14 +55,12 @@ async def serving(
         app.router.add_get(path, answering(alive))
     app.router.add_get("/readyz", answering(ready))
     app.router.add_get("/metrics", scraped)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
-    await runner.setup()
+    listener = Listener(app)
     try:
         try:
-            await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+            await listener.listen(host.strip("[]") or None, int(port))
         except OSError as error:
             raise EndpointError(f"address: cannot listen on {address}: {error.strerror}") from error
-        shown, bound = runner.addresses[0][:2]
-        yield f"[{shown}]:{bound}" if ":" in shown else f"{shown}:{bound}"
+        yield listener.authority
     finally:
-        await runner.cleanup()
+        await listener.close()

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from kubetide.cluster import Connection
 from kubetide.embedded.server.tls import Authority
+from kubetide.serving import Listener
 
 AUTHORITY = Authority()
 HOST = "127.0.0.1"
@@ -135,7 +136,6 @@ class Proxy:
         """Requests that a fault has taken since the faults were last changed."""
         self.written: list[Write] = []
         self._port = 0
-        self._site: web.TCPSite | None = None
         self._transports: set[asyncio.Transport] = set()
 
     @property
@@ -147,10 +147,7 @@ class Proxy:
         """Listens while the block runs."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=0.01, handler_cancellation=True
-        )
-        await self._runner.setup()
+        self._listener = Listener(app, grace_s=0.01, handler_cancellation=True)
         self._front = tls
         # Compression would hide the lines from the faults.
         self._session = aiohttp.ClientSession(
@@ -164,18 +161,16 @@ class Proxy:
         finally:
             self.cut()
             await self._session.close()
-            await self._runner.cleanup()
+            await self._listener.close()
 
     async def listen(self) -> None:
         """Takes connections, always on the same port."""
-        self._site = web.TCPSite(self._runner, HOST, self._port, ssl_context=self._front)
-        await self._site.start()
-        self._port = self._site.port
+        await self._listener.listen(HOST, self._port, tls=self._front)
+        _, self._port = self._listener.address
 
     async def be_unreachable(self) -> None:
         """Refuses connections and breaks off those there are."""
-        assert self._site is not None
-        await self._site.stop()
+        await self._listener.deafen()
         self.cut()
 
     def cut(self) -> None:

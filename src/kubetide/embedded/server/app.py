@@ -40,6 +40,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, MethodNotAllowed, Unavailable
+from kubetide.serving import Listener
 from kubetide.units.time import ZERO
 
 VERSION: Json = {
@@ -102,7 +103,7 @@ class ApiServer:
         self._series = ServerSeries(rest, clock)
         self._routes = Routes(())
         self._documents = Documents()
-        self._runner: web.AppRunner | None = None
+        self._listener: Listener | None = None
         self._serving = False
         self.url = ""
         """Where it listens, once it has started."""
@@ -114,48 +115,31 @@ class ApiServer:
         app.router.add_route("*", "/{path:.*}", self._handle)
         if self._tls is not None:
             bound_tls_buffers()
-        runner = web.AppRunner(
-            app,
-            access_log=None,
-            handle_signals=False,
-            handler_cancellation=True,
-            keepalive_timeout=_KEEP_ALIVE_S,
-            shutdown_timeout=1.0,
-        )
-        await runner.setup()
-        self._runner = runner
+        self._listener = Listener(app, handler_cancellation=True, keepalive_timeout=_KEEP_ALIVE_S)
         self._serving = True
         self._documents = Documents()  # they name the address
         try:
-            await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
+            await self._listener.listen(host, port, tls=self._tls)
         except BaseException:
             await self.stop()
             raise
-        shown, bound = runner.addresses[0][:2]
-        authority = f"[{shown}]:{bound}" if ":" in shown else f"{shown}:{bound}"
-        self.url = f"{'https' if self._tls else 'http'}://{authority}"
+        self.url = f"{'https' if self._tls else 'http'}://{self._listener.authority}"
 
     async def stop(self) -> None:
         """Ends open watches and closes the listener and every connection."""
         self._serving = False
         self._resources.close_watches()
-        if self._runner is None:
+        if self._listener is None:
             return
-        server = self._runner.server
-        open_ends = [connection.transport for connection in server.connections] if server else []
-        await self._runner.cleanup()
-        self._runner = None
-        # A closed TLS connection would wait for its client's good-bye, longer than the loop may run.
-        for transport in open_ends:
-            if transport is not None:
-                transport.abort()
+        await self._listener.close()
+        self._listener = None
         await self._clock.sleep(ZERO)
 
     @web.middleware
     async def _refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answers a refusal with its Status, and whatever goes wrong here with an InternalError."""
         if not self._serving:
-            # A connection whose handshake ended after the listener was closed would be served for ever.
+            # A client whose watch has just been ended may ask again before its connection is closed.
             answer = _refusal(Unavailable("the server has stopped"))
             answer.force_close()
             return answer

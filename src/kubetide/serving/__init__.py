@@ -1,0 +1,5 @@
+"""Serving over HTTP."""
+
+from kubetide.serving.listener import Listener
+
+__all__ = ["Listener"]
