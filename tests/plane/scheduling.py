@@ -1,0 +1,328 @@
+"""Our verdicts beside kube-scheduler's: random pods, one after another, on a real control plane.
+
+    python -m tests.plane.scheduling --pods 2000
+
+Nodes and pods are drawn from a seed. Of each pod it is known where kube-scheduler has bound it, or why
+it fits nowhere; a snapshot that holds what the cluster held a moment before must allow that node, or
+say the same words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.plane import random_pods
+from tests.plane.random_pods import CHANGE, Json
+from tests.plane.running import Plane, running_plane
+
+from kubetide.cluster import HttpCluster
+from kubetide.embedded.controllers.scheduler import refusal_message
+from kubetide.objects.kinds import NAMESPACES, NODES, PODS
+from kubetide.objects.node import Namespace, Node
+from kubetide.objects.pod import Pod, pod_condition
+from kubetide.ports.clock import Clock
+from kubetide.runtime.clock import run_real
+from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, PodClass, Snapshot, classify
+from kubetide.units.time import seconds
+from kubetide.watching import Informer, Key
+
+PATIENCE = ("--node-monitor-grace-period=24h",)
+"""For kube-controller-manager: no node is missed, however long it is silent."""
+
+_PATIENCE = seconds(60)
+_CORDON = "node.kubernetes.io/unschedulable"
+_NOT_READY = "node.kubernetes.io/not-ready"
+_NO_CLAIMS = "no new claims to deallocate"
+"""What the plugin of device claims has to say after each refusal since v1.36."""
+_NO_VICTIMS = "No preemption victims found for incoming pod"
+_NO_HELP = "Preemption is not helpful for scheduling"
+
+
+@dataclass
+class Found:
+    """What a comparison has come to.
+
+    Attributes:
+        bound, refused: How many pods.
+        reasons: How many refusals name each reason.
+        disagreements: One text each: the pod, what kube-scheduler did, what we say.
+    """
+
+    bound: int = 0
+    refused: int = 0
+    changes: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    disagreements: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{self.bound} bound, {self.refused} refused, {self.changes} changes of nodes"]
+        lines += [f"  {number:5} {reason}" for reason, number in self.reasons.most_common()]
+        lines += [f"{len(self.disagreements)} disagreements", *self.disagreements]
+        return "\n".join(lines)
+
+
+class Comparison:
+    """A cluster as it is watched, the snapshot of it, and what came out so far."""
+
+    def __init__(
+        self, cluster: HttpCluster, clock: Clock, seed: int, judged: Callable[[Pod], PodClass]
+    ) -> None:
+        self.cluster, self.clock, self.judged = cluster, clock, judged
+        self.rng = Random(seed)
+        self.found = Found()
+        self.snapshot = Snapshot()
+        self.pods: Informer[Pod] = Informer(cluster, PODS, clock)
+        self.nodes: Informer[Node] = Informer(cluster, NODES, clock)
+        self.namespaces: Informer[Namespace] = Informer(cluster, NAMESPACES, clock)
+        self._stirred = asyncio.Event()
+        for informer in (self.pods, self.nodes, self.namespaces):
+            informer.on_change(lambda *_: self._stirred.set())
+
+    async def until(self, what: str, holds) -> None:
+        """Waits for a change after which something holds. Raises TimeoutError naming it."""
+        async with asyncio.timeout(_PATIENCE / 1e9):
+            while not holds():
+                self._stirred.clear()
+                await self._stirred.wait()
+
+    async def clear(self) -> None:
+        """Takes away what would be in the way of the next comparison."""
+        for key in list(self.pods.objects):
+            await self.remove(key)
+        for _, name in list(self.nodes.objects):
+            await self.cluster.delete(NODES, name)
+        await self.until("no node is left", lambda: not self.nodes.objects)
+
+    async def settle(self, count: int) -> None:
+        """Makes namespaces and nodes, and returns when kube-scheduler knows all of them."""
+        for name, labels in random_pods.NAMESPACES.items():
+            if ("", name) not in self.namespaces.objects:
+                await self.cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+        for index in range(count):
+            await self.cluster.create(NODES, random_pods.node(self.rng, index))
+        await self.until("nodes are there", lambda: len(self.nodes.objects) == count)
+        for _, name in sorted(self.nodes.objects):
+            await self.until("taints follow", lambda name=name: self._is_settled(name))
+            self.snapshot.set_node(self.nodes.objects["", name])
+        labels = {name: one.metadata.labels or {} for (_, name), one in self.namespaces.objects.items()}
+        self.snapshot.set_facts(ClusterFacts(namespaces=labels))
+        for _, name in sorted(self.nodes.objects):
+            await self._seen(name)
+
+    def _is_settled(self, name: str) -> bool:
+        """Whether the node's taints are those that Kubernetes gives it by what it is."""
+        node = self.nodes.objects["", name]
+        keys = {taint.key for taint in node.spec.taints or ()}
+        return _NOT_READY not in keys and (_CORDON in keys) == node.spec.unschedulable
+
+    async def _seen(self, name: str) -> None:
+        """Returns when kube-scheduler knows the node as it is now: it has placed a pod by a label set last."""
+        number = str(self.found.changes)
+        self.found.changes += 1
+        patch = {"metadata": {"labels": {CHANGE: number}}}
+        await self.cluster.patch(NODES, name, patch)
+        probe = {
+            "metadata": {"name": f"probe-{number}", "namespace": "yard"},
+            "spec": {
+                "containers": [{"name": "app", "image": "registry.test/app:1"}],
+                "nodeSelector": {CHANGE: number},
+                "tolerations": [{"operator": "Exists"}],
+                "terminationGracePeriodSeconds": 0,
+            },
+        }
+        pod = await self.create(probe)
+        key = pod.metadata.namespace, pod.metadata.name
+        await self.until("the probe is bound", lambda: self._node_of(key))
+        await self.remove(key)
+        self.snapshot.set_node(self.nodes.objects["", name])
+
+    def _node_of(self, key: Key) -> str:
+        pod = self.pods.objects.get(key)
+        return "" if pod is None else pod.spec.node_name
+
+    async def create(self, body: Json) -> Pod:
+        return await self.cluster.create(PODS, body, namespace=body["metadata"]["namespace"])
+
+    async def remove(self, key: Key) -> None:
+        """Takes a pod away at once, also from the snapshot."""
+        await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
+        await self.until("the pod is gone", lambda: key not in self.pods.objects)
+        self.snapshot.remove_pod(key)
+
+    async def play(self, index: int) -> None:
+        """Makes one pod, compares, and now and then changes something."""
+        body = random_pods.pod(self.rng, index)
+        pod = await self.create(body)
+        key = pod.metadata.namespace, pod.metadata.name
+        await self.until(f"{key} is judged", lambda: _verdict(self.pods.objects.get(key)))
+        seen = self.pods.objects[key]
+        self._compare(pod, seen)
+        if seen.spec.node_name:
+            self.snapshot.add_pod(seen, seen.spec.node_name)
+        else:
+            await self.remove(key)
+        await self._stir()
+
+    def _compare(self, asked: Pod, seen: Pod) -> None:
+        pod_class = self.judged(asked)
+        fits = self.snapshot.feasible(pod_class)
+        names = self.snapshot.node_names
+        name = f"{seen.metadata.namespace}/{seen.metadata.name}"
+        if seen.spec.node_name:
+            self.found.bound += 1
+            refusal = self.snapshot.first_refusal(pod_class, seen.spec.node_name)
+            if not fits[self.snapshot.row(seen.spec.node_name)] or refusal is not None:
+                self.found.disagreements.append(f"{name}: bound to {seen.spec.node_name}, we say {refusal}")
+            return
+        self.found.refused += 1
+        theirs = _verdict(seen)
+        if fits.any():
+            ours = f"fits on {[one for one, fit in zip(names, fits, strict=True) if fit]}"
+        else:
+            ours = said(self.snapshot, pod_class)
+        if ours != theirs:
+            self.found.disagreements.append(f"{name}:\n    they {theirs}\n    we   {ours}")
+        self.found.reasons.update(list(self.snapshot.refusals(pod_class)))
+
+    async def _stir(self) -> None:
+        """Takes a pod away, lets one linger, or changes a node."""
+        drawn = self.rng.random()
+        placed = sorted(key for key, pod in self.pods.objects.items() if pod.spec.node_name)
+        if drawn < 0.15 and placed:
+            await self.remove(self.rng.choice(placed))
+        elif drawn < 0.2 and placed:
+            await self._linger(self.rng.choice(placed))
+        elif drawn < 0.24:
+            await self._change(self.rng.choice(sorted(self.nodes.objects))[1])
+
+    async def _linger(self, key: Key) -> None:
+        """Deletes a pod that stays, as no kubelet ends it."""
+        await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=3600)
+        await self.until("it is on its way out", lambda: self.pods.objects[key].metadata.deletion_timestamp)
+        self.snapshot.add_pod(self.pods.objects[key], self.pods.objects[key].spec.node_name)
+
+    async def _change(self, name: str) -> None:
+        if len(self.snapshot.pods_on(name)) >= self.snapshot.allocatable["pods"][self.snapshot.row(name)]:
+            return  # the probe would find no place
+        known = await self.cluster.get(NODES.untyped, name)
+        patched = await self.cluster.patch(NODES, name, random_pods.changed_node(self.rng, known))
+        version = patched.metadata.resource_version
+        await self.until(
+            "the change is seen",
+            lambda: (
+                int(self.nodes.objects["", name].metadata.resource_version) >= int(version)
+                and self._is_settled(name)
+            ),
+        )
+        await self._seen(name)
+
+
+def _verdict(pod: Pod | None) -> str:
+    """What became of a pod: its node, or why it has none; empty as long as nobody has tried."""
+    if pod is None:
+        return ""
+    condition = pod_condition(pod, "PodScheduled")
+    if pod.spec.node_name or condition is None or condition.status != "False":
+        return pod.spec.node_name
+    return (
+        condition.message
+        if condition.reason == "Unschedulable"
+        else f"{condition.reason}: {condition.message}"
+    )
+
+
+def said(snapshot: Snapshot, pod_class: PodClass) -> str:
+    """Gives the message of FailedScheduling with its part about preemption, where all pods are of one priority."""
+    count = len(snapshot)
+    codes = Counter(
+        _NO_VICTIMS if refusal.code == UNSCHEDULABLE else _NO_HELP
+        for name in snapshot.node_names
+        if (refusal := snapshot.first_refusal(pod_class, name)) is not None
+    )
+    listed = ", ".join(sorted(f"{number} {reason}" for reason, number in codes.items()))
+    return (
+        f"{refusal_message(count, snapshot.refusals(pod_class))} "
+        f"{_NO_CLAIMS}, preemption: 0/{count} nodes are available: {listed}."
+    )
+
+
+@asynccontextmanager
+async def watched(plane: Plane, clock: Clock, seed: int, judged: Callable[[Pod], PodClass]):
+    """Gives a comparison whose caches are kept, and leaves the plane without pods and nodes."""
+    async with HttpCluster(plane.connection, clock) as cluster, asyncio.TaskGroup() as group:
+        comparison = Comparison(cluster, clock, seed, judged)
+        informers = (comparison.pods, comparison.nodes, comparison.namespaces)
+        tasks = [group.create_task(one.run()) for one in informers]
+        for one in informers:
+            await one.synced()
+        yield comparison
+        await comparison.clear()
+        for task in tasks:
+            task.cancel()
+
+
+def compare(
+    plane: Plane,
+    *,
+    nodes: int,
+    pods: int,
+    seed: int,
+    judged: Callable[[Pod], PodClass] = classify,
+    tells: Callable[[Found, int], None] = lambda found, index: None,
+) -> Found:
+    """Plays so many pods on so many nodes of a plane that has none.
+
+    Args:
+        plane: Must not miss nodes that nobody reports for: ``PATIENCE`` for its controllers.
+        nodes, pods: How many.
+        seed: Of everything that is drawn.
+        judged: What our side makes of a pod.
+        tells: Hears of each pod that was compared.
+    """
+
+    async def run(clock: Clock) -> Found:
+        async with watched(plane, clock, seed, judged) as comparison:
+            await comparison.settle(nodes)
+            for index in range(pods):
+                await comparison.play(index)
+                tells(comparison.found, index)
+            return comparison.found
+
+    return run_real(run)
+
+
+def main() -> int:
+    """Prints what a comparison has come to; 1 when it found a disagreement."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--pods", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+
+    def tells(found: Found, index: int) -> None:
+        if index % 100 == 99:
+            print(
+                f"{index + 1} pods: {found.bound} bound, {len(found.disagreements)} disagreements",
+                file=sys.stderr,
+            )
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_plane(Path(folder), manager_flags=PATIENCE) as plane,
+    ):
+        found = compare(plane, nodes=given.nodes, pods=given.pods, seed=given.seed, tells=tells)
+    print(found)
+    return 1 if found.disagreements else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Where kube-scheduler binds a pod we say that it fits, and where it refuses one we say its words."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+from tests.conftest import skip_without_plane
+from tests.plane.running import running_plane
+from tests.plane.scheduling import PATIENCE, compare
+
+from kubetide.scheduling import classify
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """A control plane that takes nodes for ready though nobody reports for them."""
+    skip_without_plane()
+    with running_plane(tmp_path_factory.mktemp("patient"), manager_flags=PATIENCE) as plane:
+        yield plane
+
+
+def test_verdicts_are_those_of_kube_scheduler(patient):
+    """Of 400 random pods on 100 nodes that change, no verdict and no word of a refusal differs."""
+    found = compare(patient, nodes=100, pods=400, seed=1)
+    assert found.disagreements == []
+    assert found.bound > 200, found
+    assert found.refused > 50, found
+    assert len(found.reasons) >= 12, found
+
+
+def test_a_wrong_verdict_is_seen(patient):
+    """A judge that passes over tolerations disagrees."""
+
+    def careless(pod):
+        return classify(structs.replace(pod, spec=structs.replace(pod.spec, tolerations=None)))
+
+    found = compare(patient, nodes=20, pods=60, seed=2, judged=careless)
+    assert any("bound to" in one and "untolerated taint" in one for one in found.disagreements)
