@@ -6,11 +6,11 @@ costs a heap entry and no task of its own.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
+from kubetide.embedded.wake import Wake
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Instant
 
@@ -24,7 +24,7 @@ class Agenda(Generic[W]):
         self._clock = clock
         self._entries: list[tuple[Instant, int, W]] = []
         self._count = 0
-        self._sooner = asyncio.Event()
+        self._sooner = Wake()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -52,9 +52,4 @@ class Agenda(Generic[W]):
         if not self._entries:
             await self._sooner.wait()
             return
-        seconds = (self._entries[0][0] - self._clock.now()) / 1e9
-        try:
-            async with asyncio.timeout(max(seconds, 0.0)):
-                await self._sooner.wait()
-        except TimeoutError:
-            return
+        await self._sooner.wait(max(self._entries[0][0] - self._clock.now(), 0) / 1e9)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 
 from kubetide.acting import EventWriter
+from kubetide.embedded.wake import Wake
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import Condition
@@ -63,7 +63,7 @@ class Scheduler:
         self._events = EventWriter(cluster, clock, NAME)
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self._refused: dict[PodClass, tuple[int, str]] = {}
         """By class, the message of its last refusal and the snapshot's version it holds for."""
         self.errors = 0
@@ -97,12 +97,7 @@ class Scheduler:
         if due is None:
             await self._wake.wait()
         else:
-            delay = max(due - self._clock.now(), 0) / 1e9
-            timer = asyncio.get_running_loop().call_later(delay, self._wake.set)
-            try:
-                await self._wake.wait()
-            finally:
-                timer.cancel()
+            await self._wake.wait(max(due - self._clock.now(), 0) / 1e9)
         self._wake.clear()
 
     # ── what happened ──

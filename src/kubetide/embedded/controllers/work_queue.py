@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from kubetide.embedded.wake import Wake
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError
 from kubetide.units.time import Duration, Instant, milliseconds, seconds
@@ -28,7 +29,7 @@ class WorkQueue(Generic[K]):
         self._keys: dict[K, None] = {}
         self._later: dict[K, tuple[Instant, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self.errors = 0
         """Syncs that failed, conflicts not counted."""
 

@@ -1,14 +1,14 @@
-"""One open watch: a backlog that is handed over whole, and one future to wait for it."""
+"""One open watch: a backlog that is handed over whole, and a flag that says there is one."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
 from kubetide.embedded.store.revision import Change, Revision
 from kubetide.embedded.store.selection import Selection
+from kubetide.embedded.wake import Wake
 from kubetide.ports.cluster import EventType
 from kubetide.ports.errors import ApiError, Expired
 
@@ -30,7 +30,7 @@ class Watcher:
         "_on_close",
         "_show",
         "_spare",
-        "_waiting",
+        "_wake",
         "closed",
         "error",
         "selection",
@@ -46,7 +46,7 @@ class Watcher:
         self._limit = sys.maxsize
         self._on_close = on_close
         self._show: Callable[[Revision], Revision] | None = None
-        self._waiting: asyncio.Future[None] | None = None
+        self._wake = Wake()
 
     def offer(self, change: Change) -> None:
         """Takes in a change, as the selection sees it: by whether the old and the new state match."""
@@ -95,11 +95,8 @@ class Watcher:
         """Returns when there is something to take or the watch is closed."""
         if self._backlog or self.closed:
             return
-        self._waiting = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiting
-        finally:
-            self._waiting = None
+        self._wake.clear()
+        await self._wake.wait()
 
     def close(self, error: ApiError | None = None) -> None:
         """Ends the watch; what is in the backlog can still be taken."""
@@ -107,7 +104,7 @@ class Watcher:
             return
         self.closed, self.error = True, error
         self._on_close(self)
-        self._wake()
+        self._wake.set()
 
     def _push(self, entry: Entry) -> None:
         self._backlog.append(entry)
@@ -116,8 +113,4 @@ class Watcher:
             self._backlog.clear()
             self.close(Expired(f"the watch fell more than {self._spare} events behind: list again"))
             return
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+        self._wake.set()
