@@ -7,10 +7,18 @@ from msgspec.structs import replace
 
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
+from kubetide.nodes.memory import Memory
 from kubetide.nodes.state import Delta, State
 from kubetide.units.time import Instant
 
 _delta_decoder = msgspec.json.Decoder(Delta)
+
+
+class _OnlyMemory(msgspec.Struct):
+    memory: Memory | None = None
+
+
+_memory_decoder = msgspec.json.Decoder(_OnlyMemory)
 _outcomes_decoder = msgspec.json.Decoder(Outcomes)
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -44,6 +52,11 @@ def encode_delta(delta: Delta) -> bytes:
 def decode_delta(delta: bytes) -> Delta:
     """Reads what ``encode_delta`` gave."""
     return _delta_decoder.decode(delta)
+
+
+def read_memory(delta: bytes) -> Memory | None:
+    """Reads the memory of a delta in full form, and nothing else of it."""
+    return _memory_decoder.decode(delta).memory
 
 
 def encode_commands(commands: Commands) -> bytes:

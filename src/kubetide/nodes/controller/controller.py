@@ -21,11 +21,11 @@ from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.core import (
-    decode_delta,
     encode_commands,
     encode_delta,
     encode_outcomes,
     encode_result,
+    read_memory,
 )
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
@@ -176,10 +176,12 @@ class NodesController:
         self._state.apply(delta)
         if not full:
             return encode_delta(delta)
-        # The loop goes on from what the record says, so that a replay from here cannot differ.
-        everything = encode_delta(self._state.export())
-        self._state.apply(decode_delta(everything), full=True)
-        return everything
+        # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
+        # memory as it reads there, and from the same objects, of which much is known already.
+        everything = self._state.export()
+        gathered = encode_delta(everything)
+        self._state.apply(replace(everything, memory=read_memory(gathered)), full=True)
+        return gathered
 
     def _next_actuation(self) -> Instant | None:
         return scale_down.next_wake(self._state.memory.scale_down.deletions)
