@@ -1,6 +1,6 @@
-"""Makes the table of API types that the embedded server decodes and describes objects by.
+"""Makes the table of API types that protobuf bodies are read and the API is described by.
 
-    python tools/api_types.py MODULES > src/kubetide/embedded/server/types/api_types.json
+    python tools/api_types.py MODULES > src/kubetide/objects/api_types.json
 
 MODULES is the folder of the Go module cache that holds k8s.io/api@v0.36.2 and
 k8s.io/apimachinery@v0.36.2 (``go env GOMODCACHE``). Taken from there are names, numbers and types
@@ -42,7 +42,7 @@ ROOTS = {
     "io.k8s.api.admissionregistration.v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
     "io.k8s.api.authorization.v1": "SelfSubjectAccessReview SelfSubjectRulesReview",
     "io.k8s.api.authentication.v1": "SelfSubjectReview",
-    META: "DeleteOptions",
+    META: "DeleteOptions Status",
 }
 IMPORTS = {
     "metav1": META,

@@ -27,11 +27,11 @@ from kubetide.embedded.server.strict import (
     not_an_object,
 )
 from kubetide.embedded.server.syntax import excerpt, fault_in
-from kubetide.embedded.server.types import DELETE_OPTIONS
-from kubetide.embedded.server.types.protobuf import MEDIA_TYPE, decode_protobuf
+from kubetide.embedded.server.types.protobuf import decode_protobuf
 from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.errors import invalid_options, invalid_patch, not_registered
 from kubetide.embedded.store.request import Options
+from kubetide.objects.api_types import DELETE_OPTIONS
 from kubetide.objects.base import Json
 from kubetide.objects.field_errors import (
     FieldError,
@@ -42,6 +42,7 @@ from kubetide.objects.field_errors import (
     unsupported,
 )
 from kubetide.objects.kinds import Kind
+from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.ports.cluster import PatchType, Propagation
 from kubetide.ports.errors import ApiError, BadRequest, Unclassified

@@ -29,7 +29,6 @@ from kubetide.embedded.server.routes import Target
 from kubetide.embedded.server.series import ADMITTED
 from kubetide.embedded.server.streams import send_parts, send_watch
 from kubetide.embedded.server.strict import misfit_in
-from kubetide.embedded.server.types import BINDING, EVICTION
 from kubetide.embedded.server.usage import Metrics, read_usage
 from kubetide.embedded.server.warnings import Warnings
 from kubetide.embedded.store.changes import changed
@@ -41,6 +40,7 @@ from kubetide.embedded.store.rest import Rest, version_in
 from kubetide.embedded.store.revision import Revision
 from kubetide.embedded.store.scale import SCALE
 from kubetide.embedded.store.watcher import Watcher
+from kubetide.objects.api_types import BINDING, EVICTION
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import BadRequest, Expired, MethodNotAllowed, Unclassified

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubetide.embedded.server.types import (
+from kubetide.embedded.store.custom import CustomKind
+from kubetide.embedded.store.unknown import embedded_metadata, unknown_paths
+from kubetide.objects.api_types import (
     DURATION,
     INT_OR_STRING,
     MICRO_TIME,
@@ -25,8 +27,6 @@ from kubetide.embedded.server.types import (
     fields_of,
     type_of_kind,
 )
-from kubetide.embedded.store.custom import CustomKind
-from kubetide.embedded.store.unknown import embedded_metadata, unknown_paths
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.objects.structure import child_path

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.embedded.server.types import OBJECT_META
 from kubetide.embedded.store.custom import CustomKind
 from kubetide.embedded.store.schema import EMBEDDED, INT_OR_STRING, PRESERVE
+from kubetide.objects.api_types import OBJECT_META
 from kubetide.objects.base import Json
 
 _TEXT: Json = {"type": "string"}

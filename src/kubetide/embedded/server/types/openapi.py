@@ -14,7 +14,9 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.server.types import (
+from kubetide.embedded.server.types import custom
+from kubetide.embedded.store.custom import CustomKind
+from kubetide.objects.api_types import (
     DURATION,
     FIELDS_V1,
     INT_OR_STRING,
@@ -25,11 +27,9 @@ from kubetide.embedded.server.types import (
     RAW_EXTENSION,
     TIME,
     api_types,
-    custom,
     fields_of,
     type_of_kind,
 )
-from kubetide.embedded.store.custom import CustomKind
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 

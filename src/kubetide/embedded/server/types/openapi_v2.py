@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.server.types import INT_OR_STRING, QUANTITY, custom
+from kubetide.embedded.server.types import custom
 from kubetide.embedded.server.types.openapi import document
 from kubetide.embedded.store.custom import CustomKind
+from kubetide.objects.api_types import INT_OR_STRING, QUANTITY
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 
