@@ -9,9 +9,11 @@ from tests.horizontal.running import START
 from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
 
+from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series import ClientSeries, HorizontalSeries, NodesSeries, show_leases
+from kubetide.runtime.series import ClientSeries, HorizontalSeries, NodesSeries, show_caches, show_leases
 from kubetide.units.exposition import Registry
+from kubetide.watching import Caches
 
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 PODS = "horizontal_pod_autoscaler_controller_"
@@ -83,6 +85,7 @@ def registered():
         HorizontalSeries(registry, PodsWorld(clock).controller, clock)
         NodesSeries(registry, NodesWorld(clock).controller, clock)
         show_leases(registry, {})
+        show_caches(registry, Caches(EmbeddedCluster(Store(), clock, 1), clock), clock)
 
     run_virtual(main, start=START)
     return {one.name: (one.kind, one.labels) for one in registry.families}

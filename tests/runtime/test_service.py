@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from tests.horizontal.running import START, Usage
+import pytest
+from tests.horizontal.running import START, Usage, World
 from tests.nodes.live import FREE
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import PODS
-from kubetide.ports.errors import Forbidden
+from kubetide.ports.errors import Forbidden, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
 from kubetide.runtime.service import Service, Sources
 from kubetide.units.exposition import Registry
-from kubetide.units.time import minutes
+from kubetide.units.time import minutes, seconds
 
 
 class Nothing:
@@ -38,12 +39,12 @@ class Refusing(EmbeddedCluster):
         return await super().list(kind, **where)
 
 
-def service_of(clock, cluster, said):
+def service_of(clock, cluster, said, usage=None):
     return Service(
         make_config([]),
         cluster,
         clock,
-        sources=Sources(Usage(cluster, clock, 100)),
+        sources=Sources(usage or Usage(cluster, clock, 100)),
         cloud=None,
         guard=FREE,
         recorder=Nothing(),
@@ -54,18 +55,19 @@ def service_of(clock, cluster, said):
 
 
 def health_of(cluster_class):
-    """Gives what is said of readiness and life: at first, after ten minutes of waiting, and after three of running."""
+    """Gives what is said of health: at first, after ten minutes of waiting, and after forty of running."""
 
     async def main(clock):
         said = []
         cluster = cluster_class(Store(), clock, seed=1)
         service = service_of(clock, cluster, said)
-        found = [(service.not_ready(), service.not_alive())]
+        ask = lambda: (service.not_ready(), service.not_alive(), service.health_check())  # noqa: E731
+        found = [ask()]
         await clock.sleep(minutes(10))
-        found.append((service.not_ready(), service.not_alive()))
+        found.append(ask())
         task = asyncio.create_task(service.run())
-        await clock.sleep(minutes(3))
-        found.append((service.not_ready(), service.not_alive()))
+        await clock.sleep(minutes(40))
+        found.append(ask())
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
@@ -77,15 +79,73 @@ def health_of(cluster_class):
 def test_who_waits_for_a_turn_is_well():
     """A standby has no caches and ends no ticks, for as long as it takes; it must not be killed for that."""
     found, said = health_of(EmbeddedCluster)
-    assert found == [("", "")] * 3
+    assert found == [("", "", "")] * 3
     assert said == []
 
 
+class Outage(EmbeddedCluster):
+    """While it is down, writes hang; while it cannot be read either, lists fail."""
+
+    down = unread = False
+
+    async def list(self, kind, **where):
+        if self.unread:
+            raise Unavailable("nobody answers")
+        return await super().list(kind, **where)
+
+    async def replace_scale(self, *about, **more):
+        while self.down:
+            await self.clock.sleep(seconds(1))
+        return await super().replace_scale(*about, **more)
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unread):
+    """An hour in which a tick waits for an answer: a restart may help only where the caches could be read."""
+
+    async def main(clock):
+        world = World(clock)
+        cluster = world.cluster = Outage(world.cluster.rest.store, clock, seed=1)
+        cluster.clock = clock
+        await world.add(replicas=2)
+        world.usage.milli = 400
+        service = service_of(clock, cluster, [], world.usage)
+        task = asyncio.create_task(service.run())
+        cluster.down, alive = True, []
+        await clock.sleep(minutes(1))
+        cluster.unread = unread
+        if unread:
+            cluster.expire_watches()
+        for _ in range(60):
+            await clock.sleep(minutes(1))
+            alive.append(service.not_alive())
+        checked = service.health_check()
+        ready = service.not_ready()
+        cluster.down = cluster.unread = False
+        await clock.sleep(minutes(2))
+        assert (service.not_ready(), service.not_alive(), service.health_check()) == ("", "", "")
+        assert await world.replicas() == 8
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return alive, ready, checked
+
+    alive, ready, checked = run_virtual(main, start=START)
+    assert checked.startswith("Error: last activity more 1h")
+    if unread:
+        assert alive == [""] * 60
+        assert ready.startswith("cannot read ")
+    else:
+        assert alive[0] == ready == ""
+        assert alive[-1].startswith("the horizontal loop has begun and ended no tick for 1h")
+
+
 def test_a_refusal_names_what_is_missing_and_who_grants_it():
-    """A cache that may not be read: not ready, not alive in the end, and one sentence with the role."""
+    """A cache that may not be read: not ready, nothing that a restart would mend, and one sentence with the role."""
     found, said = health_of(Refusing)
-    assert found[:2] == [("", "")] * 2
-    assert found[2] == ("no first list yet of pods", "the horizontal loop has ended no tick for 3m0s")
+    assert found[:2] == [("", "", "")] * 2
+    unwell = "Error: last activity more 40m0s ago, last success more than 40m0s ago"
+    assert found[2] == ("no first list yet of pods", "", unwell)
     (sentence,) = said
     assert sentence == (
         'cannot read pods: pods is forbidden: User "system:serviceaccount:kubetide:kubetide" cannot list resource '

@@ -17,7 +17,7 @@ import yaml
 
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.settings import FlagError, LoopSettings, Value, flag_names, is_switch, parse_flags
-from kubetide.units.time import Duration, parse_duration, seconds
+from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
 CONTROLLERS: Final = ("horizontal", "nodes")
 _PREFIX = "KUBETIDE_"
@@ -49,6 +49,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
         prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
         address: Where health and metrics are served; empty serves nothing.
+        max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
+        max_failing_time: Likewise one that ends none well.
+        max_startup_time: In place of both until its first tick has ended well.
         log_format: ``console`` for people, ``json`` for machines.
         out: Folder of the decision records, for ``kubetide explain``.
     """
@@ -71,6 +74,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     prometheus_password_file: str = ""
     prometheus_ca_file: str = ""
     address: str = "127.0.0.1:8085"
+    max_inactivity: Duration = minutes(10)
+    max_failing_time: Duration = minutes(15)
+    max_startup_time: Duration = minutes(20)
     log_format: Literal["console", "json"] = "console"
     out: str = "kubetide-out"
 
@@ -247,5 +253,7 @@ def _check(run: RunSettings) -> None:
             "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
             "1.2 times leader-elect-retry-period"
         )
+    if min(run.max_inactivity, run.max_failing_time, run.max_startup_time) <= 0:
+        raise ConfigError("max-inactivity, max-failing-time and max-startup-time must be greater than 0")
     if run.kube_api_qps <= 0 or run.kube_api_burst < 1:
         raise ConfigError("kube-api-qps must be greater than 0 and kube-api-burst at least 1")

@@ -1,13 +1,14 @@
 """Health and metrics over HTTP: what the kubelet and Prometheus ask for.
 
-``/livez`` (also ``/healthz`` and Cluster Autoscaler's ``/health-check``), ``/readyz`` and ``/metrics``.
-A check answers 200 with ``ok``, or 500 with the reason.
+``/livez`` (also ``/healthz``), ``/readyz``, Cluster Autoscaler's ``/health-check``, and ``/metrics``.
+A check answers 200 with ``ok`` (Cluster Autoscaler's ``OK``), or 500 with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -17,6 +18,15 @@ from kubetide.serving import Listener
 Check = Callable[[], str]
 """Gives what is wrong; empty when nothing is."""
 
+
+class Checks(NamedTuple):
+    """What is asked of the process; see ``runtime.health`` for the first and the last."""
+
+    alive: Check
+    ready: Check
+    health_check: Check
+
+
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
@@ -25,9 +35,7 @@ class EndpointError(KubetideError):
 
 
 @asynccontextmanager
-async def serving(
-    address: str, *, alive: Check, ready: Check, metrics: Callable[[], bytes]
-) -> AsyncIterator[str]:
+async def serving(address: str, checks: Checks, metrics: Callable[[], bytes]) -> AsyncIterator[str]:
     """Serves as long as it is open; gives the address that it listens on.
 
     Args:
@@ -39,10 +47,10 @@ async def serving(
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise EndpointError(f"address: {address!r} is no address: write HOST:PORT, such as 127.0.0.1:8085")
 
-    def answering(check: Check) -> Handler:
+    def answering(check: Check, *, well: str = "ok\n") -> Handler:
         async def answer(_request: web.Request) -> web.Response:
             problem = check()
-            return web.Response(status=500 if problem else 200, text=f"{problem or 'ok'}\n")
+            return web.Response(status=500 if problem else 200, text=f"{problem}\n" if problem else well)
 
         return answer
 
@@ -51,9 +59,10 @@ async def serving(
         return web.Response(body=metrics(), headers=headers)
 
     app = web.Application()
-    for path in ("/livez", "/healthz", "/health-check"):
-        app.router.add_get(path, answering(alive))
-    app.router.add_get("/readyz", answering(ready))
+    for path in ("/livez", "/healthz"):
+        app.router.add_get(path, answering(checks.alive))
+    app.router.add_get("/readyz", answering(checks.ready))
+    app.router.add_get("/health-check", answering(checks.health_check, well="OK"))
     app.router.add_get("/metrics", scraped)
     listener = Listener(app)
     try:

@@ -33,7 +33,7 @@ from kubetide.ports.metrics import ExternalMetricSource
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import cloud_factory
 from kubetide.runtime.config import RunConfig
-from kubetide.runtime.endpoints import serving
+from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import tune_gc
@@ -161,9 +161,8 @@ class _Process:
         )
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
         if run.address:
-            address = await stack.enter_async_context(
-                serving(run.address, alive=service.not_alive, ready=service.not_ready, metrics=registry.text)
-            )
+            checks = Checks(service.not_alive, service.not_ready, service.health_check)
+            address = await stack.enter_async_context(serving(run.address, checks, registry.text))
             log.tell(f"health and metrics on http://{address}")
         # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
         try:

@@ -21,15 +21,16 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
+from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries
+from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries, show_caches
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Duration, Instant, between, format_duration, seconds
+from kubetide.units.time import Duration, Instant, before, minutes, seconds
 from kubetide.watching import Caches, Key
 
 _LOOK = seconds(5)
-_PATIENCE = 10
-"""A loop that has not ended a tick well for so many of its periods is not alive."""
+_UNREAD = minutes(1)
+"""Caches that cannot be read for so long make the process not ready."""
 
 
 class Sources(NamedTuple):
@@ -52,6 +53,19 @@ class _Loop:
         """Ticks that ended with an error."""
         controller = self.controller
         return controller.failures if isinstance(controller, NodesController) else controller.bugs
+
+    def activity(self, clock: Clock) -> Activity:
+        """What it was last seen to do."""
+        controller = self.controller
+        *_, failure = controller.last_failure.strip().splitlines() or [""]
+        return Activity(
+            loop=self.name,
+            period=self.period,
+            began=before(clock.now(), Duration(clock.monotonic() - controller.began)),
+            well=controller.last_tick,
+            excused=controller.last_excused if isinstance(controller, NodesController) else None,
+            failure=failure,
+        )
 
 
 class Service:
@@ -90,10 +104,16 @@ class Service:
         self._clock = clock
         self._warn = warn
         self._started: Instant | None = None
+        self._unread: Instant | None = None
+        """When some cache was last found to be unreadable."""
+        self._patience = Patience(
+            config.run.max_inactivity, config.run.max_failing_time, config.run.max_startup_time
+        )
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
         safe, board = guarded_cluster(cluster, guard), Board()
         self._caches = Caches(safe, clock)
+        show_caches(registry, self._caches, clock)
         heard = Heard(recorder, warn)
         self._loops: list[_Loop] = []
         horizontal: HorizontalController | None = None
@@ -148,29 +168,42 @@ class Service:
                     await loop.controller.close()
 
     def not_ready(self) -> str:
-        """Says which caches have no first list yet; empty when all have.
+        """Says which caches have no first list yet, or cannot be read for a minute; empty when all are well.
 
         A run that waits for its turn is ready too: it does all that is asked of it, and a rollout goes on.
         """
         if self._started is None:
             return ""
         waiting = sorted({one.kind.resource for one in self._caches.all if not one.has_synced})
-        return f"no first list yet of {', '.join(waiting)}" if waiting else ""
+        if waiting:
+            return f"no first list yet of {', '.join(waiting)}"
+        old = before(self._clock.now(), _UNREAD)
+        failing = [one for one in self._caches.all if one.failures and (one.last_heard or old) <= old]
+        return f"cannot read {failing[0].kind.resource}: {failing[0].last_error}" if failing else ""
 
     def not_alive(self) -> str:
-        """Says which loop has ended no tick for long; empty when all do, and while the run waits for its turn."""
+        """Says which loop a restart may help; empty for none, and while the run waits for its turn."""
         if self._started is None:
             return ""
-        now = self._clock.now()
-        for loop in self._loops:
-            since = loop.controller.last_tick or self._started
-            if between(since, now) > _PATIENCE * loop.period:
-                return f"the {loop.name} loop has ended no tick for {format_duration(between(since, now))}"
-        return ""
+        since = max(self._started, self._unread or self._started)
+        return not_alive(self._activities(), self._clock.now(), since=since, patience=self._patience)
+
+    def health_check(self) -> str:
+        """Says in Cluster Autoscaler's words which loop does not get its work done; empty as above."""
+        if self._started is None:
+            return ""
+        return health_check(
+            self._activities(), self._clock.now(), since=self._started, patience=self._patience
+        )
+
+    def _activities(self) -> list[Activity]:
+        return [loop.activity(self._clock) for loop in self._loops]
 
     async def _look_after(self) -> None:
         """Tells of what goes wrong, and of its end, once each."""
         while True:
+            if any(informer.failures for informer in self._caches.all):
+                self._unread = self._clock.now()
             for informer in self._caches.all:
                 what = informer.kind.resource
                 error = with_hint(informer.last_error, self._controllers)

@@ -14,6 +14,7 @@ from tests.cluster.faults.test_fault_reads import READ_FAULTS, until
 from tests.cluster.served import served
 from tests.horizontal.running import Usage
 from tests.nodes.live import SMALL
+from tests.runtime.series.reading import read
 
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.limits import Limits
@@ -64,20 +65,20 @@ class Forgetting:
 class World:
     """A living cluster, and a service that sees it through the proxy."""
 
-    def __init__(self, cluster, proxy, client, clock):
+    def __init__(self, cluster, proxy, client, clock, flags):
         self.cluster, self.proxy, self.clock = cluster, proxy, clock
-        self.guard, self.said = Switch(), []
+        self.guard, self.said, self.registry = Switch(), [], Registry()
         self.usage = Usage(cluster, clock, 750)
         self.cloud = EmbeddedCloud(cluster, clock, seed=1, groups=(SMALL,))
         self.service = Service(
-            make_config([("--", FLAGS)]),
+            make_config([("--", {**FLAGS, **flags})]),
             client,
             clock,
             sources=Sources(self.usage),
             cloud=self.cloud,
             guard=self.guard,
             recorder=Forgetting(),
-            registry=Registry(),
+            registry=self.registry,
             warn=self.said.append,
             seed=1,
         )
@@ -148,7 +149,7 @@ class World:
 
 
 @asynccontextmanager
-async def living(clock, *before):
+async def living(clock, *before, flags=()):
     """Gives a world with a Deployment that needs two nodes, and its HPA; ``before`` are faults from the start."""
     async with (
         served(clock) as (cluster, _, connection),
@@ -160,7 +161,7 @@ async def living(clock, *before):
             DEPLOYMENTS, builders.deployment("web", replicas=2, cpu="1500m"), namespace="default"
         )
         await cluster.create(HPAS, builders.hpa("web", "web", max_replicas=6), namespace="default")
-        world = World(cluster, proxy, client, clock)
+        world = World(cluster, proxy, client, clock, dict(flags))
         tasks = [asyncio.ensure_future(part) for part in world.parts()]
         await world.cloud.start()
         running = asyncio.ensure_future(world.service.run())
@@ -241,6 +242,45 @@ def test_one_forbidden_resource_stops_one_loop():
             assert "kubetide-horizontal" in told
             world.proxy.set()
             await until(clock, lambda: world.loops["horizontal"].last_tick)
+
+    run_real(main, speed=SPEED)
+
+
+async def refuses(world):
+    await world.proxy.be_unreachable()
+
+
+async def falls_silent(world):
+    world.proxy.set(faults.is_silent())
+    world.proxy.cut()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goes", [refuses, falls_silent])
+def test_a_long_outage_is_no_reason_to_restart(goes):
+    """While the server is out of reach: alive, not ready, the age of the caches grows; all is well soon after."""
+    times = {"max-inactivity": "45s", "max-failing-time": "60s", "max-startup-time": "60s"}
+
+    async def main(clock):
+        async with living(clock, flags=times) as world:
+            service, registry = world.service, world.registry
+            await has_nodes(world, 2)
+            assert (service.not_ready(), service.not_alive(), service.health_check()) == ("", "", "")
+            await goes(world)
+            for _ in range(30):
+                await clock.sleep(seconds(10))
+                assert service.not_alive() == ""
+            assert service.not_ready().startswith("cannot read ")
+            found = read(registry)
+            assert found["kubetide_cache_failures", "pods"] > 0
+            assert found["kubetide_cache_age_seconds", "pods"] > 240
+            if goes is refuses:
+                await world.proxy.listen()
+            await world.settle()
+            await has_nodes(world, 4)
+            await until(clock, lambda: not (service.not_ready() or service.health_check()))
+            assert service.not_alive() == ""
+            assert read(registry)["kubetide_cache_failures", "pods"] == 0
 
     run_real(main, speed=SPEED)
 

@@ -102,6 +102,8 @@ class NodesController:
         """When the last tick began, by the clock's elapsed time."""
         self.last_tick: Instant | None = None
         """When the last tick ended well; None before the first."""
+        self.last_excused: Instant | None = None
+        """When a tick last ended with an error of the cloud's or the API server's; None for never."""
 
     @property
     def state(self) -> State:
@@ -192,6 +194,7 @@ class NodesController:
         except (CloudError, ApiError) as error:
             self.failures += 1
             self.cloud_failures += isinstance(error, CloudError)
+            self.last_excused = self._clock.now()
             self.last_failure = str(error)
         except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
             self.failures += 1
