@@ -267,6 +267,7 @@ def test_a_long_outage_is_no_reason_to_restart(goes):
             await has_nodes(world, 2)
             assert (service.not_ready(), service.not_alive(), service.health_check()) == ("", "", "")
             await goes(world)
+            world.usage.milli = 1500  # there is something to do
             for _ in range(30):
                 await clock.sleep(seconds(10))
                 assert service.not_alive() == ""
