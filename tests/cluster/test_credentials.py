@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,9 +125,8 @@ def test_a_refused_token_is_asked_for_again_once(plugin):
                 await read(client)
             assert plugin.runs == 3
             doors.tokens = {"token-4"}
-            stream = client.watch(CONFIG_MAPS, resource_version="1")
-            with pytest.raises(StopAsyncIteration):
-                await anext(stream)
+            async with aclosing(client.watch(CONFIG_MAPS, resource_version="1")) as stream:
+                assert await anext(stream) == ()
             assert plugin.runs == 4
 
     run_real(main)

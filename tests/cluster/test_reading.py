@@ -245,8 +245,8 @@ def test_servers_without_streaming_lists(refuses, stream):
         server.lists[1] = list_of(config_map("a"))
         async with asking(server, clock) as client:
             for _ in range(2):
-                listing, batch = await first_of(client.list_and_watch(CONFIG_MAPS), 2)
-                assert (names(listing.items), listing.resource_version) == (["a"], "7")
+                listing, opened, batch = await first_of(client.list_and_watch(CONFIG_MAPS), 3)
+                assert (names(listing.items), listing.resource_version, opened) == (["a"], "7", ())
                 assert [one.name for one in batch] == ["b"]
         assert ["sendInitialEvents" in query for query in server.queries] == [True] + [False] * 4
         assert server.queries[2]["resourceVersion"] == "7"

@@ -262,8 +262,9 @@ def test_a_failing_server_is_asked_again_after_growing_pauses(error):
     run(main)
 
 
+@pytest.mark.parametrize("opens", [False, True])
 @pytest.mark.parametrize("error", [None, Expired("too old")])
-def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error):
+def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error, opens):
     """A server that ends every watch at once, or calls every version too old, is asked about once a second."""
 
     class HangsUp:
@@ -277,6 +278,8 @@ def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error):
 
         async def watch(self, _kind, **_where):
             self.watches += 1
+            if opens:
+                yield ()
             if error is not None:
                 raise error
             for never in ():
@@ -287,6 +290,37 @@ def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error):
         async with informing(rude, clock):
             await clock.sleep(seconds(60))
         assert 30 <= rude.watches <= 62
+
+    run(main)
+
+
+def test_a_watch_that_is_taken_on_is_no_failure_and_no_news():
+    """Behind an outage a quiet watch says nothing for long: it does not fail any more, and the cache is as old as it is."""
+
+    class Flapping:
+        """A cluster whose second watch fails, and whose third is silent."""
+
+        def __init__(self, cluster):
+            self.cluster, self.watches = cluster, 0
+
+        async def list(self, kind, **where):
+            return await self.cluster.list(kind, **where)
+
+        async def watch(self, _kind, **_where):
+            self.watches += 1
+            if self.watches == 2:
+                raise Unavailable("down")
+            yield ()
+            if self.watches > 2:
+                await asyncio.Event().wait()
+
+    async def main(cluster, clock):
+        async with informing(Flapping(cluster), clock) as informer:
+            await clock.sleep(seconds(1.5))
+            assert (informer.failures, informer.last_error) == (1, "down")
+            await clock.sleep(minutes(5))
+            assert (informer.failures, informer.last_error) == (0, "")
+            assert informer.last_heard == START
 
     run(main)
 

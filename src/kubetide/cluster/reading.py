@@ -73,6 +73,7 @@ class Reader:
             self._transport.stream(path_of(kind, namespace), query) as stream,
             aclosing(self._batches(kind, stream, b"")) as batches,
         ):
+            yield ()  # the server has taken the watch on, though it may say nothing for long
             async for batch in batches:
                 yield batch
 

@@ -76,8 +76,9 @@ class Cluster(Protocol):
         """Streams the changes after ``resource_version``, in order, in batches as they arrive.
 
         With selectors, an object that starts to match comes as ADDED, one that ceases as DELETED.
-        Raises Expired (from the iteration) when the version is too old. The stream may end at any
-        time: watch again from the last version seen. Close it with ``aclose()``.
+        An empty batch says that the server has taken the watch on. Raises Expired (from the iteration)
+        when the version is too old. The stream may end at any time: watch again from the last version
+        seen. Close it with ``aclose()``.
         """
         ...
 

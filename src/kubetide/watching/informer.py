@@ -217,6 +217,10 @@ class Informer(Generic[T]):
                 self._take(batch)
 
     def _take(self, batch: Sequence[WatchEvent[T]]) -> None:
+        if not batch:
+            # Taken on, nothing said yet: not a failure, and not news either.
+            self._well()
+            return
         for event in batch:
             if _is_older(event.resource_version, self._version):
                 # Repeated, or out of order: what was missed or undone by it shows in a list only.
@@ -232,6 +236,9 @@ class Informer(Generic[T]):
 
     def _heard(self, now: Instant) -> None:
         self.last_heard = now
+        self._well()
+
+    def _well(self) -> None:
         self.failures = 0
         self.last_error = ""
 

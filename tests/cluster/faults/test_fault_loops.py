@@ -145,7 +145,8 @@ class World:
             for one in self.proxy.done()
             if b"resourceVersion" in one.body or one.path.endswith("/eviction") or one.method == "DELETE"
         ]
-        assert not [one for one, times in Counter(changes).items() if times > 1]
+        twice = [one for one, times in Counter(changes).items() if times > 1]
+        assert not twice, twice
 
 
 @asynccontextmanager
