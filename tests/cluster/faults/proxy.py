@@ -28,12 +28,13 @@ _PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
 
 
 class Write(NamedTuple):
-    """A write that reached the server, and what the server answered."""
+    """A write that reached the server, and what the server answered; whether that changed anything."""
 
     method: str
     path: str
     body: bytes
     code: int
+    changed: bool = True
 
 
 class Exchange:
@@ -117,6 +118,13 @@ class Exchange:
             return response
 
 
+def _version(body: bytes | None) -> str:
+    """Gives the resourceVersion that a body names, empty for none."""
+    with suppress(ValueError, AttributeError):
+        return (json.loads(body or b"{}").get("metadata") or {}).get("resourceVersion") or ""
+    return ""
+
+
 class HangUp(Exception):
     """Raised by a change of lines: the watch ends here."""
 
@@ -198,7 +206,11 @@ class Proxy:
             ssl=self._tls,
         ) as answer:
             if exchange.writes:
-                self.written.append(Write(exchange.method, exchange.path, data or b"", answer.status))
+                asked, given = _version(data), _version(await answer.read())
+                changed = not asked or asked != given
+                self.written.append(
+                    Write(exchange.method, exchange.path, data or b"", answer.status, changed)
+                )
             yield answer
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
