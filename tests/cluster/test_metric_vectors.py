@@ -64,7 +64,7 @@ class OverHttp(World):
     def __init__(self, case, server, client, clock):
         super().__init__(case)
         self.server = server
-        self.usage = HttpMetrics(client)
+        self.usage = HttpMetrics(client, clock)
         self.custom = HttpCustomMetrics(client, clock, plural_of=lambda _, kind: PLURALS[kind])
         self.external = HttpExternalMetrics(client)
 

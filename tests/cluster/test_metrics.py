@@ -24,7 +24,7 @@ from kubetide.objects.kinds import HPAS, HPAS_V1, PODS
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.clock import run_real
 from kubetide.units.quantity import Quantity
-from kubetide.units.time import parse_rfc3339, seconds
+from kubetide.units.time import ZERO, parse_rfc3339, seconds
 
 CUSTOM = "unable to fetch metrics from custom metrics API: "
 EXTERNAL = "unable to fetch metrics from external metrics API: "
@@ -195,7 +195,7 @@ USAGE = {
 def test_usage_is_laid_out_by_container():
     """Each resource that occurs is a column; a container that does not report one is not present in it."""
     server = Server().add("/apis/metrics.k8s.io/v1beta1/pods", USAGE)
-    found = with_client(server, lambda client, _: HttpMetrics(client).pod_samples())
+    found = with_client(server, lambda client, clock: HttpMetrics(client, clock).pod_samples())
     assert (found.namespaces, found.names) == (("x", "y"), ("a", "b"))
     assert (found.first.tolist(), found.containers) == ([0, 2, 2], ("one", "two"))
     assert found.timestamp_ns.tolist() == [parse_rfc3339(TIME), -(1 << 63)]
@@ -207,23 +207,90 @@ def test_usage_is_laid_out_by_container():
     }
 
 
-@given(
-    st.integers(0, 10**14),
-    st.sampled_from(["n", "u", "m", "", "k", "Ki", "Mi", "Gi"]),
-    st.sampled_from("+- 0"),
-)
-def test_values_are_read_as_upstream_reads_them(number, suffix, sign):
-    """The short way for what metrics-server sends gives what the reader of quantities gives."""
-    value = f"{sign.strip()}{number}{suffix}"
-    item = {"metadata": {"name": "a"}, "containers": [{"name": "one", "usage": {"cpu": value}}]}
-    answer = json.dumps({"items": [item]}).encode()
+def usage_of(values):
+    """The CPU column of an answer with these values, one container a pod."""
+    items = [
+        {
+            "metadata": {"name": f"p{index}", "namespace": "x"},
+            "containers": [{"name": "one", "usage": {"cpu": value, "memory": "1Ki"}}],
+        }
+        for index, value in enumerate(values)
+    ]
+    answer = json.dumps({"items": items}).encode()
 
     class Answering:
         async def get_raw(self, path, query=None, *, hasty=False):
             return answer
 
-    found = asyncio.run(HttpMetrics(Answering()).pod_samples())
-    assert found.usage["cpu"].milli.tolist() == [Quantity.parse(value).milli_value()]
+    return run_real(lambda clock: HttpMetrics(Answering(), clock).pod_samples())
+
+
+NUMBERS = st.integers(0, 10**14) | st.integers(0, 3 * 10**9)
+USUAL = NUMBERS.map("{}n".format)
+VALUES = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["", "+", "-", "0"]),
+    NUMBERS,
+    st.sampled_from(["n", "u", "m", "", "k", "Ki", "Gi"]),
+)
+
+
+@given(st.lists(USUAL | VALUES | st.just("0") | st.integers(0, 9), min_size=1, max_size=8))
+def test_values_are_read_as_upstream_reads_them(values):
+    """The short way for what metrics-server sends gives what the reader of quantities gives."""
+    found = usage_of(values)
+    assert found.usage["cpu"].milli.tolist() == [Quantity.parse(value).milli_value() for value in values]
+    assert found.usage["memory"].milli.tolist() == [1_024_000] * len(values)
+
+
+@pytest.mark.parametrize("value", ["5n,6n", " 5n", "5 n", "5\tn", "nn", "", "5e1n", "1.5.n", "5nn", "truen"])
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_no_column_takes_what_is_no_quantity(value, others):
+    """What spoils an answer by itself spoils it among usual values too, wherever it stands."""
+    for at in range(others + 1):
+        values = ["7n"] * others
+        values.insert(at, value)
+        with pytest.raises(MetricsError):
+            usage_of(values)
+
+
+def test_a_large_answer_leaves_others_their_turn():
+    """While the usage of many pods is read, other tasks go on; an unusual pod among them changes nothing."""
+    items = [
+        {
+            "metadata": {"name": f"p{index}", "namespace": "x"},
+            "containers": [{"name": "one", "usage": {"cpu": f"{index}000001n", "memory": "1Ki"}}],
+        }
+        for index in range(25_000)
+    ]
+    items[12_345]["containers"][0]["usage"] = {"nvidia.com/gpu": 1}
+    answer = json.dumps({"items": items}).encode()
+
+    class Answering:
+        async def get_raw(self, path, query=None, *, hasty=False):
+            return answer
+
+    async def main(clock):
+        turns = []
+
+        async def count():
+            while True:
+                turns.append(1)
+                await clock.sleep(ZERO)
+
+        other = asyncio.create_task(count())
+        found = await HttpMetrics(Answering(), clock).pod_samples()
+        other.cancel()
+        return found, len(turns)
+
+    found, turns = run_real(main)
+    assert turns >= 2
+    assert found.names == tuple(f"p{index}" for index in range(25_000))
+    milli, present = found.usage["cpu"].milli.tolist(), found.usage["cpu"].present.tolist()
+    assert [index for index, there in enumerate(present) if not there] == [12_345]
+    assert milli == [index + 1 if index != 12_345 else 0 for index in range(25_000)]
+    gpus = found.usage["nvidia.com/gpu"]
+    assert (gpus.milli.sum(), gpus.present.sum(), gpus.milli[12_345]) == (1000, 1, 1000)
 
 
 BAD_ANSWERS = [
@@ -264,7 +331,7 @@ def test_usage_that_cannot_be_read_is_an_error_of_metrics(usage):
     """One bad quantity spoils the answer, as it does for upstream's client."""
     item = {"metadata": {"name": "a"}, "containers": [{"name": "one", "usage": usage}]}
     server = Server().add("/apis/metrics.k8s.io/v1beta1/pods", {"items": [item]})
-    assert with_client(server, lambda client, _: refusal(HttpMetrics(client).pod_samples()))
+    assert with_client(server, lambda client, clock: refusal(HttpMetrics(client, clock).pod_samples()))
 
 
 # ── refusals ──
@@ -291,7 +358,7 @@ def test_no_server_is_an_error_of_metrics():
 
     async def main(clock):
         async with HttpCluster(Connection("http://127.0.0.1:9"), clock) as client:
-            return await refusal(HttpMetrics(client).pod_samples("x"))
+            return await refusal(HttpMetrics(client, clock).pod_samples("x"))
 
     assert run_real(main).startswith("GET http://127.0.0.1:9/apis/metrics.k8s.io/v1beta1/namespaces/x/pods: ")
 

@@ -74,7 +74,7 @@ async def sources(clock):
     ):
         yield Sources(
             client,
-            HttpMetrics(client),
+            HttpMetrics(client, clock),
             HttpCustomMetrics(client, clock, plural_of=plurals_of(STORED_KINDS)),
             HttpExternalMetrics(client),
             *near,

@@ -209,7 +209,7 @@ def of_metrics(rendered):
             ) as (_, server, connection),
             HttpCluster(Connection(server.url, "account", connection.authority), clock) as client,
         ):
-            usage, waiting = HttpMetrics(client), HttpExternalMetrics(client)
+            usage, waiting = HttpMetrics(client, clock), HttpExternalMetrics(client)
             custom = HttpCustomMetrics(client, clock, plural_of=plurals_of(STORED_KINDS))
             await usage.pod_samples()
             await usage.pod_samples("default", "app=web")

@@ -227,7 +227,7 @@ def ours():
         async with shops(clock) as (cluster, connection), HttpCluster(connection, clock) as client:
             loop = HorizontalController(
                 client,
-                HttpMetrics(client),
+                HttpMetrics(client, clock),
                 clock,
                 recorder=NullRecorder(),
                 board=Board(),

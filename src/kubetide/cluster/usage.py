@@ -1,21 +1,35 @@
-"""The MetricSource port over HTTP: usage of pods from metrics.k8s.io."""
+"""The MetricSource port over HTTP: usage of pods from metrics.k8s.io.
+
+An answer for a big cluster has tens of megabytes. It is read in pieces between which other tasks run, and
+of each only columns are kept.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
+from sys import intern
 from typing import NamedTuple
 from urllib.parse import quote
 
+import msgspec
 import numpy as np
 
+from kubetide.cluster.decoding import decode, decoder_of
 from kubetide.cluster.metric_answers import Named, Part, Server, ask, milli_of, time_of
+from kubetide.cluster.quantity_columns import milli_column
+from kubetide.cluster.refusals import UNREADABLE
 from kubetide.objects.base import Quantities
-from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import PodSamples, ResourceUsage
-from kubetide.units.time import parse_duration
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError, MetricsError
+from kubetide.ports.metrics import Int64Vector, PodSamples, ResourceUsage
+from kubetide.units.time import ZERO, parse_duration
 
 _ROOT = "/apis/metrics.k8s.io/v1beta1"
 _MOST_QUESTIONS = 1 << 12
+_AT_ONCE = 10_000
+"""Pods that are read before other tasks have a turn: some 20 ms."""
 
 
 class _Container(Part, gc=False):
@@ -34,6 +48,35 @@ class _PodList(Part, gc=False):
     items: tuple[_PodItem, ...] | None = None
 
 
+class _PlainUsage(Part, gc=False, forbid_unknown_fields=True):
+    """What metrics-server sends: both resources as texts, and no other."""
+
+    cpu: str
+    memory: str
+
+
+class _PlainContainer(Part, gc=False):
+    name: str
+    usage: _PlainUsage
+
+
+class _PlainItem(Part, gc=False):
+    metadata: Named
+    containers: tuple[_PlainContainer, ...]
+    timestamp: str | None = None
+    window: str = "0s"
+
+
+class _PlainList(Part, gc=False):
+    items: tuple[_PlainItem, ...]
+
+
+class _Borders(Part, gc=False):
+    """A list whose items are not read yet."""
+
+    items: tuple[msgspec.Raw, ...] | None = None
+
+
 class _Rows(NamedTuple):
     """Which pods a list had, so that the same pods come in the same tuples again."""
 
@@ -41,11 +84,28 @@ class _Rows(NamedTuple):
     names: tuple[str, ...]
 
 
-class HttpMetrics:
-    """The MetricSource port over an API server."""
+class _Piece(NamedTuple):
+    """Some pods of an answer, as ``PodSamples`` has them; ``counts`` are the containers of each pod."""
 
-    def __init__(self, server: Server) -> None:
+    rows: _Rows
+    times: Int64Vector
+    windows: Int64Vector
+    counts: Int64Vector
+    containers: list[str]
+    usage: dict[str, ResourceUsage]
+
+
+class HttpMetrics:
+    """The MetricSource port over an API server.
+
+    Args:
+        server: Who is asked.
+        clock: Time; it must be the running loop's.
+    """
+
+    def __init__(self, server: Server, clock: Clock) -> None:
         self._server = server
+        self._clock = clock
         self._rows: dict[tuple[str, str], _Rows] = {}
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:
@@ -55,27 +115,19 @@ class HttpMetrics:
         """
         where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
         query = {"labelSelector": labels} if labels else None
-        asking = ask(self._server, f"{_ROOT}{where}/pods", query, _PodList, "pods.metrics.k8s.io")
+        asking = ask(self._server, f"{_ROOT}{where}/pods", query, _Borders, "pods.metrics.k8s.io")
         items = (await asking).items or ()
+        pieces: list[_Piece] = []
+        for start in range(0, max(len(items), 1), _AT_ONCE):
+            if pieces:
+                await self._clock.sleep(ZERO)
+            pieces.append(_piece(items[start : start + _AT_ONCE]))
+        del items  # and with it the body
         rows = _Rows(
-            tuple(item.metadata.namespace for item in items), tuple(item.metadata.name for item in items)
+            tuple(chain.from_iterable(piece.rows.namespaces for piece in pieces)),
+            tuple(chain.from_iterable(piece.rows.names for piece in pieces)),
         )
-        rows = self._kept(namespace, labels, rows)
-        containers = [container for item in items for container in item.containers or ()]
-        usages = [container.usage or {} for container in containers]
-        resources = sorted({"cpu", "memory", *(name for usage in usages for name in usage)})
-        try:
-            return PodSamples(
-                namespaces=rows.namespaces,
-                names=rows.names,
-                timestamp_ns=np.array([time_of(item.timestamp) for item in items], np.int64),
-                window_ns=np.array([_window(item.window) for item in items], np.int64),
-                first=np.cumsum([0, *(len(item.containers or ()) for item in items)], dtype=np.int64),
-                containers=tuple(container.name for container in containers),
-                usage={name: _usage(name, usages) for name in resources},
-            )
-        except ValueError as error:
-            raise MetricsError(str(error)) from error
+        return _joined(self._kept(namespace, labels, rows), pieces)
 
     def _kept(self, namespace: str, labels: str, rows: _Rows) -> _Rows:
         """Gives the rows of the same question before, if they are equal; the oldest questions are forgotten."""
@@ -87,10 +139,94 @@ class HttpMetrics:
         return rows
 
 
-def _usage(name: str, usages: list[Quantities]) -> ResourceUsage:
+def _piece(items: Sequence[msgspec.Raw]) -> _Piece:
+    """Reads some items. Raises: MetricsError."""
+    body = b'{"items":[%b]}' % b",".join(items)
+    try:
+        try:
+            plain = decoder_of(_PlainList).decode(body).items
+        except UNREADABLE:
+            # Other resources, numbers in the place of texts, or what cannot be read at all.
+            return _any_piece(decode(_PodList, body).items or ())
+        return _plain_piece(plain)
+    except (ValueError, ApiError) as error:
+        raise MetricsError(str(error)) from error
+
+
+def _plain_piece(items: Sequence[_PlainItem]) -> _Piece:
+    containers = list(chain.from_iterable([item.containers for item in items]))
+    there = np.ones(len(containers), np.bool_)
+    return _Piece(
+        *_of_pods(items),
+        containers=[intern(container.name) for container in containers],
+        usage={
+            "cpu": ResourceUsage(milli_column([one.usage.cpu for one in containers]), there),
+            "memory": ResourceUsage(milli_column([one.usage.memory for one in containers]), there),
+        },
+    )
+
+
+def _any_piece(items: Sequence[_PodItem]) -> _Piece:
+    containers = [container for item in items for container in item.containers or ()]
+    usages = [container.usage or {} for container in containers]
+    resources = {"cpu", "memory", *(name for usage in usages for name in usage)}
+    return _Piece(
+        *_of_pods(items),
+        containers=[container.name for container in containers],
+        usage={name: _usage(name, usages) for name in resources},
+    )
+
+
+def _of_pods(
+    items: Sequence[_PlainItem] | Sequence[_PodItem],
+) -> tuple[_Rows, Int64Vector, Int64Vector, Int64Vector]:
+    """Gives what a piece has by pod."""
+    rows = _Rows(
+        tuple([intern(item.metadata.namespace) for item in items]),
+        tuple([item.metadata.name for item in items]),
+    )
+    return (
+        rows,
+        np.array([time_of(item.timestamp) for item in items], np.int64),
+        np.array([_window(item.window) for item in items], np.int64),
+        np.array([len(item.containers or ()) for item in items], np.int64),
+    )
+
+
+def _usage(name: str, usages: Sequence[Quantities]) -> ResourceUsage:
     present = [name in usage for usage in usages]
     milli = [milli_of(usage[name]) if there else 0 for usage, there in zip(usages, present, strict=True)]
     return ResourceUsage(np.array(milli, np.int64), np.array(present, np.bool_))
+
+
+def _joined(rows: _Rows, pieces: Sequence[_Piece]) -> PodSamples:
+    """Puts the pieces end to end; at least one."""
+    first = np.zeros(len(rows.names) + 1, np.int64)
+    np.cumsum(np.concatenate([piece.counts for piece in pieces]), out=first[1:])
+    return PodSamples(
+        namespaces=rows.namespaces,
+        names=rows.names,
+        timestamp_ns=np.concatenate([piece.times for piece in pieces]),
+        window_ns=np.concatenate([piece.windows for piece in pieces]),
+        first=first,
+        containers=tuple(chain.from_iterable(piece.containers for piece in pieces)),
+        usage={
+            name: _column(name, pieces) for name in sorted({name for one in pieces for name in one.usage})
+        },
+    )
+
+
+def _column(name: str, pieces: Sequence[_Piece]) -> ResourceUsage:
+    """Gives one resource of all pieces; a piece without it has it nowhere."""
+    columns = []
+    for piece in pieces:
+        size = len(piece.containers)
+        none = ResourceUsage(np.zeros(size, np.int64), np.zeros(size, np.bool_))
+        columns.append(piece.usage.get(name, none))
+    return ResourceUsage(
+        np.concatenate([column.milli for column in columns]),
+        np.concatenate([column.present for column in columns]),
+    )
 
 
 # They differ by milliseconds.

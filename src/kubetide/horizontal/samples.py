@@ -247,9 +247,10 @@ def _pick(values: Int64Vector, known: Int64Vector | None) -> Int64Vector:
 
 def _last_of_each(rows: Int64Vector) -> Int64Vector:
     """Gives the rows with all but the last occurrence of each one set to -1: the last sample holds."""
-    last = {row: index for index, row in enumerate(rows.tolist())}
-    if len(last) == len(rows):
+    known = rows[rows >= 0]
+    if not len(known) or np.bincount(known).max() == 1:
         return rows
+    last = {row: index for index, row in enumerate(rows.tolist())}
     kept = np.full(len(rows), -1, np.int64)
     for row, index in last.items():
         kept[index] = row

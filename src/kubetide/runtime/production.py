@@ -146,7 +146,7 @@ class _Process:
             cluster,
             clock,
             sources=Sources(
-                HttpMetrics(cluster),
+                HttpMetrics(cluster, clock),
                 HttpCustomMetrics(cluster, clock, plural_of=plurals),
                 await self._external(HttpExternalMetrics(cluster), clock, stack),
             ),
