@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.horizontal import worlds
 
 from kubetide.horizontal.columns import ordinary
-from kubetide.horizontal.decide import absorb, decide, judge
+from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.judging import judge
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.state import Delta

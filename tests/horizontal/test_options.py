@@ -11,9 +11,10 @@ from tests.horizontal import worlds
 from tests.horizontal.running import play
 
 from kubetide.horizontal.core import HorizontalCore, encode_delta
-from kubetide.horizontal.decide import absorb, decide, judge
+from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.explain import explain
+from kubetide.horizontal.judging import judge
 from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recommendation
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options

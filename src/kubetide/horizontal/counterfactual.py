@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubetide.horizontal.decide import limit_of, stabilized_of
 from kubetide.horizontal.decision import Verdict
+from kubetide.horizontal.judging import limit_of, stabilized_of
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Proposal, Tolerance
 from kubetide.horizontal.specs import Autoscaler

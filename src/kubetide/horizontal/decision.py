@@ -60,8 +60,7 @@ Grounds = tuple[Sequence[Proposal | MetricFailure], Sequence[Known]]
 """What the metrics of an HPA proposed, and what was known of them."""
 
 
-@dataclass(slots=True, eq=False)
-class Verdict:
+class Verdict(msgspec.Struct, eq=False):
     """All that was found out about one HPA in one tick, before anything is written.
 
     Attributes:
@@ -132,8 +131,7 @@ class Commands:
     verdicts: tuple[Verdict, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Settlement:
+class Settlement(msgspec.Struct, eq=False):
     """What is left to do and to say for one HPA once the outcome is known.
 
     Attributes:

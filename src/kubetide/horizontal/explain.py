@@ -10,9 +10,9 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.horizontal.counterfactual import WhatIf, told, what_ifs
-from kubetide.horizontal.decide import judge
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.grouping import CLASS_NAMES, classify
+from kubetide.horizontal.judging import judge
 from kubetide.horizontal.known import pods_of, samples_of
 from kubetide.horizontal.limits import down_limit, up_limit
 from kubetide.horizontal.memory import OptionMemory, ScaleEvents

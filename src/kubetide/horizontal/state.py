@@ -7,9 +7,11 @@ and samples are held in columns; the HPAs by key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
@@ -20,6 +22,7 @@ from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.values import Reply, taken_over
 from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.objects.hpa import HpaStatus
+from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 
 
@@ -55,6 +58,22 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
 
+class LastPass(NamedTuple):
+    """What the verdicts of the last pass in columns were made from (``fleet``).
+
+    Attributes:
+        columns: The HPAs; with other ones nothing can be compared.
+        overall: (figures, HPAs).
+        cells: By cell (HPAs of the cell,) positions and (figures, HPAs of the cell).
+        verdicts: (HPAs,)
+    """
+
+    columns: HpaColumns
+    overall: Int64Vector
+    cells: Sequence[tuple[Int64Vector, Int64Vector]]
+    verdicts: tuple[Verdict, ...] = ()
+
+
 class State:
     """Everything that decisions are made from. Only ``apply`` and ``absorb`` change it."""
 
@@ -71,6 +90,9 @@ class State:
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
         self.holds: tuple[str, ...] = ()
+        self.last_pass: LastPass | None = None
+        self.quiet: dict[Key, Settlement] = {}
+        """Settlements of the last tick with nothing to write or to say; these two only save work."""
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
         self._cells: list[tuple[int, SampleKey]] = []
@@ -125,7 +147,15 @@ class State:
 
     def _forget_hpa(self, key: Key) -> None:
         """Drops an HPA with its memory."""
-        for known in (self.views, self.specs, self.statuses, self.scales, self.events, self.options):
+        for known in (
+            self.views,
+            self.specs,
+            self.statuses,
+            self.scales,
+            self.events,
+            self.options,
+            self.quiet,
+        ):
             known.pop(key, None)
         self.recommendations.forget(key)
         self.table.members.release(key)
