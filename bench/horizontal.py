@@ -1,7 +1,8 @@
 """What a pass of the horizontal loop costs, as JSON lines.
 
-``python bench/horizontal.py``. Times are CPU time of the process, the least of several rounds; each
-line has the ratio to a plain Python loop over pods that is measured in the same run.
+``python -m bench horizontal``. Times are CPU time of the process, the least of several rounds; each line
+has ratios to a floor that is measured in the same run: a plain Python loop over pods, or plain JSON.
+``evaluate`` is everything from the samples in columns to a decision, a status and reasons for every HPA.
 """
 
 from __future__ import annotations
@@ -9,20 +10,25 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from kubetide.cluster.usage import HttpMetrics
 from kubetide.horizontal.core import encode_delta, encode_result
 from kubetide.horizontal.decide import absorb, decide
-from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.decision import Result, ScaleOutcome
+from kubetide.horizontal.news import News
 from kubetide.horizontal.samples import Answer, answer_of
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.views import ContainerView, HpaView, PodView, ScaleView
 from kubetide.objects.hpa import HpaSpec
-from kubetide.ports.metrics import PodSamples, ResourceUsage
+from kubetide.ports.clock import Clock
+from kubetide.ports.metrics import Int64Vector, PodSamples, ResourceUsage
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.process import tune_gc
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 
 NOW = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -40,12 +46,15 @@ class Fleet(NamedTuple):
     rng: np.random.Generator
 
 
-def fleet(hpas: int, pods_each: int) -> Fleet:
+def fleet(hpas: int, pods_each: int, namespaces: int) -> Fleet:
+    def space(index: int) -> str:
+        return f"team-{index % namespaces}"
+
     state = State()
     delta = Delta(
-        hpas=[_hpa(index) for index in range(hpas)],
-        pods=[_pod(index, number) for index in range(hpas) for number in range(pods_each)],
-        scales=[_scale(index, pods_each) for index in range(hpas)],
+        hpas=[_hpa(index, space(index)) for index in range(hpas)],
+        pods=[_pod(index, number, space(index)) for index in range(hpas) for number in range(pods_each)],
+        scales=[_scale(index, pods_each, space(index)) for index in range(hpas)],
     )
     state.apply(delta)
     pods: dict[str, list[PodView]] = {}
@@ -55,11 +64,7 @@ def fleet(hpas: int, pods_each: int) -> Fleet:
     return Fleet(state, pods, names, tuple(pod.namespace for pod in delta.pods), np.random.default_rng(1))
 
 
-def _namespace(index: int) -> str:
-    return f"team-{index % NAMESPACES}"
-
-
-def _hpa(index: int) -> HpaView:
+def _hpa(index: int, namespace: str) -> HpaView:
     target = {"type": "Utilization", "averageUtilization": 60}
     rules = {
         "stabilizationWindowSeconds": 0,
@@ -73,17 +78,17 @@ def _hpa(index: int) -> HpaView:
         "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
         "behavior": {"scaleUp": rules, "scaleDown": {**rules, "stabilizationWindowSeconds": 300}},
     }
-    return HpaView(_namespace(index), f"app-{index}", "", msgspec.convert(body, HpaSpec))
+    return HpaView(namespace, f"app-{index}", "", msgspec.convert(body, HpaSpec))
 
 
 def _policy(kind: str, value: int) -> dict[str, str | int]:
     return {"type": kind, "value": value, "periodSeconds": 15}
 
 
-def _pod(index: int, number: int) -> PodView:
+def _pod(index: int, number: int, namespace: str) -> PodView:
     young = number == 0
     return PodView(
-        namespace=_namespace(index),
+        namespace=namespace,
         name=f"app-{index}-{number}",
         labels={"app": f"app-{index}"},
         phase="Pending" if number == 1 and not index % 5 else "Running",
@@ -94,9 +99,9 @@ def _pod(index: int, number: int) -> PodView:
     )
 
 
-def _scale(index: int, replicas: int) -> ScaleView:
+def _scale(index: int, replicas: int, namespace: str) -> ScaleView:
     return ScaleView(
-        _namespace(index),
+        namespace,
         f"app-{index}",
         spec_replicas=replicas,
         status_replicas=replicas,
@@ -104,8 +109,8 @@ def _scale(index: int, replicas: int) -> ScaleView:
     )
 
 
-def answer(made: Fleet, *, same_pods: bool) -> Answer:
-    """One sample a pod, around the target."""
+def answer(made: Fleet, milli: Int64Vector, *, same_pods: bool) -> Answer:
+    """One sample a pod; ``milli`` (pods,) is what each uses."""
     count = len(made.names)
     samples = PodSamples(
         namespaces=made.namespaces,
@@ -114,7 +119,7 @@ def answer(made: Fleet, *, same_pods: bool) -> Answer:
         window_ns=np.full(count, seconds(15), np.int64),
         first=np.arange(count + 1),
         containers=("app",) * count,
-        usage={"cpu": ResourceUsage(made.rng.integers(250, 350, count), np.ones(count, np.bool_))},
+        usage={"cpu": ResourceUsage(milli, np.ones(count, np.bool_))},
     )
     return answer_of(samples, KEYS, hpa=None, same_pods=same_pods)
 
@@ -134,54 +139,159 @@ def plain_loop(made: Fleet, usage: dict[str, int]) -> int:
     return total
 
 
-def cpu_ms(work: Callable[[], object], rounds: int = 7) -> float:
+def cpu_ms(
+    work: Callable[[], object], rounds: int = 7, *, before: Callable[[], object] = lambda: None
+) -> float:
     times = []
     for _ in range(rounds):
+        before()
         start = time.process_time()
         work()
         times.append(time.process_time() - start)
     return 1000 * min(times)
 
 
-def measure(name: str, hpas: int, pods_each: int, rounds: int) -> None:
-    made = fleet(hpas, pods_each)
-    state = made.state
+class Loop:
+    """Ticks of a fleet: all but what a controller asks and writes.
+
+    Args:
+        share: Of the HPAs, whose pods use something else than in the tick before.
+    """
+
+    def __init__(self, made: Fleet, share: float) -> None:
+        self._made = made
+        self._share = share
+        self._news = News()
+        self._each = len(made.names) // len(made.state.hpas)
+        self._usage = made.rng.integers(250, 350, len(made.names))
+        self._now = NOW
+        self.state = made.state
+        self.delta = Delta(answers=[answer(made, self._usage, same_pods=False)])
+        self.result = Result(())
+        self.state.apply(self.delta)
+
+    def gather(self) -> None:
+        """Puts new usage into the place of some of the old."""
+        made = self._made
+        self._now = Instant(self._now + seconds(15))
+        hpas = made.rng.random(len(made.state.hpas)) < self._share
+        changed = np.repeat(hpas, self._each)
+        self._usage = np.where(changed, made.rng.integers(250, 350, len(changed)), self._usage)
+        self.delta = Delta(answers=[answer(made, self._usage, same_pods=True)])
+
+    def evaluate(self) -> None:
+        """Comes to a decision, a status and reasons for every HPA."""
+        self.state.apply(self.delta)
+        commands = decide(self.state, self._now)
+        outcomes = [ScaleOutcome(w.namespace, w.name, self._now) for w in commands.writes]
+        self.result = absorb(self.state, commands, outcomes)
+        self._news.of(self.result, self.state.specs, (), full=False)
+
+    def record(self) -> None:
+        encode_delta(self.delta)
+        encode_result(self.result)
+
+
+def measure(name: str, hpas: int, pods_each: int, rounds: int, *, namespaces: int = NAMESPACES) -> None:
+    made = fleet(hpas, pods_each, namespaces)
     usage = dict.fromkeys(made.names, 300)
-    state.apply(Delta(answers=[answer(made, same_pods=False)]))
-    clock = [NOW]
-
-    def tick(*, record: bool) -> None:
-        clock[0] = Instant(clock[0] + seconds(15))
-        delta = Delta(answers=[answer(made, same_pods=True)])
-        state.apply(delta)
-        commands = decide(state, clock[0])
-        result = absorb(
-            state, commands, [ScaleOutcome(w.namespace, w.name, clock[0]) for w in commands.writes]
-        )
-        if record:
-            encode_delta(delta)
-            encode_result(result)
-
-    for _ in range(25):  # fill the windows
-        tick(record=False)
+    line: dict[str, object] = {"name": name, "hpas": hpas, "pods": hpas * pods_each}
     floor = cpu_ms(lambda: plain_loop(made, usage), rounds)
-    whole = cpu_ms(lambda: tick(record=True), rounds)
-    decided = cpu_ms(lambda: decide(state, clock[0]), rounds)
+    for share, word in ((1.0, "all"), (0.01, "1_percent")):
+        loop = Loop(made, share)
+        for _ in range(25):  # fill the windows
+            loop.gather()
+            loop.evaluate()
+        times = cpu_ms(loop.evaluate, rounds, before=loop.gather)
+        line[f"evaluate_{word}_ms"] = round(times, 2)
+        line[f"evaluate_{word}_to_plain_loop"] = round(times / floor, 2)
+        if share == 1.0:
+            line["record_ms"] = round(cpu_ms(loop.record, rounds), 2)
+    line["plain_loop_ms"] = round(floor, 2)
+    print(json.dumps(line), flush=True)
+
+
+def metrics_list(made: Fleet, order: Sequence[int]) -> bytes:
+    """A PodMetricsList as metrics-server sends it."""
+    items = [
+        {
+            "metadata": {
+                "name": made.names[at],
+                "namespace": made.namespaces[at],
+                "creationTimestamp": "2026-03-02T08:00:00Z",
+                "labels": {"app": made.names[at].rpartition("-")[0], "pod-template-hash": "7f9c5d8b6"},
+            },
+            "timestamp": f"2026-03-02T07:59:{at % 60:02d}Z",
+            "window": f"15.{at % 1000:03d}s",
+            "containers": [
+                {"name": "app", "usage": {"cpu": f"{at * 7919 % 10**9}n", "memory": f"{at * 31 % 10**6}Ki"}}
+            ],
+        }
+        for at in order
+    ]
+    return msgspec.json.encode(
+        {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items}
+    )
+
+
+class _Sent:
+    """A server that has one answer ready."""
+
+    def __init__(self) -> None:
+        self.body = b""
+
+    async def get_raw(self, *_: object, **__: object) -> bytes:
+        return self.body
+
+
+async def measure_ingest(clock: Clock) -> None:
+    """From the bytes of an answer to the columns that are decided from; twice in one order, and in another."""
+    made = fleet(10_000, 10, NAMESPACES)
+    server = _Sent()
+    source = HttpMetrics(server, clock)
+    last: list[Sequence[str]] = [()]
+
+    async def ingest() -> None:
+        samples = await source.pod_samples()
+        found = answer_of(samples, KEYS, hpa=None, same_pods=samples.names is last[0])
+        last[0] = samples.names
+        made.state.apply(Delta(answers=[found]))
+
+    order = np.arange(len(made.names))
+    bodies = [metrics_list(made, order.tolist())]
+    for _ in range(2):
+        made.rng.shuffle(order)
+        bodies.append(metrics_list(made, order.tolist()))
+    same: list[float] = []
+    other: list[float] = []
+    for number in range(10):
+        server.body = bodies[1 + number // 2 % 2]
+        start = time.process_time()
+        await ingest()
+        (same if number % 2 else other).append(1000 * (time.process_time() - start))
+    floor = cpu_ms(lambda: msgspec.json.decode(bodies[0]), 5)
     line = {
-        "name": name,
-        "hpas": hpas,
-        "pods": hpas * pods_each,
-        "tick_with_record_ms": round(whole, 2),
-        "decide_ms": round(decided, 2),
-        "plain_loop_ms": round(floor, 2),
-        "decide_to_plain_loop": round(decided / floor, 2),
-        "tick_to_plain_loop": round(whole / floor, 2),
+        "name": "horizontal/ingest",
+        "pods": len(made.names),
+        "mb": round(len(bodies[0]) / 1e6, 1),
+        "same_order_ms": round(min(same), 1),
+        "other_order_ms": round(min(other), 1),
+        "plain_json_ms": round(floor, 1),
+        "same_order_to_plain_json": round(min(same) / floor, 2),
+        "other_order_to_plain_json": round(min(other) / floor, 2),
     }
     print(json.dumps(line), flush=True)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    tune_gc()
     measure("horizontal/day", 50, 60, rounds=40)
     measure("horizontal/large", 10_000, 10, rounds=7)
+    measure("horizontal/one_namespace", 10_000, 10, rounds=7, namespaces=1)
     measure("horizontal/one", 1, 10_000, rounds=20)
     measure("horizontal/small", 1, 10, rounds=100)
+    run_real(measure_ingest)
+
+
+if __name__ == "__main__":
+    main()

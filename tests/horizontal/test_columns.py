@@ -209,7 +209,7 @@ def test_an_ordinary_hpa_is_judged_alike_by_itself(state):
             event("ordinary, with pods filled in" if _walked(found, position) else "ordinary")
             assert (verdict.raw, verdict.stabilized) == (found.best[position], found.held[position])
             assert list(zip(*verdict.grounds(), strict=True)) == list(
-                zip(*found.grounds(position, state.specs[key].metrics), strict=True)
+                zip(*found.grounds(position), strict=True)
             )
 
 
@@ -228,6 +228,6 @@ def test_a_dump_decides_the_same(state, ticks):
     now = Instant(worlds.NOW + minutes(ticks))
     assert seen(copied, 0) == seen(state, 0)
     outcomes = [ScaleOutcome(w.namespace, w.name, now) for w in decide(state, now).writes]
-    assert absorb(state, decide(state, now), outcomes).settlements[0].changes == (
-        absorb(copied, decide(copied, now), outcomes).settlements[0].changes
+    assert absorb(state, decide(state, now), outcomes).settlements[0].patch == (
+        absorb(copied, decide(copied, now), outcomes).settlements[0].patch
     )

@@ -119,7 +119,7 @@ def test_a_sync_period_of_its_own():
         result = absorb(state, commands, [ScaleOutcome(*KEY, now, "refused")] if commands.writes else [])
         wanted.append(len(commands.writes))
         if not commands.writes:
-            assert result.settlements[0].changes == {}
+            assert result.settlements[0].changes == ()
     assert wanted == [1, 0, 0, 0, 1, 0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from kubetide.horizontal.memory import (
     remember_event,
 )
 from kubetide.horizontal.options.flapping import kept
+from kubetide.horizontal.patches import changed_fields
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import State
-from kubetide.horizontal.status import action_of, changed_fields, changed_status
+from kubetide.horizontal.status import action_of, changed_status
 from kubetide.objects.meta import Condition
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -30,20 +32,45 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
     _remember_proposals(state, commands)
-    return Result(
-        tuple(
-            _settle(state, verdict, found.get(verdict.key), commands.at, stamp)
-            for verdict in commands.verdicts
-        )
+    this, at = state.last_pass, commands.at
+    if this is None or this.verdicts is not commands.verdicts:
+        state.last_pass = None  # what it knows of statuses does not hold any longer
+        each = (_settle(state, verdict, found.get(verdict.key), at, stamp) for verdict in commands.verdicts)
+        return Result(tuple(each))
+    before = this.before or repeat(None)
+    settlements = tuple(
+        [
+            settled
+            if again and settled is not None
+            else _settle(state, verdict, found.get(verdict.key), at, stamp, settled)
+            for verdict, settled, again in zip(commands.verdicts, before, this.again.tolist(), strict=False)
+        ]
     )
+    this.settlements, this.before = settlements, ()
+    this.quiet = np.array([settled.is_quiet for settled in settlements], np.bool_)
+    return Result(settlements)
 
 
 def _settle(
-    state: State, verdict: Verdict, outcome: ScaleOutcome | None, now: Instant, stamp: str
+    state: State,
+    verdict: Verdict,
+    outcome: ScaleOutcome | None,
+    now: Instant,
+    stamp: str,
+    last: Settlement | None = None,
 ) -> Settlement:
+    """Settles one HPA; ``last`` is what the tick before came to, where that is known."""
     key, spec = verdict.key, state.specs[verdict.key]
     before = state.statuses[key]
-    conditions = say.with_notes(before.conditions, verdict.notes, stamp)
+    kept = (
+        last is not None
+        and last.kept
+        and last.verdict.notes is verdict.notes
+        and last.status.conditions is before.conditions
+    )
+    conditions = before.conditions
+    if not kept:
+        conditions = say.with_notes(before.conditions, verdict.notes, stamp)
     said: tuple[events.EventNote, ...] = verdict.events
     decided = verdict.stage == "decided"
     action, error, label, rescaled_at = "none", verdict.error, verdict.error_label, None
@@ -82,6 +109,7 @@ def _settle(
         wanted=verdict.desired if decided else None,
         normal_end=decided,
         withheld=withheld,
+        kept=conditions is before.conditions,
     )
 
 
@@ -101,7 +129,13 @@ def _remember_proposals(state: State, commands: Commands) -> None:
     for verdict in commands.verdicts:
         if verdict.first and verdict.stage not in {"unread", "waiting"}:
             remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
-    asked = [verdict for verdict in commands.verdicts if verdict.raw is not None]
+    this = state.last_pass
+    asked = commands.verdicts
+    if this is not None and this.verdicts is asked:
+        at = this.stored
+        remembered.store(this.columns.row[at], this.slots[at], commands.at, this.proposals[at])
+        asked = tuple(verdict for verdict, stored in zip(asked, at.tolist(), strict=True) if not stored)
+    asked = tuple(verdict for verdict in asked if verdict.raw is not None)
     rows = np.array([remembered.row(verdict.key) for verdict in asked], np.int64)
     slots = np.array([verdict.slot for verdict in asked], np.int64)
     remembered.store(rows, slots, commands.at, np.array([verdict.raw for verdict in asked], np.int64))

@@ -19,7 +19,8 @@ from kubetide.horizontal.hpas import HpaColumns, Segments
 from kubetide.horizontal.memory import UNUSED
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.resource import present, status_of
-from kubetide.horizontal.metrics.types import Arithmetic, Known, Metric, MetricFailure, Proposal
+from kubetide.horizontal.metrics.types import Arithmetic, Known, MetricFailure, Proposal
+from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import State
 from kubetide.horizontal.tally import TallyColumns, tally_columns
 from kubetide.objects.hpa import MetricStatus
@@ -81,6 +82,7 @@ class Ordinary(NamedTuple):
         best: The largest proposal, at least 0; ``winner`` the place of its metric.
         held: After stabilization; ``slot`` where the proposal is to be remembered.
         cells: By place in the spec, then by resource.
+        specs: (all HPAs,)
     """
 
     mask: BoolVector
@@ -89,6 +91,7 @@ class Ordinary(NamedTuple):
     held: Int64Vector
     slot: Int64Vector
     cells: dict[int, list[Cell]]
+    specs: Sequence[Autoscaler]
 
     def cell(self, at: int, position: int) -> tuple[Cell, int]:
         """Gives the cell of an HPA's metric, and where the HPA stands in it."""
@@ -98,13 +101,11 @@ class Ordinary(NamedTuple):
                 return cell, index
         raise AssertionError("an ordinary HPA has a cell for each metric")
 
-    def grounds(
-        self, position: int, metrics: Sequence[Metric]
-    ) -> tuple[list[Proposal | MetricFailure], list[Known]]:
+    def grounds(self, position: int) -> tuple[list[Proposal | MetricFailure], list[Known]]:
         """Gives proposals and tallies of one HPA, for whoever wants to know why."""
         proposals: list[Proposal | MetricFailure] = []
         tallies: list[Known] = []
-        for at, metric in enumerate(metrics):
+        for at, metric in enumerate(self.specs[position].metrics):
             cell, index = self.cell(at, position)
             tallies.append(cell.tallies.at(index))
             proposals.append(present(metric, cell.arithmetic(index)))
@@ -141,7 +142,7 @@ def ordinary(state: State, now: Instant) -> Ordinary:
             chosen = segments.positions[better]
             best[chosen], winner[chosen] = cell.replicas[better], at
     held, slot = _stabilized(state, hpas, best, now)
-    return Ordinary(mask, best, winner, held, slot, cells)
+    return Ordinary(mask, best, winner, held, slot, cells, hpas.specs)
 
 
 def _cell(

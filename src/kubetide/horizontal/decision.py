@@ -10,6 +10,7 @@ import msgspec
 from kubetide.horizontal.conditions import Note
 from kubetide.horizontal.events import EventNote, status_not_written
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
+from kubetide.horizontal.patches import patch_of
 from kubetide.horizontal.views import Key
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus, MetricStatus
@@ -135,17 +136,18 @@ class Settlement(msgspec.Struct, eq=False):
     """What is left to do and to say for one HPA once the outcome is known.
 
     Attributes:
-        status: The new status; ``changes`` the fields of it that differ, empty when none does.
+        status: The new status; ``changes`` names the fields of it that differ.
         action, error_label: Labels of the reconciliation.
         withheld: Whether a change of the target was decided and, on purpose, not written.
         wanted: Replicas that are wanted of the target from now on, also for the desired-replicas gauge;
             None when the tick did not come to its end.
+        kept: Whether the conditions are the very ones of before.
         normal_end: Whether a failing status write becomes the error of the tick.
     """
 
     verdict: Verdict
     status: HpaStatus
-    changes: Json
+    changes: tuple[str, ...]
     events: tuple[EventNote, ...]
     late_events: tuple[EventNote, ...]
     action: str = "none"
@@ -154,6 +156,17 @@ class Settlement(msgspec.Struct, eq=False):
     wanted: int | None = None
     normal_end: bool = True
     withheld: bool = False
+    kept: bool = False
+
+    @property
+    def patch(self) -> Json:
+        """A merge patch of the status, empty when nothing is to be written."""
+        return patch_of(self.status, self.changes)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is to be written or said."""
+        return not (self.changes or self.events or self.late_events or self.verdict.rescale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +203,7 @@ def record_of(result: Result) -> ResultRecord:
     """Gives the part of a result that a record keeps."""
     settled = result.settlements
     return ResultRecord(
-        statuses=tuple(StatusPatch(*one.verdict.key, one.changes) for one in settled if one.changes),
+        statuses=tuple(StatusPatch(*one.verdict.key, one.patch) for one in settled if one.changes),
         events=tuple(
             HpaEvent(*one.verdict.key, one.events + one.late_events)
             for one in settled

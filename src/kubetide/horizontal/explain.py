@@ -150,7 +150,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
     settled = Settlement(
         verdict=verdict,
         status=state.statuses[key],
-        changes={},
+        changes=(),
         events=(),
         late_events=(),
         action=WANTED if verdict.rescale else "none",

@@ -13,12 +13,13 @@ import numpy as np
 
 from kubetide.horizontal import conditions as say
 from kubetide.horizontal.columns import Cell, Ordinary, ordinary
-from kubetide.horizontal.decision import Verdict
+from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.hpas import HpaColumns
 from kubetide.horizontal.judging import able_of, computation, judge, limit_of, why_of
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import action_of
+from kubetide.objects.hpa import MetricStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Instant
 
@@ -31,11 +32,14 @@ def judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
     found, hpas = ordinary(state, now), state.columns()
     unmoved = found.mask & (found.held == hpas.current) & (hpas.current < _LARGEST_UNLIMITED)
     last, this = state.last_pass, _figures(found, hpas)
-    same = unmoved & _equal(this, last) if last is not None else np.zeros_like(found.mask)
+    known: tuple[Verdict, ...] = ()
+    if last is not None and last.columns is hpas:
+        this.again = unmoved & _as_before(this, last)
+        this.before, known = last.settlements, last.verdicts
     rows = zip(
         state.hpas,
         found.mask.tolist(),
-        same.tolist(),
+        this.again.tolist(),
         unmoved.tolist(),
         hpas.current.tolist(),
         found.best.tolist(),
@@ -45,52 +49,62 @@ def judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
         strict=True,
     )
     verdicts: list[Verdict] = []
-    for position, (key, is_ordinary, is_same, stays, current, best, winner, held, slot) in enumerate(rows):
+    for position, (key, is_ordinary, again, stays, current, best, winner, held, slot) in enumerate(rows):
+        if again:
+            verdict = known[position]
+            # Where the proposal is remembered is all that is new; and the old pass is let go of.
+            verdict.slot, verdict.grounds = slot, partial(found.grounds, position)
+            verdicts.append(verdict)
+            continue
         if not is_ordinary:
             verdicts.append(judge(state, key, now))
             continue
-        spec = state.specs[key]
-        if is_same and last is not None:
-            verdict = last.verdicts[position]
-            settled = state.quiet.get(key)
-            if settled is not None and settled.verdict is verdict and state.statuses[key] is settled.status:
-                # Where the proposal is remembered is all that is new; the old pass is let go of.
-                verdict.slot, verdict.grounds = slot, partial(found.grounds, position, spec.metrics)
-                verdicts.append(verdict)
-                continue
-        verdict = Verdict(key, current, raw=best, slot=slot, stabilized=held)
-        _present(verdict, state, spec, found, position)
+        spec = hpas.specs[position]
+        metrics = spec.metrics
         desired, limit = held, "DesiredWithinRange"
         if not stays:
             desired, limit = limit_of(spec, state, held, current, now)
-        verdict.desired, verdict.limit = desired, limit
+        statuses, computations = _presented(state, spec, found, position)
+        name = metrics[winner].title
+        verdict = Verdict(
+            key,
+            current,
+            desired,
+            desired != current,
+            why_of(name, best, current),
+            _notes(name, able_of(spec, best, current, held=held), limit, desired != held),
+            metrics=statuses,
+            computations=computations,
+            raw=best,
+            slot=slot,
+            grounds=partial(found.grounds, position),
+            stabilized=held,
+            limit=limit,
+        )
         if state.holds:
             verdict.hold()
-        verdict.rescale = verdict.desired != current
-        name = spec.metrics[winner].title
-        verdict.why = why_of(name, best, current)
-        able = able_of(spec, best, current, held=held)
-        verdict.notes = _notes(name, able, limit, desired != held)
+            verdict.rescale = verdict.desired != current
         verdicts.append(verdict)
-    state.last_pass = this._replace(verdicts=tuple(verdicts))
-    return state.last_pass.verdicts
+    this.verdicts = tuple(verdicts)
+    state.last_pass = this
+    return this.verdicts
 
 
-def _present(verdict: Verdict, state: State, spec: Autoscaler, found: Ordinary, position: int) -> None:
-    """Puts the metrics of an ordinary HPA into the verdict."""
+def _presented(
+    state: State, spec: Autoscaler, found: Ordinary, position: int
+) -> tuple[tuple[MetricStatus, ...], tuple[Computation, ...]]:
+    """Gives the entries of the status of an ordinary HPA, and the labels of its computations."""
     before = state.statuses[spec.key].current_replicas
-    verdict.grounds = partial(found.grounds, position, spec.metrics)
     if len(spec.metrics) == 1:
         cell, index = found.cell(0, position)
-        verdict.metrics = (cell.status(index),)
-        verdict.computations = (computation(spec.metrics[0].type, action_of(before, cell.proposals[index])),)
-        return
+        action = action_of(before, cell.proposals[index])
+        return (cell.status(index),), (computation(spec.metrics[0].type, action),)
     statuses, computations = [], []
     for at, metric in enumerate(spec.metrics):
         cell, index = found.cell(at, position)
         statuses.append(cell.status(index))
         computations.append(computation(metric.type, action_of(before, cell.proposals[index])))
-    verdict.metrics, verdict.computations = tuple(statuses), tuple(computations)
+    return tuple(statuses), tuple(computations)
 
 
 @lru_cache(maxsize=4096)
@@ -105,7 +119,8 @@ def _figures(found: Ordinary, hpas: HpaColumns) -> LastPass:
     """Gives all that the verdicts of ordinary HPAs are made from, their specs, statuses and memory apart."""
     overall = np.stack([found.mask, hpas.current, found.best, found.winner, found.held])
     cells = [cell for at in sorted(found.cells) for cell in found.cells[at]]
-    return LastPass(hpas, overall, [(cell.segments.positions, _figures_of(cell)) for cell in cells])
+    figures = [(cell.segments.positions, _figures_of(cell)) for cell in cells]
+    return LastPass(hpas, overall, figures, found.mask, found.best, found.slot, np.zeros_like(found.mask))
 
 
 def _figures_of(cell: Cell) -> Int64Vector:
@@ -115,12 +130,11 @@ def _figures_of(cell: Cell) -> Int64Vector:
     return np.stack([t.pods, t.ready, t.unready, t.missing, t.answered, *sums])
 
 
-def _equal(this: LastPass, last: LastPass) -> BoolVector:
-    """Gives (HPAs,) whether everything is as it was."""
-    places = [len(at) for at, _ in this.cells]
-    if this.columns is not last.columns or places != [len(at) for at, _ in last.cells]:
-        return np.zeros(this.overall.shape[1], np.bool_)
-    same: BoolVector = (this.overall == last.overall).all(axis=0)
+def _as_before(this: LastPass, last: LastPass) -> BoolVector:
+    """Gives (HPAs,) whether everything is as it was, and nothing was to be done."""
+    if not len(last.quiet) or [len(at) for at, _ in this.cells] != [len(at) for at, _ in last.cells]:
+        return np.zeros_like(this.stored)
+    same: BoolVector = (this.overall == last.overall).all(axis=0) & last.quiet
     for (positions, figures), (others, before) in zip(this.cells, last.cells, strict=True):
         same[positions] &= (positions == others) & (figures == before).all(axis=0)
     return same

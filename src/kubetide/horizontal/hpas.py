@@ -63,6 +63,7 @@ class HpaColumns:
         behaving: Whether the spec has a behaviour.
         readable: Whether the scale was read and has a selector; ``current`` is its ``spec.replicas``.
         row: Row of the recommendations.
+        specs: What the columns were made from.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class HpaColumns:
         def column(values: Sequence[int]) -> Int64Vector:
             return np.array(values, np.int64) if count else np.zeros(0, np.int64)
 
+        self.specs = tuple(specs)
         self.position = {spec.key: index for index, spec in enumerate(specs)}
         self.minimum = column([spec.minimum for spec in specs])
         self.maximum = column([spec.maximum for spec in specs])

@@ -7,9 +7,10 @@ and samples are held in columns; the HPAs by key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
 
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.hpas import HpaColumns, Segments, cells_of
@@ -22,7 +23,7 @@ from kubetide.horizontal.specs import Autoscaler, read_spec
 from kubetide.horizontal.values import Reply, taken_over
 from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.objects.hpa import HpaStatus
-from kubetide.ports.metrics import Int64Vector
+from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 
 
@@ -58,20 +59,33 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
 
-class LastPass(NamedTuple):
-    """What the verdicts of the last pass in columns were made from (``fleet``).
+@dataclass(slots=True, eq=False)
+class LastPass:
+    """The last pass in columns, so that what has not changed since need not be worked out again (``fleet``).
 
     Attributes:
         columns: The HPAs; with other ones nothing can be compared.
-        overall: (figures, HPAs).
-        cells: By cell (HPAs of the cell,) positions and (figures, HPAs of the cell).
+        overall: (figures, HPAs) what the verdicts were made from.
+        cells: The same by cell: (HPAs of the cell,) positions and (figures, HPAs of the cell).
+        stored: (HPAs,) which proposals are stored from columns: ``proposals`` at ``slots``.
+        again: (HPAs,) whose verdicts are those of the pass before.
+        before: (HPAs,) settlements of the pass before, where it had the same HPAs.
         verdicts: (HPAs,)
+        settlements: (HPAs,) what came of the verdicts; empty until it is known.
+        quiet: (HPAs,) whether nothing was to be written or said, and the status is still the one of that time.
     """
 
     columns: HpaColumns
     overall: Int64Vector
     cells: Sequence[tuple[Int64Vector, Int64Vector]]
+    stored: BoolVector
+    proposals: Int64Vector
+    slots: Int64Vector
+    again: BoolVector
+    before: tuple[Settlement, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    settlements: tuple[Settlement, ...] = ()
+    quiet: BoolVector = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 class State:
@@ -91,8 +105,6 @@ class State:
         self.options: dict[Key, OptionMemory] = {}
         self.holds: tuple[str, ...] = ()
         self.last_pass: LastPass | None = None
-        self.quiet: dict[Key, Settlement] = {}
-        """Settlements of the last tick with nothing to write or to say; these two only save work."""
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
         self._cells: list[tuple[int, SampleKey]] = []
@@ -116,7 +128,7 @@ class State:
         for key in delta.gone_hpas:
             self._forget_hpa(key)
         for status in delta.statuses:
-            self.statuses[status.namespace, status.name] = status.status
+            self._put_status(status)
         for pod in delta.pods:
             self.table.put(pod)
         for key in delta.gone_pods:
@@ -145,17 +157,16 @@ class State:
         self.statuses.setdefault(key, HpaStatus())
         self._columns = None
 
+    def _put_status(self, view: StatusView) -> None:
+        key = view.namespace, view.name
+        self.statuses[key] = view.status
+        last = self.last_pass
+        if last is not None and len(last.quiet) and key in last.columns.position:
+            last.quiet[last.columns.position[key]] = False
+
     def _forget_hpa(self, key: Key) -> None:
         """Drops an HPA with its memory."""
-        for known in (
-            self.views,
-            self.specs,
-            self.statuses,
-            self.scales,
-            self.events,
-            self.options,
-            self.quiet,
-        ):
+        for known in (self.views, self.specs, self.statuses, self.scales, self.events, self.options):
             known.pop(key, None)
         self.recommendations.forget(key)
         self.table.members.release(key)

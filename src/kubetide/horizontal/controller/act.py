@@ -130,7 +130,7 @@ class Actor:
             namespace, name = settlement.verdict.key
             try:
                 await self._cluster.patch(
-                    HPAS, name, {"status": settlement.changes}, namespace=namespace, subresource="status"
+                    HPAS, name, {"status": settlement.patch}, namespace=namespace, subresource="status"
                 )
             except Withheld:
                 pass  # nothing has failed

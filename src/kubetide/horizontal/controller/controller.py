@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from kubetide.acting import EventWriter
-from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
@@ -24,7 +23,7 @@ from kubetide.horizontal.core import encode_commands, encode_delta, encode_outco
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.events import COMPONENT
-from kubetide.horizontal.reasons import reasons_of, signature
+from kubetide.horizontal.news import News
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.views import Key
@@ -99,7 +98,7 @@ class HorizontalController:
             limit=settings.concurrent_syncs,
         )
         self._tick = 0
-        self._said: dict[Key, tuple[object, ...]] = {}
+        self._news = News()
         self._announced: dict[Key, tuple[Workload, int]] = {}
         self.result = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
@@ -233,7 +232,7 @@ class HorizontalController:
         *,
         full: bool,
     ) -> None:
-        reasons, repeated = self._new_reasons(result, full=full)
+        reasons, repeated = self._news.of(result, self._state.specs, self._state.holds, full=full)
         self._recorder.write(
             Record(
                 loop=LOOP,
@@ -248,23 +247,3 @@ class HorizontalController:
                 repeated=repeated,
             )
         )
-
-    def _new_reasons(self, result: Result, *, full: bool) -> tuple[tuple[Reason, ...], int]:
-        """Gives the reasons of verdicts that differ from the last tick's, and the number of the others."""
-        reasons: list[Reason] = []
-        repeated = 0
-        said: dict[Key, tuple[object, ...]] = {}
-        for settlement in result.settlements:
-            key = settlement.verdict.key
-            if settlement.verdict.stage == "waiting" and key in self._said and not full:
-                # Not due: what was said last still holds.
-                said[key] = self._said[key]
-                repeated += 1
-                continue
-            said[key] = signature(settlement)
-            if not full and self._said.get(key) == said[key]:
-                repeated += 1
-                continue
-            reasons += reasons_of(settlement, self._state.specs[key], self._state.holds)
-        self._said = said
-        return tuple(reasons), repeated

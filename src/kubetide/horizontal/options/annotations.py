@@ -66,7 +66,7 @@ class Options:
     @property
     def any(self) -> bool:
         """Whether there is anything that upstream does not have."""
-        return self != NO_OPTIONS
+        return self is not NO_OPTIONS and self != NO_OPTIONS
 
     @property
     def asks_for_owners(self) -> bool:

@@ -1,0 +1,60 @@
+"""What of an HPA's status has to be written: the fields that differ, and the merge patch that brings them there."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.objects.base import Json
+from kubetide.objects.hpa import HpaStatus, MetricStatus
+
+_ATTRIBUTES = {
+    "observedGeneration": "observed_generation",
+    "lastScaleTime": "last_scale_time",
+    "currentReplicas": "current_replicas",
+    "desiredReplicas": "desired_replicas",
+}
+
+METRICS = "currentMetrics"
+
+
+def changed_fields(before: HpaStatus, after: HpaStatus) -> tuple[str, ...]:
+    """Gives the names of the fields that differ, in the order of a patch; an empty list is as good as none."""
+    found = []
+    if before.observed_generation != after.observed_generation:
+        found.append("observedGeneration")
+    if before.last_scale_time != after.last_scale_time:
+        found.append("lastScaleTime")
+    if before.current_replicas != after.current_replicas:
+        found.append("currentReplicas")
+    if before.desired_replicas != after.desired_replicas:
+        found.append("desiredReplicas")
+    if (before.current_metrics or None) != after.current_metrics:
+        found.append(METRICS)
+    if (before.conditions or None) != after.conditions:
+        found.append("conditions")
+    return tuple(found)
+
+
+def patch_of(status: HpaStatus, fields: tuple[str, ...]) -> Json:
+    """Gives a merge patch of these fields; null takes a field away."""
+    patch: Json = {}
+    for field in fields:
+        if field == METRICS:
+            metrics = status.current_metrics
+            patch[field] = metrics and [_as_json(metric) for metric in metrics]
+        elif field == "conditions":
+            patch[field] = [msgspec.to_builtins(condition) for condition in status.conditions or ()]
+        else:
+            patch[field] = getattr(status, _ATTRIBUTES[field])
+    return patch
+
+
+def _as_json(metric: MetricStatus) -> Json:
+    """Gives a status as JSON says it."""
+    found: Json
+    if metric.resource is not None or metric.container_resource is not None:
+        found = msgspec.to_builtins(metric)
+        return found
+    # ``to_builtins`` leaves the tuples of a selector. ``type`` is required: that of a metric that failed is empty.
+    found = msgspec.json.decode(msgspec.json.encode(metric))
+    return {"type": metric.type, **found}
