@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cluster.answering import Skewed
 
 from kubetide.acting import Elector, LeaseLost, LeaseTimes
 from kubetide.acting.lease import Seen, claim, is_held, release, seen_again
@@ -265,12 +266,14 @@ def test_a_short_outage_is_lived_through():
     )
 )
 def test_there_is_never_more_than_one_leader(steps):
-    """Whatever fails for whom, at no instant do two processes pass their fences."""
+    """Whatever fails for whom and whatever their wall clocks show, at no instant do two processes pass their fences."""
 
     async def main(cluster, clock):
         outages = [Outage() for _ in range(3)]
+        clocks = [Skewed(clock, minutes(by)) for by in (-600, 0, 600)]
         ours = [
-            elector(cluster.client(faults=outage), clock, f"e{n}", seed=n) for n, outage in enumerate(outages)
+            elector(cluster.client(faults=outage), clocks[n], f"e{n}", seed=n)
+            for n, outage in enumerate(outages)
         ]
         most = 0
 
@@ -279,7 +282,7 @@ def test_there_is_never_more_than_one_leader(steps):
             while True:  # a process that has lost its lease ends, and is started again
                 with suppress(LeaseLost):
                     await one.run()
-                one = elector(cluster.client(faults=outage), clock, one._identity)
+                one = elector(cluster.client(faults=outage), one._clock, one._identity)
                 ours.append(one)
 
         async def look():
@@ -363,6 +366,27 @@ def test_who_sees_another_holder_stops_at_once():
             assert (await lease(cluster)).holder_identity == "host_go"
             messages = sorted(event.message for event in (await cluster.list(EVENTS)).items)
             assert messages == ["ours became leader", "ours stopped leading"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("skew", [-minutes(10), minutes(10)])
+def test_a_wrong_wall_clock_costs_no_time(skew):
+    """One whose clock is wrong leads, and another follows after its death, as if it were right."""
+
+    async def main(cluster, clock):
+        gone = Outage()
+        one = elector(cluster.client(faults=gone), Skewed(clock, skew), "one")
+        async with running(one):
+            await one.leading()
+            two = elector(cluster, clock, "two")
+            async with running(two):
+                await clock.sleep(minutes(5))
+                assert (one.fence.still_leading(), two.fence.still_leading()) == (True, False)
+                gone.mode = "hangs"
+                died = clock.now()
+                await two.leading()
+                assert seconds(13) <= clock.now() - died <= seconds(15 + 4.4)
 
     run(main)
 

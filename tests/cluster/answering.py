@@ -8,6 +8,7 @@ from aiohttp import web
 
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.serving import Listener
+from kubetide.units.time import Instant
 
 
 @asynccontextmanager
@@ -50,6 +51,22 @@ class Later:
 
     def monotonic(self):
         return self.clock.monotonic() + self.by
+
+    async def sleep(self, duration):
+        await self.clock.sleep(duration)
+
+
+class Skewed:
+    """A clock whose wall time is wrong by so much; what elapses is right."""
+
+    def __init__(self, clock, by):
+        self.clock, self.by = clock, by
+
+    def now(self):
+        return Instant(self.clock.now() + self.by)
+
+    def monotonic(self):
+        return self.clock.monotonic()
 
     async def sleep(self, duration):
         await self.clock.sleep(duration)

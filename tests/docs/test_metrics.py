@@ -11,7 +11,14 @@ from tests.nodes.live import World as NodesWorld
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series import ClientSeries, HorizontalSeries, NodesSeries, show_caches, show_leases
+from kubetide.runtime.series import (
+    ClientSeries,
+    HorizontalSeries,
+    NodesSeries,
+    show_caches,
+    show_leases,
+    show_skew,
+)
 from kubetide.units.exposition import Registry
 from kubetide.watching import Caches
 
@@ -85,6 +92,7 @@ def registered():
         HorizontalSeries(registry, PodsWorld(clock).controller, clock)
         NodesSeries(registry, NodesWorld(clock).controller, clock)
         show_leases(registry, {})
+        show_skew(registry, lambda: 0)
         show_caches(registry, Caches(EmbeddedCluster(Store(), clock, 1), clock), clock)
 
     run_virtual(main, start=START)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.cluster.answering import Skewed
 from tests.horizontal.running import START, World
 
 from kubetide.embedded.store.request import Options, Request
@@ -78,5 +79,24 @@ def test_an_hpa_is_left_alone_as_long_as_the_other_writes_and_taken_on_after():
             await clock.sleep(minutes(2))
             assert await world.replicas() == 4
         assert len(said) == 3
+
+    run_virtual(story, start=START)
+
+
+@pytest.mark.parametrize("ahead", [minutes(-90), minutes(90)])
+def test_a_wrong_clock_hides_no_rival_and_makes_none(ahead):
+    """What the API server has stamped is compared with the API server's clock."""
+
+    async def story(clock):
+        skewed = Skewed(clock, ahead)
+        world = World(clock)
+        rivals = Rivals(world.cluster, skewed, [].append, own="unknown", server_now=clock.now)
+        await world.add()
+        write_status(world, UPSTREAM)
+        await rivals.look()
+        assert rivals.found == {("default", "web"): UPSTREAM}
+        await clock.sleep(after(QUIET, seconds(1)))
+        await rivals.look()
+        assert rivals.found == {}
 
     run_virtual(story, start=START)

@@ -16,6 +16,7 @@ from kubetide.cluster.limits import Limits
 from kubetide.cluster.observing import RequestObserver, Unobserved
 from kubetide.cluster.paths import delete_options, path_of
 from kubetide.cluster.reading import Reader
+from kubetide.cluster.skew import Skew
 from kubetide.cluster.transport import JSON, Asked, Transport
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
@@ -78,6 +79,11 @@ class HttpCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def skew(self) -> Skew:
+        """How far our clock is from the server's."""
+        return self._transport.skew
 
     async def close(self) -> None:
         """Closes every connection."""

@@ -18,6 +18,7 @@ from kubetide.cluster.limits import Limits, TokenBucket
 from kubetide.cluster.observing import NO_ANSWER, RequestObserver
 from kubetide.cluster.refusals import error_of_body
 from kubetide.cluster.repeats import Failure, Stage, pause_before_repeat
+from kubetide.cluster.skew import Skew
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, Unavailable, Withheld
 from kubetide.units.seeds import unit_interval
@@ -123,6 +124,7 @@ class Transport:
         self._bucket = TokenBucket(limits.qps, limits.burst)
         self._writes = asyncio.Semaphore(limits.writes)
         self._sent = 0
+        self.skew = Skew(clock)
         # Every watch holds a connection, so there is no limit to them.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -234,6 +236,7 @@ class Transport:
                 middlewares=[_once] if asked.writes else None,
             )
             code = str(answer.status)
+            self.skew.note(answer.headers.get("Date", ""), Duration(self._clock.monotonic() - begun))
             if answer.status >= 300:
                 async with answer:
                     error = error_of_body(answer.status, await answer.read())

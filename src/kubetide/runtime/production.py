@@ -140,7 +140,12 @@ class _Process:
             factory = cloud_factory(run.cloud_provider)
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
         plurals, warn = _Plurals(cluster, clock), log.warn
-        rivals = Rivals(cluster, clock, lambda text: warn(with_hint(text, run.controllers)))
+        rivals = Rivals(
+            cluster,
+            clock,
+            lambda text: warn(with_hint(text, run.controllers)),
+            server_now=cluster.skew.server_now,
+        )
         service = Service(
             self._config,
             cluster,
@@ -156,6 +161,7 @@ class _Process:
             registry=registry,
             warn=log.warn,
             seed=clock.now(),
+            ahead=lambda: cluster.skew.ahead,
             # Advice is for those, too, whom upstream still serves.
             left_alone=lambda: rivals.found if run.act else (),
         )

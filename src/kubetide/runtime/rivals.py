@@ -82,11 +82,19 @@ class Rivals:
     Args:
         tell: Takes a sentence for each that begins or ceases to be left alone.
         own: The manager that this process's writes are noted under.
+        server_now: Gives the time by the API server's clock, which stamps what is written; by default ours.
     """
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, tell: Callable[[str], None], *, own: str = OWN
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        tell: Callable[[str], None],
+        *,
+        own: str = OWN,
+        server_now: Callable[[], Instant] | None = None,
     ) -> None:
+        self._server_now = server_now or clock.now
         self._own = own
         self._cluster = cluster
         self._clock = clock
@@ -100,8 +108,8 @@ class Rivals:
 
     async def look(self) -> None:
         """Looks at all HPAs. Raises ApiError."""
-        now = self._clock.now()
         listing = await self._cluster.list(_MANAGED)
+        now = self._server_now()
         found = {
             (item.metadata.namespace, item.metadata.name): rival
             for item in listing.items

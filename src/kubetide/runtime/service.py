@@ -19,13 +19,21 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
+from kubetide.runtime.clocks import AGREED, SkewReport
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries, show_caches
+from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries, show_caches, show_skew
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Duration, Instant, before, minutes, seconds
+from kubetide.units.time import (
+    ZERO,
+    Duration,
+    Instant,
+    before,
+    minutes,
+    seconds,
+)
 from kubetide.watching import Caches, Key
 
 _LOOK = seconds(5)
@@ -82,6 +90,7 @@ class Service:
         warn: Takes a sentence that a person must see.
         seed: What picks among equals are drawn from.
         left_alone: Gives the HPAs that another controller works on.
+        ahead: Gives how far our clock is ahead of the API server's; negative where it is behind.
 
     Must be made inside the event loop that runs it.
     """
@@ -100,7 +109,10 @@ class Service:
         warn: Callable[[str], None],
         seed: int,
         left_alone: Callable[[], Collection[Key]] = tuple,
+        ahead: Callable[[], Duration] = lambda: ZERO,
     ) -> None:
+        self._ahead, self._skew = ahead, SkewReport()
+        show_skew(registry, ahead)
         self._clock = clock
         self._warn = warn
         self._started: Instant | None = None
@@ -209,6 +221,7 @@ class Service:
                 error = with_hint(informer.last_error, self._controllers)
                 text = f"cannot read {what}: {error}" if informer.failures else ""
                 self._tell(f"cache of {what}", text, f"{what} can be read again")
+            self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for loop in self._loops:
                 if loop.failures != loop.failures_told:
                     loop.failures_told = loop.failures

@@ -95,6 +95,7 @@ class Exchange:
         if body is not None or line is not None:
             self.count()
         async with self.proxy.ask(self) as answer:
+            self.request[_DATE] = answer.headers.get("Date", "")
             if not self.watches or answer.status != 200:
                 data = await answer.read()
                 if body is not None and answer.status == 200:
@@ -116,6 +117,16 @@ class Exchange:
                     except HangUp:
                         return self.hang_up()
             return response
+
+
+_DATE = web.RequestKey("date", str)
+
+
+async def _date(request: web.Request, answer: web.StreamResponse) -> None:
+    """Dates an answer as the server did, by the cluster's clock; the proxy's own have no date."""
+    answer.headers.popall("Date", None)
+    if request.get(_DATE):
+        answer.headers["Date"] = request[_DATE]
 
 
 def _version(body: bytes | None) -> str:
@@ -155,6 +166,7 @@ class Proxy:
         """Listens while the block runs."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
+        app.on_response_prepare.append(_date)
         self._listener = Listener(app, grace_s=0.01, handler_cancellation=True)
         self._front = tls
         # Compression would hide the lines from the faults.

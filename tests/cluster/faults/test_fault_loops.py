@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
+from tests.cluster.answering import Skewed
 from tests.cluster.faults import kinds as faults
 from tests.cluster.faults.proxy import proxied
 from tests.cluster.faults.test_fault_reads import READ_FAULTS, until
@@ -30,7 +31,7 @@ from kubetide.runtime.config import make_config
 from kubetide.runtime.service import Service, Sources
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
-from kubetide.units.time import seconds
+from kubetide.units.time import minutes, seconds, to_seconds
 from kubetide.watching import Informer
 
 SPEED = 30
@@ -65,7 +66,7 @@ class Forgetting:
 class World:
     """A living cluster, and a service that sees it through the proxy."""
 
-    def __init__(self, cluster, proxy, client, clock, flags):
+    def __init__(self, cluster, proxy, client, clock, flags, shown):
         self.cluster, self.proxy, self.clock = cluster, proxy, clock
         self.guard, self.said, self.registry = Switch(), [], Registry()
         self.usage = Usage(cluster, clock, 750)
@@ -73,7 +74,7 @@ class World:
         self.service = Service(
             make_config([("--", {**FLAGS, **flags})]),
             client,
-            clock,
+            shown,
             sources=Sources(self.usage),
             cloud=self.cloud,
             guard=self.guard,
@@ -81,6 +82,7 @@ class World:
             registry=self.registry,
             warn=self.said.append,
             seed=1,
+            ahead=lambda: client.skew.ahead,
         )
         self.loops = {loop.name: loop.controller for loop in self.service._loops}
 
@@ -156,19 +158,23 @@ class World:
 
 
 @asynccontextmanager
-async def living(clock, *before, flags=()):
-    """Gives a world with a Deployment that needs two nodes, and its HPA; ``before`` are faults from the start."""
+async def living(clock, *before, flags=(), ahead=0):
+    """Gives a world with a Deployment that needs two nodes, and its HPA.
+
+    ``before`` are faults from the start, ``ahead`` is how wrong the clock of the service is.
+    """
+    shown = Skewed(clock, ahead)
     async with (
         served(clock) as (cluster, _, connection),
         proxied(connection) as (proxy, through),
-        HttpCluster(through, clock, limits=LIMITS) as client,
+        HttpCluster(through, shown, limits=LIMITS) as client,
     ):
         proxy.set(*before)
         await cluster.create(
             DEPLOYMENTS, builders.deployment("web", replicas=2, cpu="1500m"), namespace="default"
         )
         await cluster.create(HPAS, builders.hpa("web", "web", max_replicas=6), namespace="default")
-        world = World(cluster, proxy, client, clock, dict(flags))
+        world = World(cluster, proxy, client, clock, dict(flags), shown)
         tasks = [asyncio.ensure_future(part) for part in world.parts()]
         await world.cloud.start()
         running = asyncio.ensure_future(world.service.run())
@@ -232,6 +238,25 @@ def test_a_schedule_of_faults(seed):
             world.usage.milli = 1500
             await has_nodes(world, 4)
             assert await world.replicas() == 4
+
+    run_real(main, speed=SPEED)
+
+
+@pytest.mark.parametrize("ahead", [minutes(-2), minutes(2), minutes(60)])
+def test_a_wrong_clock_is_told_of_and_acts_as_upstream_s(ahead):
+    """Both loops go on by their own clock, say once what it does, and show by how much it is wrong."""
+
+    async def main(clock):
+        async with living(clock, ahead=ahead) as world:
+            await has_nodes(world, 2)
+            world.usage.milli = 1500
+            # By a clock that is behind, pods are not waiting yet that are: so long as upstream they are left waiting.
+            await has_nodes(world, 4)
+            told = [one for one in world.said if "the clock of this process is" in one]
+            assert len(told) == 1, told
+            assert ("ahead of" in told[0], "older" in told[0]) == (ahead > 0, ahead > 0)
+            shown = read(world.registry)["kubetide_clock_skew_seconds",]
+            assert abs(shown - to_seconds(ahead)) <= 6
 
     run_real(main, speed=SPEED)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from typing import Any
 
 from aiohttp import web
@@ -111,7 +112,7 @@ class ApiServer:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listens; port 0 takes a free one. Raises OSError when the address cannot be had."""
         app = web.Application(middlewares=[self._refusals], client_max_size=BODY_LIMIT)
-        app.on_response_prepare.append(send_warnings)
+        app.on_response_prepare.extend((send_warnings, self._date))
         app.router.add_route("*", "/{path:.*}", self._handle)
         if self._tls is not None:
             bound_tls_buffers()
@@ -134,6 +135,10 @@ class ApiServer:
         await self._listener.close()
         self._listener = None
         await self._clock.sleep(ZERO)
+
+    async def _date(self, _request: web.Request, answer: web.StreamResponse) -> None:
+        """Dates an answer by the cluster's clock, as its objects are."""
+        answer.headers["Date"] = formatdate(self._clock.now() // 10**9, usegmt=True)
 
     @web.middleware
     async def _refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,10 +1,12 @@
-"""``kubetide_cache_*``: whether the caches can be read, and how old they are."""
+"""``kubetide_cache_*``: whether the caches can be read, and how old they are; how far the clocks are apart."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
-from kubetide.units.time import between, to_seconds
+from kubetide.units.time import Duration, between, to_seconds
 from kubetide.watching import Caches
 
 
@@ -29,3 +31,12 @@ def show_caches(registry: Registry, caches: Caches, clock: Clock) -> None:
                 ages.set(to_seconds(between(informer.last_heard, now)), informer.kind.resource)
 
     registry.before_scrape(collect)
+
+
+def show_skew(registry: Registry, ahead: Callable[[], Duration]) -> None:
+    """Adds the series; ``ahead`` gives how far our clock is ahead of the API server's."""
+    skew = registry.gauge(
+        "kubetide_clock_skew_seconds",
+        "How far this process's clock is ahead of the API server's at the least; negative where it is behind.",
+    )
+    registry.before_scrape(lambda: skew.set(to_seconds(ahead())))
