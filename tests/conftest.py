@@ -10,6 +10,7 @@ import shutil
 
 import pytest
 from hypothesis import settings
+from tests.cluster.prometheus_server import find_prometheus
 from tests.plane.running import missing_programs, running_plane
 from tools.plane.build import TARGETS, find
 
@@ -19,7 +20,7 @@ settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repe
 
 
 def pytest_sessionstart():
-    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE or _HELM asks for does not begin."""
+    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM or _PROMETHEUS asks for does not begin."""
     missing = [*missing_programs(), *(name for name in TARGETS["clients"] if not find(name))]
     if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(
@@ -27,6 +28,10 @@ def pytest_sessionstart():
         )
     if os.environ.get("KUBETIDE_REQUIRE_HELM") and find("helm") is None:
         raise pytest.UsageError("KUBETIDE_REQUIRE_HELM is set, and helm is not built: make control-plane")
+    if os.environ.get("KUBETIDE_REQUIRE_PROMETHEUS") and find_prometheus() is None:
+        raise pytest.UsageError(
+            "KUBETIDE_REQUIRE_PROMETHEUS is set, and there is no prometheus: name one in KUBETIDE_PROMETHEUS"
+        )
     if not os.environ.get("KUBETIDE_REQUIRE_KUBECTL"):
         return
     named = [path for path in os.environ.get("KUBETIDE_KUBECTL", "").split(":") if path]

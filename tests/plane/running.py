@@ -166,8 +166,9 @@ class Programs:
         self._home = home
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
 
-    def start(self, name: str, flags: tuple[str, ...]) -> None:
-        path = find(name)
+    def start(self, name: str, flags: tuple[str, ...], path: Path | None = None) -> None:
+        """Starts a program: the one at the path, or the one of that name that was built."""
+        path = path or find(name)
         if path is None:
             raise PlaneError(f"{name} is not there: build it with `make control-plane`")
         # Dies with us even if we are killed; a session of its own keeps Ctrl-C for pytest, which
