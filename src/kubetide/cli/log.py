@@ -14,14 +14,14 @@ from kubetide.simulate.timeline import Mark
 from kubetide.units.time import Instant, between, format_rfc3339, minutes
 
 _AGAIN = minutes(10)
-"""Advice that nobody follows is given anew in each tick; so long it is not said again."""
+"""Advice that nobody follows, and what is refused, come anew in each tick; so long they are not said again."""
 
 
 class ConsoleLog:
     """For people: as ``kubetide up`` prints."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, str, int], Instant] = {}
+        self._said: dict[tuple[str, str, str], Instant] = {}
         self._clock: Clock | None = None
 
     def begin(self, clock: Clock) -> None:
@@ -45,11 +45,18 @@ class ConsoleLog:
         click.echo(decision_line(mark))
 
     def _decision(self, mark: Mark) -> None:
-        key = (mark.loop, mark.subject, mark.change)
-        last = self._said.get(key)
-        if last is None or between(last, mark.at) >= _AGAIN:
-            self._said[key] = mark.at
-            self.show(mark)
+        if mark.fruitless and self._was_said(mark):
+            return
+        self.show(mark)
+
+    def _was_said(self, mark: Mark) -> bool:
+        """Whether it was said of late; if not, it is from now on."""
+        self._said = {key: at for key, at in self._said.items() if between(at, mark.at) < _AGAIN}
+        key = (mark.loop, mark.subject, mark.title)
+        if key in self._said:
+            return True
+        self._said[key] = mark.at
+        return False
 
 
 class JsonLog(ConsoleLog):

@@ -57,6 +57,7 @@ def marks_of(record: Record) -> list[Mark]:
                 for reason in (*_telling(why.get(action.subject, ())), *_alternatives(action, record.reasons))
             ),
             change=_change(action),
+            fruitless=action.code in _FRUITLESS,
         )
         for action in actions
     ]
@@ -86,6 +87,17 @@ def _alternatives(action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
         if reason.code in {"GroupSkipped", "GroupRefuses"} and reason.subject != action.subject
     ]
 
+
+_FRUITLESS = frozenset(
+    {
+        "RescaleAdvised",
+        "RescaleRefused",
+        "IncreaseAdvised",
+        "IncreaseRefused",
+        "RemovalAdvised",
+        "DeletionFailed",
+    }
+)
 
 _CHANGES = {
     "Rescaled": ("current", "desired"),

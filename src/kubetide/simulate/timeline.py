@@ -44,7 +44,8 @@ class ServiceSeries(msgspec.Struct):
 class Mark(msgspec.Struct, frozen=True):
     """A decision that did something: when, which loop, about what, and why.
 
-    ``change`` counts the pods or nodes that it adds, or takes away where it is negative.
+    ``change`` counts the pods or nodes that it adds, or takes away where it is negative. ``fruitless`` is advice, or
+    what was refused: the next tick is likely to say the same again.
     """
 
     at: Instant
@@ -53,6 +54,7 @@ class Mark(msgspec.Struct, frozen=True):
     title: str
     why: tuple[str, ...] = ()
     change: int = 0
+    fruitless: bool = False
 
 
 class Timeline(msgspec.Struct):
