@@ -20,6 +20,7 @@ from pathlib import Path
 
 import yaml
 from tests.cluster.test_crontab import CONTROLLER
+from tests.plane.metric_apis import Values, metric_apis
 from tests.plane.remote_cloud import Ledger, serving
 from tests.plane.running import Plane, running_plane
 from tests.plane.usage_api import Load, usage_api
@@ -34,7 +35,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import NotFound
-from kubetide.units.time import milliseconds, seconds
+from kubetide.units.time import Duration, milliseconds, seconds
 from kubetide.watching import Informer
 
 ROOT = Path(__file__).parents[2]
@@ -58,13 +59,17 @@ _TIMES = PodTimes(
 
 @contextmanager
 def audited_plane(folder: Path):
-    """A real control plane that writes down every request, and misses a silent node soon."""
+    """A real control plane that writes down every request, misses a silent node soon, and lets HPAs scale to zero."""
     policy = folder / "audit-policy.yaml"
     policy.write_text(yaml.safe_dump(_AUDIT_POLICY))
     log = folder / "audit.log"
     with running_plane(
         folder,
-        api_flags=(f"--audit-policy-file={policy}", f"--audit-log-path={log}"),
+        api_flags=(
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={log}",
+            "--feature-gates=HPAScaleToZero=true",
+        ),
         manager_flags=(f"--node-monitor-grace-period={GRACE_S}s", "--node-monitor-period=1s"),
     ) as plane:
         yield plane
@@ -103,9 +108,9 @@ def requests_of(plane: Plane, user: str) -> list[Request]:
 
 
 def app_of(pod: Pod) -> str:
-    """Whose pod it is: the name of a Deployment of the builders, or of a CronTab."""
+    """Whose pod it is: the name of a Deployment, or of a CronTab."""
     labels = pod.metadata.labels or {}
-    return labels.get("app") or labels.get(CONTROLLER.LABEL, "")
+    return next((labels[key] for key in ("app", "run", CONTROLLER.LABEL) if key in labels), "")
 
 
 class Town:
@@ -117,6 +122,7 @@ class Town:
         cloud: Its machines.
         ledger: What was asked of the cloud by other processes.
         load: What the pods of an app use together.
+        values: What else is measured.
         socket: Where other processes find the cloud.
         home: A namespace of its own.
     """
@@ -126,16 +132,25 @@ class Town:
         self.pods: Informer[Pod] = Informer(cluster, PODS, clock)
         self.nodes: Informer[Node] = Informer(cluster, NODES, clock)
         self.load = Load(self.pods, app_of)
+        self.values = Values()
         self.socket = str(folder / "cloud.sock")
         self.cloud: EmbeddedCloud
         self.ledger: Ledger
 
     async def until(self, what: str, holds: Callable[[], bool]) -> None:
         """Waits until something holds. Raises AssertionError with the town as it is when time is up."""
-        deadline = self.clock.monotonic() + _PATIENCE
+        deadline = self.deadline()
         while not holds():
             assert self.clock.monotonic() < deadline, f"waited in vain: {what}\n{self}"
-            await self.clock.sleep(_POLL)
+            await self.pause()
+
+    def deadline(self) -> Duration:
+        """When a wait that begins now is in vain."""
+        return Duration(self.clock.monotonic() + _PATIENCE)
+
+    async def pause(self) -> None:
+        """Between two looks."""
+        await self.clock.sleep(_POLL)
 
     def running(self, app: str) -> list[Pod]:
         """The pods of an app that are ready and stay."""
@@ -206,6 +221,9 @@ async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec):
         tls.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
         await stack.enter_async_context(
             usage_api(cluster, clock, tls, pods=place.pods, milli_of=place.load.of)
+        )
+        await stack.enter_async_context(
+            metric_apis(cluster, clock, tls, place.values, pods=place.pods, load=place.load)
         )
         yield place
 

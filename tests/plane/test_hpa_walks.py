@@ -1,0 +1,198 @@
+"""The documentation's walkthroughs of HPAs on a real control plane: ours as a process, and upstream's own controller.
+
+Both do all walks, one controller after the other on one plane; what is to be seen after each step must be the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.plane.hpa_walks import TIMES, WALKS, Scene, Walk
+from tests.plane.running import Programs
+from tests.plane.towns import ROOT, cron_tabs, kubetide_run, requests_of, town
+from tools.plane.build import find
+
+from kubetide.cli.main import cli
+from kubetide.embedded.cloud import GroupSpec
+from kubetide.embedded.draws import fixed
+from kubetide.runtime.clock import run_real
+from kubetide.units.time import milliseconds
+
+pytestmark = pytest.mark.slow
+
+ACCOUNT = "system:serviceaccount:kube-system:kubetide"
+ROOMY = GroupSpec(
+    name="roomy",
+    instance_type="m5.4xlarge",
+    min_size=1,
+    max_size=1,
+    boot=fixed(milliseconds(100)),
+    ready=fixed(milliseconds(100)),
+    shutdown=fixed(milliseconds(100)),
+)
+
+
+class Seen(NamedTuple):
+    """What came of all walks with one controller.
+
+    Attributes:
+        walks: The scenes of each.
+        home: The namespace they were done in.
+        folder: Of what the process left behind.
+    """
+
+    walks: dict[str, dict[str, Scene]]
+    home: str
+    folder: Path
+
+
+@asynccontextmanager
+async def upstream(place):
+    """Kube-controller-manager with its HPA controller and no other."""
+    with ExitStack() as stack:
+        Programs(stack, place.folder).start(
+            "kube-controller-manager",
+            (
+                f"--kubeconfig={place.plane.kubeconfig}",
+                "--controllers=horizontal-pod-autoscaler-controller",
+                "--leader-elect=false",
+                "--secure-port=0",
+                "--kube-api-qps=500",
+                "--kube-api-burst=1000",
+                *TIMES,
+            ),
+        )
+        yield
+
+
+@asynccontextmanager
+async def ours(place):
+    """``kubetide run`` as a person starts it, with the shipped roles."""
+    with shipped_roles(place.plane, place.folder):
+        async with kubetide_run(place, ACCOUNT, "--act", "--controllers=horizontal", *TIMES):
+            yield
+
+
+@contextmanager
+def shipped_roles(plane, folder):
+    """Grants what ``deploy/manifests`` grants to the one who acts."""
+    shipped = yaml.safe_load_all((ROOT / "deploy/manifests/acting.yaml").read_text())
+    file = folder / "roles.yaml"
+    file.write_text(yaml.safe_dump_all([one for one in shipped if one and "Role" in one["kind"]]))
+    kubectl = [find("kubectl"), "--kubeconfig", plane.kubeconfig]
+    subprocess.run([*kubectl, "apply", "-f", file], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*kubectl, "delete", "--wait=false", "-f", file], check=True, capture_output=True)
+
+
+def seen_with(controller, plane, folder):
+    """Does all walks side by side."""
+
+    async def run(clock):
+        async with town(plane, clock, folder, ROOMY) as place, cron_tabs(place):
+            walks = {name: Walk(place) for name in WALKS}
+            async with controller(place), asyncio.TaskGroup() as together:
+                for name, walk in walks.items():
+                    together.create_task(WALKS[name](walk))
+            return Seen({name: walk.scenes for name, walk in walks.items()}, place.home, folder)
+
+    return run_real(run)
+
+
+@pytest.fixture(scope="module")
+def ours_seen(audited, tmp_path_factory):
+    return seen_with(ours, audited, tmp_path_factory.mktemp("ours"))
+
+
+@pytest.fixture(scope="module")
+def upstreams_seen(audited, tmp_path_factory):
+    return seen_with(upstream, audited, tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_both_controllers_come_to_the_same(ours_seen, upstreams_seen, walk):
+    """After each step: replicas, values, conditions and events, in the API's words and in kubectl's."""
+    expected = upstreams_seen.walks[walk]
+    assert list(ours_seen.walks[walk]) == list(expected)
+    for step, scene in ours_seen.walks[walk].items():
+        assert scene == expected[step], step
+
+
+def test_the_shipped_roles_suffice(ours_seen, audited):
+    """With what ``deploy/manifests`` grants, nothing that it asked for was forbidden."""
+    assert ours_seen.walks
+    asked = requests_of(audited, ACCOUNT)
+    assert {"deployments/scale", "crontabs/scale", "horizontalpodautoscalers/status"} <= {
+        request.resource for request in asked
+    }
+    assert [request for request in asked if request.code == 403] == []
+
+
+DESCRIBED = """\
+Name:  php-apache
+Namespace:  HOME
+Labels:  <none>
+Annotations:  <none>
+Reference:  Deployment/php-apache
+Metrics:  ( current / target )
+  resource cpu on pods  (as a percentage of request):  43% (87m) / 50%
+Min replicas:  1
+Max replicas:  10
+Deployment pods:  7 current / 7 desired
+Conditions:
+  Type  Status  Reason  Message
+  ----  ------  ------  -------
+  AbleToScale  True  ReadyForNewScale  recommended size matches current size
+  ScalingActive  True  ValidMetricFound  the HPA was able to successfully calculate a replica count from \
+cpu resource utilization (percentage of request)
+  ScalingLimited  False  DesiredWithinRange  the desired count is within the acceptable range
+  ScaledToZero  False  NotScaledToZero  the HPA controller did not scale the workload to zero
+Events:
+  Type  Reason  Age  From  Message
+  ----  ------  ----  ----  -------
+  Normal  SuccessfulRescale  horizontal-pod-autoscaler  New size: 4; reason: \
+cpu resource utilization (percentage of request) above target
+  Normal  SuccessfulRescale  horizontal-pod-autoscaler  New size: 7; reason: \
+cpu resource utilization (percentage of request) above target"""
+
+
+def test_kubectl_describes_it_as_the_documentation_does(ours_seen):
+    """The same fields, conditions and events, without their times."""
+    assert ours_seen.walks["php-apache"]["under load"].described == DESCRIBED
+
+
+def kubetide(*arguments):
+    done = CliRunner().invoke(cli, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_explain_tells_why(ours_seen):
+    """Each change of the walk with the values behind it, and what would have been without limits."""
+    told = kubetide(
+        "explain", "hpa", "php-apache", "--namespace", ours_seen.home, "--out", ours_seen.folder / "kubetide"
+    )
+    for line in (
+        f"{ours_seen.home}/php-apache: scaled from 1 to 4",
+        f"{ours_seen.home}/php-apache: scaled from 4 to 7",
+        f"{ours_seen.home}/php-apache: scaled from 3 to 6",
+        "packets-per-second of the pods: 900 of 1k: ratio 0.9 is within tolerance 0.9 to 1.1, so 3 replicas",
+        "requests-per-second of Ingress main-route: 100k of 10k: ratio 10 x 3 pods = 30, so 30 replicas",
+        "30 is held at 6 (ScaleUpLimit)",
+        "1 replicas are right",
+    ):
+        assert line in told
+
+
+def test_the_walks_are_decided_again_alike(ours_seen):
+    """What was recorded beside a real control plane replays byte for byte."""
+    assert "decided again, all bytes equal" in kubetide("replay", ours_seen.folder / "kubetide")
