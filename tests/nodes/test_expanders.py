@@ -56,9 +56,9 @@ def test_what_is_bought_fits_and_stays_within_bounds(groups, pods, total):
     for name, delta in bought.items():
         assert 0 < delta <= sizes[name][1]
     assert total == 0 or sum(bought.values()) <= total
-    chosen = world.state.tick.chosen
-    if chosen is None:
+    if not world.state.tick.chosen:
         return
+    (chosen,) = world.state.tick.chosen
     cpu = sizes[chosen.group.id][0]
     milli = [int(one.spec.containers[0].resources.requests["cpu"][:-1]) for one in chosen.pods]
     gib = [int(one.spec.containers[0].resources.requests["memory"][:-2]) for one in chosen.pods]

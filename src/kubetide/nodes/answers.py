@@ -34,9 +34,9 @@ def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
         if workload is None:
             continue
         missing[workload] = missing.get(workload, 0) + 1
-        if key in bought and tick.chosen is not None:
+        if key in bought:
             _expect(expected, workload, None)
-            detail.setdefault(workload, f"group {tick.chosen.group.id} is asked for nodes")
+            detail.setdefault(workload, f"group {bought[key]} is asked for nodes")
         else:
             _expect(expected, workload, None)
             detail[workload] = f"no node group takes it now: {tick.result}"
@@ -61,6 +61,11 @@ def _expect(expected: dict[Workload, Instant | None], workload: Workload, at: In
     expected[workload] = None if former is None or at is None else Instant(max(former, at))
 
 
-def _bought(tick: Tick) -> dict[tuple[str, str], None]:
-    pods = tick.chosen.pods if tick.chosen is not None and tick.increases else ()
-    return {(pod.metadata.namespace, pod.metadata.name): None for pod in pods}
+def _bought(tick: Tick) -> dict[tuple[str, str], str]:
+    """Gives the pods that new nodes are asked for, and the group of each."""
+    chosen = tick.chosen if tick.increases else ()
+    return {
+        (pod.metadata.namespace, pod.metadata.name): option.group.id
+        for option in chosen
+        for pod in option.pods
+    }

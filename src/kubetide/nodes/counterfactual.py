@@ -18,7 +18,7 @@ from kubetide.nodes.limits import CLUSTER_WIDE_FLAGS, capacity_of
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import TEMPLATE_LABEL
 from kubetide.nodes.pods import kind_of
-from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, USELESS
+from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
 from kubetide.nodes.scale_up import open_tick, plan_scale_up
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Key, State
@@ -93,7 +93,7 @@ class Supposing:
 
     def as_it_is(self) -> Tick:
         """Decides with nothing changed. What it gives holds until the next call."""
-        return self._decide(self._unchanged(), "")
+        return self._decide(self._unchanged(), "", choose=True)
 
     def remedy(self, group_id: str) -> Remedy | None:
         """Gives what would make the group take the pod; None when it takes it already or nothing is known to help."""
@@ -112,8 +112,11 @@ class Supposing:
     def _unchanged(self) -> _Supposed:
         return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings)
 
-    def _decide(self, supposed: _Supposed, group_id: str) -> Tick:
-        """Decides scale-up as the loop would; the group's labels are those supposed."""
+    def _decide(self, supposed: _Supposed, group_id: str, *, choose: bool = False) -> Tick:
+        """Decides scale-up as the loop would, up to the options where nothing is to be chosen.
+
+        The group's labels are those supposed.
+        """
         state = self._state
         state.end_tick()
         state.memory = msgspec.json.decode(self._memory, type=Memory)
@@ -129,7 +132,7 @@ class Supposing:
             _suppose_labels(state, group_id, supposed.labels)
         view = observe(state, self._now)
         tick = open_tick(state, view, self._now)
-        plan_scale_up(state, tick, self._now)
+        plan_scale_up(state, tick, self._now, choosing=choose)
         state.end_tick()
         state.put_pod(original)
         return tick
@@ -166,6 +169,9 @@ class Supposing:
             maximum = group.target_size + 1
             supposed.groups[group.id] = replace(group, max_size=maximum)
             return Change("max_size", f"raise max of group {group.id} from {group.max_size} to {maximum}")
+        if why == NO_PRICE:
+            supposed.groups[group.id] = replace(group, price_per_hour=0.0)
+            return Change("price", f"give group {group.id} a price per hour")
         if why == BACKED_OFF:
             supposed.forgiven[group.id] = None
             entry = self._state.memory.backoff[group.id]

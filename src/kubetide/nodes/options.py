@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubetide.nodes.backoff import is_backed_off
 from kubetide.nodes.balancing import are_similar
 from kubetide.nodes.cluster_state import GroupView
-from kubetide.nodes.expander import Option
+from kubetide.nodes.expander import Option, packs_all_groups
 from kubetide.nodes.failures import is_zero_or_max
 from kubetide.nodes.limits import Headroom
 from kubetide.nodes.pods import kind_of
@@ -16,6 +16,7 @@ from kubetide.nodes.reasons import (
     ATOMIC_OVER_MAX_TOTAL,
     BACKED_OFF,
     MAX_SIZE_REACHED,
+    NO_PRICE,
     NOT_READY,
     USELESS,
     quota_exceeded,
@@ -70,11 +71,12 @@ def skip_reasons(
     return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
 
 
-def find_options(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
-    """Fills in the tick: the groups that are skipped, each group's verdict on the pods, and the options.
+def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
+    """Fills in the tick: the groups that are skipped, and each group's verdict on the pods.
 
     The pods and the snapshot are those of the tick; the snapshot is left as found.
     """
+    needs_price = packs_all_groups(state.settings.expander)
     settings = state.settings
     nodes = len(state.snapshot)
     tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
@@ -88,10 +90,17 @@ def find_options(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
             nodes=nodes,
             max_nodes_total=settings.max_nodes_total,
         )
+        if not skipped and needs_price and state.groups[group_id].price_per_hour is None:
+            skipped = (NO_PRICE,)
         if skipped:
             tick.skipped[group_id] = skipped
             continue
         _judge(state, tick, group_id, now)
+
+
+def find_options(state: State, tick: Tick) -> None:
+    """Fills in the tick's options: what each group that is not skipped would need for the pods that it takes."""
+    nodes = len(state.snapshot)
     for group_id in tick.view.groups:
         if group_id not in tick.skipped:
             option = _option(state, tick, state.groups[group_id], nodes)

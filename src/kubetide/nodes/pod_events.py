@@ -17,14 +17,18 @@ def on_pod(pod: Pod, reason: str, message: str) -> EventRecord:
 
 
 def triggered(tick: Tick) -> list[EventRecord]:
-    """One for each pod that the new nodes are for."""
-    parts = [
-        f"{{{increase.group.id} {increase.group.target_size}->{increase.size} (max: {increase.group.max_size})}}"
-        for increase in tick.increases
-    ]
-    assert tick.chosen is not None, "only a chosen option triggers"
-    message = f"pod triggered scale-up: [{' '.join(parts)}]"
-    return [on_pod(pod, "TriggeredScaleUp", message) for pod in _real(tick, tick.chosen.pods)]
+    """One for each pod that the new nodes are for: it tells of the groups that grow for this pod."""
+    found = []
+    for option in tick.chosen:
+        groups = (option.group.id, *option.similar)
+        parts = [
+            f"{{{one.group.id} {one.group.target_size}->{one.size} (max: {one.group.max_size})}}"
+            for one in tick.increases
+            if one.group.id in groups
+        ]
+        message = f"pod triggered scale-up: [{' '.join(parts)}]"
+        found += [on_pod(pod, "TriggeredScaleUp", message) for pod in _real(tick, option.pods)]
+    return found
 
 
 def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:

@@ -15,6 +15,7 @@ BACKED_OFF: Final = "in backoff after failed scale-up"
 MAX_SIZE_REACHED: Final = "max node group size reached"
 NOT_READY: Final = "not ready for scale-up"
 ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit"
+NO_PRICE: Final = "no price per hour is known of the group, and the expander least-cost compares prices"
 USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
 
 
@@ -34,6 +35,8 @@ SCALE_UP = {
     "GroupRefuses": "group {subject} cannot hold {pod}: {why}",
     "Option": "group {subject} would hold {pods:pod} on {nodes:new node}",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
+    "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",
+    "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",
     "Capped": "group {subject}: {wanted:node} cut to {nodes} by {limit}",
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
     "Increased": "group {subject} was increased from {size} to {to}",

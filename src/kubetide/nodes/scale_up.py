@@ -8,11 +8,12 @@ Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orch
 
 from __future__ import annotations
 
+import itertools
 from typing import Literal
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.backoff import is_backed_off, start_backoff
-from kubetide.nodes.balancing import balance
+from kubetide.nodes.choice import choose_groups
 from kubetide.nodes.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
 from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.events import (
@@ -21,22 +22,18 @@ from kubetide.nodes.events import (
     scaled_up,
     scaling_up,
 )
-from kubetide.nodes.expander import choose
-from kubetide.nodes.failures import is_zero_or_max, note_request
+from kubetide.nodes.failures import note_request
 from kubetide.nodes.limits import Headroom
 from kubetide.nodes.memory import Attempt
-from kubetide.nodes.options import find_options, pods_left
+from kubetide.nodes.options import pods_left
 from kubetide.nodes.pod_events import not_triggered, triggered
-from kubetide.nodes.pod_facts import spoken_name
 from kubetide.nodes.pods import all_are_new, kind_of, wanted_pods
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
 from kubetide.nodes.templates import template_of
 from kubetide.nodes.tick import Increase, Tick, Wanted
 from kubetide.plan.board import Workload
-from kubetide.units.time import Instant, before, hours
-
-MAX_TOTAL_REACHED = "max node total count already reached"
+from kubetide.units.time import Instant
 
 
 def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
@@ -53,8 +50,11 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     return tick
 
 
-def plan_scale_up(state: State, tick: Tick, now: Instant) -> Commands:
-    """Gives the increases that the demand calls for, if any, and says why."""
+def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
+    """Gives the increases that the demand calls for, if any, and says why.
+
+    Without ``choosing`` it ends with the options: for those who only ask what each group could do.
+    """
     wanted, settings = tick.wanted, state.settings
     reasons: list[Reason] = [
         reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
@@ -76,7 +76,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant) -> Commands:
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
     else:
-        events = _choose(state, tick, reasons, now)
+        events = choose_groups(state, tick, reasons, now, choosing=choosing)
     return Commands(
         actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
         events=tuple(events),
@@ -131,9 +131,9 @@ def absorb_scale_up(
         return events, reasons
     if withheld:
         tick.result = "ScaleUpNotTried"
-    elif tick.chosen is not None and tick.increases:
+    elif tick.chosen and tick.increases:
         tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
-    if tick.result == "ScaleUpSuccessful" and tick.chosen is not None:
+    if tick.result == "ScaleUpSuccessful" and tick.chosen:
         events += triggered(tick)
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
@@ -165,72 +165,6 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
         name = f"{template.node.metadata.name}-upcoming-{number:04d}"
         state.snapshot.add_template(template.node, template.pods, name)
         tick.upcoming_nodes[name] = view.group.id
-
-
-def _choose(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[EventRecord]:
-    """Finds options, chooses one and cuts it to the limits: fills in the tick; gives the events before the act."""
-    settings = state.settings
-    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
-    headroom = Headroom(settings, nodes)
-    find_options(state, tick, headroom, now)
-    reasons += [
-        reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
-    ]
-    for verdict in tick.verdicts:
-        pod = spoken_name(verdict.pods.pods[0])
-        for group_id, rejection in verdict.rejected.items():
-            why = ", ".join(rejection.reasons)
-            reasons.append(reason("GroupRefuses", group_id, pod=pod, why=why))
-    reasons += [
-        reason("Option", option.group.id, nodes=option.nodes, pods=len(option.pods))
-        for option in tick.options
-    ]
-    if not tick.options:
-        tick.result = "ScaleUpNoOptionsAvailable"
-        return []
-    chosen, by = choose(tick.options, settings.expander, seed=settings.seed, now=now)
-    tick.chosen = chosen
-    reasons.append(reason("Chosen", chosen.group.id, expander=by, nodes=chosen.nodes, pods=len(chosen.pods)))
-    count = chosen.nodes
-    if settings.max_nodes_total and len(nodes) + count > settings.max_nodes_total:
-        count = settings.max_nodes_total - len(nodes)
-        reasons.append(
-            reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
-        )
-        if count < 1:
-            tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
-            return max_nodes_total(state)
-    events = max_nodes_total(state) if count < chosen.nodes else []
-    count = _within_limits(state, tick, headroom, count, reasons, now)
-    if count < 1:
-        tick.result, tick.error = "ScaleUpError", "the limits leave no node"
-        return events
-    groups = [chosen.group, *(state.groups[group] for group in chosen.similar)]
-    tick.increases = [Increase(group, size) for group, size in balance(groups, count)]
-    return events
-
-
-def _within_limits(
-    state: State, tick: Tick, headroom: Headroom, count: int, reasons: list[Reason], now: Instant
-) -> int:
-    chosen = tick.chosen
-    assert chosen is not None, "limits are applied to the chosen option"
-    allowed = headroom.cap(chosen.template.node, count)
-    if allowed < count:
-        reasons.append(
-            reason("Capped", chosen.group.id, wanted=count, nodes=allowed, limit="resource limits")
-        )
-    cap = state.settings.max_node_increases_per_hour
-    state.memory.increases = tuple(
-        (at, nodes) for at, nodes in state.memory.increases if at > before(now, hours(1))
-    )
-    used = sum(nodes for _, nodes in state.memory.increases)
-    if used + allowed > cap:
-        reasons.append(reason("ScaleUpCapReached", used=used, limit=cap))
-        allowed = max(0, cap - used)
-    if is_zero_or_max(chosen.group) and allowed < chosen.nodes:
-        return 0
-    return allowed
 
 
 def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
@@ -272,9 +206,10 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
     memory.last_scale_up_of[group.id] = now
     memory.increases = (*memory.increases, (now, action.delta))
     state.set_target(group.id, action.size + action.delta)
-    if action.why == "pods" and tick.chosen is not None:
+    if action.why == "pods":
         kinds: dict[str, list[tuple[str, str]]] = {}
-        for pod in tick.chosen.pods:
+        helped = (one.pods for one in tick.chosen if group.id in {one.group.id, *one.similar})
+        for pod in itertools.chain.from_iterable(helped):
             key = (pod.metadata.namespace, pod.metadata.name)
             if key not in tick.wanted.virtual:
                 kinds.setdefault(kind_of(pod), []).append(key)

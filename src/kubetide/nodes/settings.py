@@ -126,10 +126,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A relist that loses more than this share of the pods or nodes holds scale-down."""
     relist_hold: Duration = minutes(10)
     """How long such a relist holds scale-down."""
+    least_cost_rounds: int = 40
+    """Most rounds in which ``least-cost`` betters its greedy choice; 0 for none."""
     intent_patience: Duration = minutes(10)
     """Replicas that are wanted but do not come into being for so long buy no more nodes."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a limit that is not ``<min>:<max>``."""
+        """Raises ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")
+        if self.least_cost_rounds < 0:
+            raise ValueError(f"--least-cost-rounds={self.least_cost_rounds}: give 0 or more, such as 40")

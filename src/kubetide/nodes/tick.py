@@ -52,6 +52,35 @@ class Wanted:
     workloads: dict[Key, Workload] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Bargain:
+    """What was bought over all groups at once, and how far that is from the least possible price.
+
+    Attributes:
+        price: Of all new nodes an hour, those for pods that mind others included.
+        bound: No choice that places the same pods within the same limits costs less; nodes for pods
+            that mind others are taken as they were chosen.
+        bound_by: What proves the bound; empty when nothing was reckoned by arithmetic.
+        greedy_price: What the greedy choice alone would have cost.
+        rounds: Rounds of column generation.
+        minding: Pods that were placed one by one, as they mind more than their own node.
+        left: Pods that would fit but for which the limits leave no node.
+    """
+
+    price: float
+    bound: float
+    bound_by: str
+    greedy_price: float
+    rounds: int
+    minding: int
+    left: int
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound the price is, as a share of the bound."""
+        return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
+
+
 @dataclass(slots=True)
 class Increase:
     """One group's part of a scale-up."""
@@ -73,7 +102,8 @@ class Tick:
         wanted: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
-        options: What could be bought; ``chosen`` what was.
+        options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        bargain: How good the choice is, when it was reckoned over all groups at once.
         result: Upstream's word for how scale-up went.
         error: What went wrong, when ``result`` is ``ScaleUpError``.
     """
@@ -86,7 +116,8 @@ class Tick:
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
     options: list[Option] = field(default_factory=list)
-    chosen: Option | None = None
+    chosen: tuple[Option, ...] = ()
+    bargain: Bargain | None = None
     increases: list[Increase] = field(default_factory=list)
     result: str = "ScaleUpNotTried"
     error: str = ""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.nodes.expander.base import Expander, Option
+from kubetide.nodes.expander.least_cost import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
+from kubetide.scheduling.fleet import has_solver
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Instant
 
@@ -20,6 +22,7 @@ EXPANDERS: dict[str, Expander] = {
     "least-waste": least_waste,
     "most-pods": most_pods,
     "least-nodes": least_nodes,
+    LEAST_COST: least_cost,
 }
 
 
@@ -28,7 +31,11 @@ class ExpanderError(ValueError):
 
 
 def parse_expanders(text: str) -> tuple[str, ...]:
-    """Reads ``a,b,c``. Raises ExpanderError for an unknown name, a name twice, or anything after ``random``."""
+    """Reads ``a,b,c``.
+
+    Raises: ExpanderError for an unknown name, a name twice, anything after ``random``, and for
+        ``least-cost`` in the first place without HiGHS.
+    """
     names = tuple(text.split(","))
     for at, name in enumerate(names):
         if name != RANDOM and name not in EXPANDERS:
@@ -40,7 +47,17 @@ def parse_expanders(text: str) -> tuple[str, ...]:
             raise ExpanderError(
                 f"--expander={text}: {name} comes after random, which leaves nothing to choose"
             )
+    if names[0] == LEAST_COST and not has_solver():
+        raise ExpanderError(
+            f"--expander={text}: {LEAST_COST} reckons with HiGHS, which is not installed; "
+            "install kubetide[optimize]"
+        )
     return names
+
+
+def packs_all_groups(expander: str) -> bool:
+    """Whether what is bought is reckoned over all groups at once, and not one group chosen."""
+    return expander.split(",", maxsplit=1)[0] == LEAST_COST
 
 
 def choose(options: Sequence[Option], expander: str, *, seed: int, now: Instant) -> tuple[Option, str]:

@@ -1,0 +1,324 @@
+"""Least cost: new nodes for all waiting pods at once, over all groups that have a price.
+
+Pods that mind only their own node are reckoned by arithmetic (``scheduling/fleet``). The others
+(spread, affinity, host ports, volumes, names of nodes) come first: the estimator says what each group
+would need for them, the cheapest for each pod is taken, and so on; then what is free on those nodes
+is filled. All of it happens on a fork of the tick's snapshot, so the filters have the last word.
+
+Groups that only grow to their maximum, and those whose DaemonSet pods keep others away, serve the
+first kind of pods only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubetide.nodes.expander import Option, choose
+from kubetide.nodes.failures import is_zero_or_max
+from kubetide.nodes.limits import Headroom, capacity_of
+from kubetide.nodes.options import similar_groups
+from kubetide.nodes.state import State
+from kubetide.nodes.templates import Template
+from kubetide.nodes.tick import Bargain, Tick
+from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import PodClass, classify
+from kubetide.scheduling.fleet import Budget, Fleet, FleetProblem, solve
+from kubetide.scheduling.grouping import PodGroup
+from kubetide.scheduling.packing import Estimate, Limits, estimate
+from kubetide.scheduling.placement import place
+from kubetide.scheduling.pod_class import classify_unbound
+from kubetide.scheduling.resources import PODS
+from kubetide.units.time import Instant
+
+_SEARCHES_A_ROUND = 3
+
+
+@dataclass(slots=True)
+class _Offer:
+    """A group, with those that share its increases, and what is bought of it."""
+
+    group: NodeGroup
+    template: Template
+    similar: tuple[str, ...]
+    price: float
+    room: int
+    whole: bool
+    """Whether it grows to its maximum or not at all."""
+    by_arithmetic: bool
+    uses: dict[str, int]
+    nodes: int = 0
+    pods: list[Pod] = field(default_factory=list)
+
+
+def choose_fleet(
+    state: State, tick: Tick, headroom: Headroom, *, most_nodes: int, now: Instant
+) -> tuple[tuple[Option, ...], Bargain]:
+    """Gives what to buy of each group, in order of group id, and how good that is.
+
+    Groups without a price must be among the skipped ones. The snapshot is left as found.
+
+    Args:
+        state: The state, with the tick's snapshot.
+        tick: With verdicts.
+        headroom: What is left of cpu and memory of the whole cluster.
+        most_nodes: Most nodes that may be bought together.
+        now: For a draw among equals.
+    """
+    state.snapshot.fork()
+    try:
+        buying = _Buying(state, tick, headroom, most_nodes, now)
+        buying.buy_for_minding()
+        buying.fill_gaps()
+        fleet = buying.buy_by_arithmetic()
+    finally:
+        state.snapshot.revert()
+    options = tuple(
+        Option(offer.group, offer.template, offer.nodes, tuple(offer.pods), offer.similar)
+        for offer in buying.offers.values()
+        if offer.nodes
+    )
+    price = sum(option.nodes * buying.offers[option.group.id].price for option in options)
+    apart = price - (fleet.price if fleet else 0.0)
+    return options, Bargain(
+        price=price,
+        bound=apart + (fleet.bound if fleet else 0.0),
+        bound_by=fleet.bound_by if fleet else "",
+        greedy_price=apart + (fleet.greedy_price if fleet else 0.0),
+        rounds=fleet.rounds if fleet else 0,
+        minding=buying.minding,
+        left=sum(len(group.pods) for group in buying.waiting.values()),
+    )
+
+
+class _Buying:
+    """One choice: offers with what is bought of them, and the pods that still wait."""
+
+    def __init__(self, state: State, tick: Tick, headroom: Headroom, most_nodes: int, now: Instant) -> None:
+        self._state = state
+        self._snapshot = state.snapshot
+        self._tick = tick
+        self._now = now
+        self._left = dict(headroom.left)
+        self._most_nodes = most_nodes
+        self._made: dict[str, str] = {}
+        self.minding = 0
+        self.offers = self._offers()
+        self.waiting: dict[int, PodGroup] = {}
+        self._accepted: dict[int, tuple[str, ...]] = {}
+        for number, verdict in enumerate(tick.verdicts):
+            accepted = tuple(one for one in verdict.accepted if one in self.offers)
+            if accepted:
+                self.waiting[number] = verdict.pods
+                self._accepted[number] = accepted
+
+    def _offers(self) -> dict[str, _Offer]:
+        """Gives the groups that are offered; similar ones of the same price are one offer."""
+        tick = self._tick
+        found: dict[str, _Offer] = {}
+        shared: dict[str, None] = {}
+        for group_id in tick.view.groups:
+            group, template = self._state.groups[group_id], tick.templates[group_id]
+            if group_id in shared or group_id in tick.skipped or template is None:
+                continue
+            assert group.price_per_hour is not None, "groups without a price are skipped"
+            similar = tuple(
+                one
+                for one in similar_groups(self._state, tick, group)
+                if self._state.groups[one].price_per_hour == group.price_per_hour and one not in shared
+            )
+            shared.update(dict.fromkeys((group_id, *similar)))
+            sizes = [self._state.groups[one] for one in (group_id, *similar)]
+            whole = is_zero_or_max(group)
+            lonely = any(classify_unbound(pod).anti_affinity for pod in template.pods)
+            found[group_id] = _Offer(
+                group,
+                template,
+                similar,
+                price=group.price_per_hour,
+                room=sum(max(0, one.max_size - one.target_size) for one in sizes),
+                whole=whole,
+                by_arithmetic=not whole and not lonely,
+                uses=capacity_of(template.node),
+            )
+        return found
+
+    # ── Pods that mind more than their own node ──
+
+    def buy_for_minding(self) -> None:
+        """Buys for these pods, as long as an option is left; those that begin to mind by it come after."""
+        while True:
+            numbers = [at for at, group in self.waiting.items() if self._minds(at, group.pod_class)]
+            options = self._options(numbers)
+            if not options:
+                return
+            settings = self._state.settings
+            chosen, _ = choose(
+                [option for option, _ in options], settings.expander, seed=settings.seed, now=self._now
+            )
+            packed = next(packed for option, packed in options if option is chosen)
+            self._take(self.offers[chosen.group.id], chosen.nodes, packed, numbers)
+
+    def _minds(self, number: int, pod_class: PodClass) -> bool:
+        return (
+            self._snapshot.minds_others(pod_class)
+            or bool(pod_class.ports or pod_class.claims or pod_class.disks)
+            or pod_class.names_nodes
+            or not any(self.offers[one].by_arithmetic for one in self._accepted[number])
+        )
+
+    def _options(self, numbers: list[int]) -> list[tuple[Option, Estimate]]:
+        found = []
+        for group_id, offer in self.offers.items():
+            takes = [self.waiting[one] for one in numbers if group_id in self._accepted[one]]
+            most = self._most_of(offer)
+            if not takes or most < 1:
+                continue
+            packed = estimate(
+                self._snapshot,
+                offer.template.node,
+                offer.template.pods,
+                takes,
+                Limits((most,)),
+                start=self._state.memory.rotation,
+            )
+            pods = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
+            nodes = offer.room if offer.whole else self._new_nodes(packed)
+            if pods and nodes:
+                found.append((Option(offer.group, offer.template, nodes, pods, offer.similar), packed))
+        return found
+
+    def _most_of(self, offer: _Offer) -> int:
+        most = min(offer.room, self._most_nodes)
+        for name, need in offer.uses.items():
+            if need:
+                most = min(most, max(0, self._left[name] // need))
+        return 0 if offer.whole and most < offer.room else most
+
+    @staticmethod
+    def _new_nodes(packed: Estimate) -> int:
+        """Counts the added nodes that took pods; those that stayed empty, and existing ones, are not bought."""
+        return sum(any(int(row[at]) for row in packed.counts) for at in range(len(packed.added)))
+
+    def _take(self, offer: _Offer, nodes: int, packed: Estimate, numbers: list[int]) -> None:
+        """Puts the nodes and the pods of an estimate into the fork."""
+        takes = [one for one in numbers if offer.group.id in self._accepted[one]]
+        queues = [list(pods) for pods in packed.scheduled]
+        made = 0
+        for at, name in enumerate((*packed.added, *packed.borrowed)):
+            here = [int(row[at]) for row in packed.counts]
+            if at < len(packed.added):
+                if not any(here):
+                    continue
+                made += 1
+                name = self._add_node(offer)  # noqa: PLW2901  the estimate's names are not unique over estimates
+            for queue, count in zip(queues, here, strict=True):
+                for pod in queue[:count]:
+                    self._snapshot.add_pod(pod, name)
+                    if name in self._made:
+                        offer.pods.append(pod)
+                del queue[:count]
+        for _ in range(nodes - made):
+            self._add_node(offer)
+        self._spend(offer, nodes)
+        for number, scheduled in zip(takes, packed.scheduled, strict=True):
+            self.minding += len(scheduled)
+            self._serve(number, len(scheduled))
+
+    def _add_node(self, offer: _Offer) -> str:
+        name = f"{offer.template.node.metadata.name}-fleet-{len(self._made):04d}"
+        self._snapshot.add_template(offer.template.node, offer.template.pods, name)
+        self._made[name] = offer.group.id
+        return name
+
+    def _spend(self, offer: _Offer, nodes: int) -> None:
+        offer.nodes += nodes
+        offer.room -= nodes
+        self._most_nodes -= nodes
+        for name, need in offer.uses.items():
+            self._left[name] -= need * nodes
+
+    def _serve(self, number: int, count: int) -> None:
+        group = self.waiting[number]
+        if count >= len(group.pods):
+            del self.waiting[number]
+        elif count:
+            self.waiting[number] = PodGroup(group.pods[count:], group.pod_class)
+
+    # ── What is free on the nodes bought so far ──
+
+    def fill_gaps(self) -> None:
+        """Puts pods that need no node of their own onto the nodes that are bought already."""
+        if not self._made:
+            return
+        for number in list(self.waiting):
+            group = self.waiting[number]
+            placed = place(
+                self._snapshot, group.pods, start=self._snapshot.row(next(iter(self._made)))
+            ).placed
+            for pod, name in placed:
+                if name in self._made:
+                    self.offers[self._made[name]].pods.append(pod)
+            keys = {(pod.metadata.namespace, pod.metadata.name) for pod, _ in placed}
+            rest = tuple(pod for pod in group.pods if (pod.metadata.namespace, pod.metadata.name) not in keys)
+            if rest:
+                self.waiting[number] = PodGroup(rest, group.pod_class)
+            else:
+                del self.waiting[number]
+
+    # ── All other pods ──
+
+    def buy_by_arithmetic(self) -> Fleet | None:
+        """Buys for the pods that mind only their own node; None when there are none or nothing may be bought."""
+        numbers = [at for at, group in self.waiting.items() if not self._minds(at, group.pod_class)]
+        offers = [one for one in self.offers.values() if one.by_arithmetic and self._most_of(one) > 0]
+        ids = [offer.group.id for offer in offers]
+        kinds: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], list[int]] = {}
+        for number in numbers:
+            accepted = tuple(one for one in self._accepted[number] if one in ids)
+            requests = tuple((name, amount) for name, amount in self._requests(number).items() if amount > 0)
+            if accepted:
+                kinds.setdefault((requests, accepted), []).append(number)
+        if not kinds:
+            return None
+        names = sorted({name for requests, _ in kinds for name, _ in requests} - {PODS})
+        columns = [PODS, *names]
+        stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
+        asked = [{**dict(requests), PODS: 1} for requests, _ in kinds]
+        limits = sorted(self._left)
+        problem = FleetProblem(
+            demand=np.array([sum(len(self.waiting[at].pods) for at in group) for group in kinds.values()]),
+            requests=np.array([[one.get(name, 0) for name in columns] for one in asked], np.int64),
+            stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
+            prices=np.array([offer.price for offer in offers]),
+            most=np.array([self._most_of(offer) for offer in offers], np.int64),
+            allowed=np.array([[one in accepted for one in ids] for _, accepted in kinds]),
+            uses=np.array(
+                [[1] * len(offers), *([offer.uses[name] for offer in offers] for name in limits)], np.int64
+            ),
+            left=np.array([self._most_nodes, *(max(0, self._left[name]) for name in limits)], np.int64),
+        )
+        rounds = self._state.settings.least_cost_rounds
+        fleet = solve(problem, Budget(rounds=rounds, searches=rounds * _SEARCHES_A_ROUND))
+        self._deliver(fleet, offers, list(kinds.values()))
+        return fleet
+
+    def _requests(self, number: int) -> dict[str, int]:
+        return dict(classify(self.waiting[number].pods[0]).requests)
+
+    def _deliver(self, fleet: Fleet, offers: list[_Offer], kinds: list[list[int]]) -> None:
+        for pattern, nodes in fleet.purchases:
+            offer = offers[pattern.offer]
+            self._spend(offer, nodes)
+            for kind, each in zip(kinds, pattern.pods, strict=True):
+                wanted = each * nodes
+                for number in kind:
+                    group = self.waiting.get(number)
+                    if not wanted or group is None:
+                        continue
+                    count = min(wanted, len(group.pods))
+                    offer.pods += group.pods[:count]
+                    self._serve(number, count)
+                    wanted -= count

@@ -1,0 +1,12 @@
+"""The cheapest new nodes for many pods: several offers at once, and how far from the least possible price.
+
+``solve`` takes a ``FleetProblem`` and gives a ``Fleet``. Only pods that mind nothing but their own node can be reckoned so.
+"""
+
+from __future__ import annotations
+
+from kubetide.scheduling.fleet.linear import has_solver
+from kubetide.scheduling.fleet.problem import Budget, Fleet, FleetProblem, Pattern, Purchase
+from kubetide.scheduling.fleet.solve import solve
+
+__all__ = ["Budget", "Fleet", "FleetProblem", "Pattern", "Purchase", "has_solver", "solve"]

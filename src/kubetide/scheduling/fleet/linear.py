@@ -1,0 +1,123 @@
+"""Linear and integer programs, solved by HiGHS: deterministic, in one thread, bounded by work and not by time.
+
+HiGHS is an extra and is loaded when the first program is made.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kubetide.scheduling.fleet.problem import FloatVector
+from kubetide.scheduling.rows import Int64Vector
+
+if TYPE_CHECKING:
+    import highspy
+
+INFINITE = float("inf")
+
+
+def has_solver() -> bool:
+    """Whether HiGHS is installed; it is not loaded."""
+    return importlib.util.find_spec("highspy") is not None
+
+
+class Solution(NamedTuple):
+    """What came of a program.
+
+    Attributes:
+        objective: Of ``values``; infinite when none were found.
+        values: One a column.
+        duals: One a row, of a program without integer columns.
+        bound: On the objective of any solution, when there are integer columns.
+        found: Whether ``values`` keep to all rows.
+    """
+
+    objective: float
+    values: FloatVector
+    duals: FloatVector
+    bound: float
+    found: bool
+
+
+class Program:
+    """Rows with bounds, and columns of cost and entries, all 0 or more: cost is minimised, or maximised."""
+
+    def __init__(self, lower: FloatVector, upper: FloatVector, *, maximise: bool = False) -> None:
+        import highspy  # noqa: PLC0415  # an extra, and 0.4 s to load
+
+        solver = self._solver = highspy.Highs()
+        for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
+            solver.setOptionValue(option, value)
+        solver.addRows(
+            len(lower),
+            np.ascontiguousarray(lower, np.float64),
+            np.ascontiguousarray(upper, np.float64),
+            0,
+            np.zeros(len(lower), np.int32),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.float64),
+        )
+        if maximise:
+            solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._integer = highspy.HighsVarType.kInteger
+        self._feasible = int(highspy.SolutionStatus.kSolutionStatusFeasible)
+        self._columns = 0
+        self._has_integers = False
+
+    def __len__(self) -> int:
+        return self._columns
+
+    def add(
+        self,
+        costs: FloatVector,
+        upper: FloatVector,
+        starts: Int64Vector,
+        rows: Int64Vector,
+        entries: FloatVector,
+    ) -> None:
+        """Adds columns; column c has ``entries[starts[c]:starts[c + 1]]`` in ``rows`` of the same places."""
+        self._solver.addCols(
+            len(costs),
+            np.ascontiguousarray(costs, np.float64),
+            np.zeros(len(costs), np.float64),
+            np.ascontiguousarray(upper, np.float64),
+            len(rows),
+            starts.astype(np.int32),
+            rows.astype(np.int32),
+            np.ascontiguousarray(entries, np.float64),
+        )
+        self._columns += len(costs)
+
+    def make_integer(self, columns: Int64Vector) -> None:
+        """Lets these columns take whole numbers only."""
+        self._solver.changeColsIntegrality(
+            len(columns), columns.astype(np.int32), np.full(len(columns), self._integer)
+        )
+        self._has_integers = True
+
+    def set_costs(self, costs: FloatVector) -> None:
+        """Changes the costs of all columns."""
+        self._solver.changeColsCost(
+            self._columns,
+            np.arange(self._columns, dtype=np.int32),
+            np.ascontiguousarray(costs, np.float64),
+        )
+
+    def solve(self, *, nodes: int = 0) -> Solution:
+        """Solves; ``nodes`` is the most branch-and-bound nodes of a program with integer columns."""
+        solver = self._solver
+        solver.setOptionValue("mip_max_nodes", nodes)
+        solver.run()
+        info: highspy.HighsInfo = solver.getInfo()
+        solution = solver.getSolution()
+        found = int(info.primal_solution_status) == self._feasible
+        return Solution(
+            objective=float(info.objective_function_value) if found else INFINITE,
+            values=np.array(solution.col_value, np.float64),
+            duals=np.array(solution.row_dual, np.float64),
+            bound=float(info.mip_dual_bound) if self._has_integers else float(info.objective_function_value),
+            found=found,
+        )
