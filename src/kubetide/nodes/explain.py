@@ -17,6 +17,7 @@ from kubetide.nodes.scale_down.eligibility import is_being_deleted, tainted_for_
 from kubetide.nodes.state import State
 from kubetide.nodes.templates import Template, learn_templates, template_of
 from kubetide.nodes.tick import Tick, Verdict
+from kubetide.objects.pod import Pod
 from kubetide.scheduling import Refusal, Shortfall
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, format_rfc3339
@@ -46,7 +47,13 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a pod is where it is. ``remedy`` is the smallest verified change over all groups."""
+    """Why a pod is where it is.
+
+    Attributes:
+        remedy: The smallest verified change over all groups.
+        bargain: What is bought for it and all other pods together, and how far that is from the least
+            possible price; empty unless the expander reckons over all groups at once.
+    """
 
     namespace: str
     name: str
@@ -56,6 +63,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     result: str = ""
     groups: tuple[GroupVerdict, ...] = ()
     remedy: Remedy | None = None
+    bargain: str = ""
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +136,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             sentence=f"It is not looked at in this tick: {tick.result}.",
             result=tick.result,
         )
+    bargain = _bargain_text(tick, key)
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.view.groups)
     remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
     best = min(remedies, key=lambda one: (one.effort, one.group), default=None)
@@ -146,6 +155,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         result=tick.result,
         groups=groups,
         remedy=None if takers else best,
+        bargain=bargain,
     )
 
 
@@ -267,6 +277,24 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
         template=source,
         remedy=remedy,
     )
+
+
+def _bargain_text(tick: Tick, key: Key) -> str:
+    bargain = tick.bargain
+    if bargain is None or not tick.chosen:
+        return ""
+    nodes = sum(option.nodes for option in tick.chosen)
+    own = [option.group.id for option in tick.chosen if key in map(_key, option.pods)]
+    return (
+        f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
+        f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {bargain.price:.4f} an hour"
+        f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
+        f"{bargain.bound:.4f} ({bargain.bound_by or 'one by one'}), so this is at most {bargain.gap:.2%} too dear."
+    )
+
+
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name
 
 
 def _refusal_text(refusal: Refusal) -> str:

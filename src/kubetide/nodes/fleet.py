@@ -11,7 +11,9 @@ first kind of pods only.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,8 +51,19 @@ class _Offer:
     """Whether it grows to its maximum or not at all."""
     by_arithmetic: bool
     uses: dict[str, int]
-    nodes: int = 0
-    pods: list[Pod] = field(default_factory=list)
+    nodes: list[list[Pod]] = field(default_factory=list)
+    """What is bought: the pods of each node."""
+
+
+class _Bid(NamedTuple):
+    """What one group would do for pods that mind others."""
+
+    option: Option
+    packed: Estimate
+    takes: list[int]
+    """The pods that the estimate was about, as keys of ``waiting``."""
+    takes_all: bool
+    """Whether no group of like pods is left with a rest."""
 
 
 def choose_fleet(
@@ -76,7 +89,14 @@ def choose_fleet(
     finally:
         state.snapshot.revert()
     options = tuple(
-        Option(offer.group, offer.template, offer.nodes, tuple(offer.pods), offer.similar)
+        Option(
+            offer.group,
+            offer.template,
+            len(offer.nodes),
+            tuple(itertools.chain.from_iterable(offer.nodes)),
+            offer.similar,
+            plan=tuple(map(tuple, offer.nodes)),
+        )
         for offer in buying.offers.values()
         if offer.nodes
     )
@@ -103,7 +123,7 @@ class _Buying:
         self._now = now
         self._left = dict(headroom.left)
         self._most_nodes = most_nodes
-        self._made: dict[str, str] = {}
+        self._made: dict[str, list[Pod]] = {}
         self.minding = 0
         self.offers = self._offers()
         self.waiting: dict[int, PodGroup] = {}
@@ -151,15 +171,16 @@ class _Buying:
         """Buys for these pods, as long as an option is left; those that begin to mind by it come after."""
         while True:
             numbers = [at for at, group in self.waiting.items() if self._minds(at, group.pod_class)]
-            options = self._options(numbers)
-            if not options:
+            found = self._bids(numbers)
+            if not found:
                 return
             settings = self._state.settings
+            # Pods that stick together may be stranded by an option that takes only some of them.
+            bids = [one for one in found if one.takes_all] or found
             chosen, _ = choose(
-                [option for option, _ in options], settings.expander, seed=settings.seed, now=self._now
+                [one.option for one in bids], settings.expander, seed=settings.seed, now=self._now
             )
-            packed = next(packed for option, packed in options if option is chosen)
-            self._take(self.offers[chosen.group.id], chosen.nodes, packed, numbers)
+            self._take(next(one for one in bids if one.option is chosen))
 
     def _minds(self, number: int, pod_class: PodClass) -> bool:
         return (
@@ -169,10 +190,10 @@ class _Buying:
             or not any(self.offers[one].by_arithmetic for one in self._accepted[number])
         )
 
-    def _options(self, numbers: list[int]) -> list[tuple[Option, Estimate]]:
+    def _bids(self, numbers: list[int]) -> list[_Bid]:
         found = []
         for group_id, offer in self.offers.items():
-            takes = [self.waiting[one] for one in numbers if group_id in self._accepted[one]]
+            takes = [one for one in numbers if group_id in self._accepted[one]]
             most = self._most_of(offer)
             if not takes or most < 1:
                 continue
@@ -180,14 +201,20 @@ class _Buying:
                 self._snapshot,
                 offer.template.node,
                 offer.template.pods,
-                takes,
+                [self.waiting[one] for one in takes],
                 Limits((most,)),
                 start=self._state.memory.rotation,
             )
             pods = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
             nodes = offer.room if offer.whole else self._new_nodes(packed)
             if pods and nodes:
-                found.append((Option(offer.group, offer.template, nodes, pods, offer.similar), packed))
+                option = Option(offer.group, offer.template, nodes, pods, offer.similar)
+                sizes = [len(self.waiting[one].pods) for one in takes]
+                whole = all(
+                    len(scheduled) in {0, size}
+                    for scheduled, size in zip(packed.scheduled, sizes, strict=True)
+                )
+                found.append(_Bid(option, packed, takes, whole))
         return found
 
     def _most_of(self, offer: _Offer) -> int:
@@ -202,39 +229,38 @@ class _Buying:
         """Counts the added nodes that took pods; those that stayed empty, and existing ones, are not bought."""
         return sum(any(int(row[at]) for row in packed.counts) for at in range(len(packed.added)))
 
-    def _take(self, offer: _Offer, nodes: int, packed: Estimate, numbers: list[int]) -> None:
+    def _take(self, bid: _Bid) -> None:
         """Puts the nodes and the pods of an estimate into the fork."""
-        takes = [one for one in numbers if offer.group.id in self._accepted[one]]
+        offer, nodes, packed = self.offers[bid.option.group.id], bid.option.nodes, bid.packed
         queues = [list(pods) for pods in packed.scheduled]
-        made = 0
+        made = len(self._made)
         for at, name in enumerate((*packed.added, *packed.borrowed)):
             here = [int(row[at]) for row in packed.counts]
             if at < len(packed.added):
                 if not any(here):
                     continue
-                made += 1
                 name = self._add_node(offer)  # noqa: PLW2901  the estimate's names are not unique over estimates
             for queue, count in zip(queues, here, strict=True):
                 for pod in queue[:count]:
                     self._snapshot.add_pod(pod, name)
                     if name in self._made:
-                        offer.pods.append(pod)
+                        self._made[name].append(pod)
                 del queue[:count]
-        for _ in range(nodes - made):
+        while len(self._made) < made + nodes:
             self._add_node(offer)
         self._spend(offer, nodes)
-        for number, scheduled in zip(takes, packed.scheduled, strict=True):
+        for number, scheduled in zip(bid.takes, packed.scheduled, strict=True):
             self.minding += len(scheduled)
             self._serve(number, len(scheduled))
 
     def _add_node(self, offer: _Offer) -> str:
         name = f"{offer.template.node.metadata.name}-fleet-{len(self._made):04d}"
         self._snapshot.add_template(offer.template.node, offer.template.pods, name)
-        self._made[name] = offer.group.id
+        self._made[name] = []
+        offer.nodes.append(self._made[name])
         return name
 
     def _spend(self, offer: _Offer, nodes: int) -> None:
-        offer.nodes += nodes
         offer.room -= nodes
         self._most_nodes -= nodes
         for name, need in offer.uses.items():
@@ -260,7 +286,7 @@ class _Buying:
             ).placed
             for pod, name in placed:
                 if name in self._made:
-                    self.offers[self._made[name]].pods.append(pod)
+                    self._made[name].append(pod)
             keys = {(pod.metadata.namespace, pod.metadata.name) for pod, _ in placed}
             rest = tuple(pod for pod in group.pods if (pod.metadata.namespace, pod.metadata.name) not in keys)
             if rest:
@@ -309,16 +335,23 @@ class _Buying:
         return dict(classify(self.waiting[number].pods[0]).requests)
 
     def _deliver(self, fleet: Fleet, offers: list[_Offer], kinds: list[list[int]]) -> None:
+        queues = [
+            itertools.chain.from_iterable([self.waiting[number].pods for number in kind]) for kind in kinds
+        ]
         for pattern, nodes in fleet.purchases:
             offer = offers[pattern.offer]
             self._spend(offer, nodes)
-            for kind, each in zip(kinds, pattern.pods, strict=True):
-                wanted = each * nodes
-                for number in kind:
-                    group = self.waiting.get(number)
-                    if not wanted or group is None:
-                        continue
-                    count = min(wanted, len(group.pods))
-                    offer.pods += group.pods[:count]
-                    self._serve(number, count)
-                    wanted -= count
+            for _ in range(nodes):
+                offer.nodes.append(
+                    [
+                        pod
+                        for kind, each in zip(queues, pattern.pods, strict=True)
+                        for pod in itertools.islice(kind, each)
+                    ]
+                )
+        for number in itertools.chain.from_iterable(kinds):
+            del self.waiting[number]
+        for kind, queue in zip(kinds, queues, strict=True):
+            rest = tuple(queue)
+            if rest:
+                self.waiting[kind[0]] = PodGroup(rest, classify(rest[0]))

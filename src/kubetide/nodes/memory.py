@@ -109,6 +109,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By workload: since when replicas are wanted that do not exist."""
     increases: tuple[tuple[Instant, int], ...] = ()
     """Nodes asked for within the last hour."""
+    planned: dict[str, tuple[tuple[str, ...], ...]] = {}
+    """By group: for which pods (by ``hint_key``) each of the nodes was bought that are not there yet."""
     rotation: int = 1
     """Where the next search for room starts; the scheduler's rotating index."""
     health_status: dict[str, StatusTimes] = {}

@@ -5,6 +5,7 @@ Source: Cluster Autoscaler's pod list processors, in their order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from kubetide.nodes.demand import demand, workload_of
@@ -21,10 +22,15 @@ _NEW = seconds(2)
 _NEW_GPU = seconds(30)
 
 
-def wanted_pods(state: State, now: Instant) -> Wanted:
+def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
     """Places what fits on the nodes of the snapshot (and leaves it there), and gives what does not fit.
 
     Called on a fork that holds the upcoming nodes.
+
+    Args:
+        state: The state.
+        now: The time.
+        hints: Nodes that are tried first, by ``hint_key`` of the pod.
     """
     wanted = Wanted()
     asked = demand(state, now)
@@ -38,7 +44,7 @@ def wanted_pods(state: State, now: Instant) -> Wanted:
         if workload is not None:
             wanted.workloads[key] = workload
     pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
-    placements = place(state.snapshot, pods, start=state.memory.rotation)
+    placements = place(state.snapshot, pods, hints=hints, start=state.memory.rotation)
     state.memory.rotation = placements.start
     wanted.placed = list(placements.placed)
     for pod in placements.unplaced:

@@ -33,6 +33,7 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates import template_of
 from kubetide.nodes.tick import Increase, Tick, Wanted
 from kubetide.plan.board import Workload
+from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
 
 
@@ -46,7 +47,7 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
         tick.templates[group_id] = template_of(state, group, names[group_id])
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
-    tick.wanted = wanted_pods(state, now)
+    tick.wanted = wanted_pods(state, now, tick.hints)
     return tick
 
 
@@ -155,6 +156,9 @@ def _intent_reasons(wanted: Wanted) -> list[Reason]:
 
 def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None:
     template = tick.templates[view.group.id]
+    planned = state.memory.planned.pop(view.group.id, ())[-count:] if count else ()
+    if planned:
+        state.memory.planned[view.group.id] = planned
     if not count or template is None:
         return
     for name in view.counts.not_started:
@@ -165,6 +169,7 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
         name = f"{template.node.metadata.name}-upcoming-{number:04d}"
         state.snapshot.add_template(template.node, template.pods, name)
         tick.upcoming_nodes[name] = view.group.id
+        tick.hints.update(dict.fromkeys(planned[number] if number < len(planned) else (), name))
 
 
 def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
@@ -205,6 +210,7 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
     note_request(state, group, action.delta, now)
     memory.last_scale_up_of[group.id] = now
     memory.increases = (*memory.increases, (now, action.delta))
+    _note_plan(state, tick, action)
     state.set_target(group.id, action.size + action.delta)
     if action.why == "pods":
         kinds: dict[str, list[tuple[str, str]]] = {}
@@ -216,6 +222,23 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
         memory.attempts += tuple(
             Attempt(group.id, action.delta, now, kind, tuple(keys)) for kind, keys in kinds.items()
         )
+
+
+def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
+    """Remembers for which pods each new node was bought, where the choice said so."""
+    if action.why != "pods":
+        return
+    for option in tick.chosen:
+        at = 0
+        for group_id in (option.group.id, *option.similar):
+            share = sum(
+                one.size - one.group.target_size for one in tick.increases if one.group.id == group_id
+            )
+            nodes = option.plan[at : at + share]
+            at += share
+            if group_id == action.group and nodes:
+                keys = tuple(tuple(map(hint_key, pods)) for pods in nodes)
+                state.memory.planned[group_id] = (*state.memory.planned.get(group_id, ()), *keys)
 
 
 def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) -> Reason:

@@ -99,6 +99,7 @@ class Tick:
         templates: Of each group; None where nobody knows.
         upcoming: Nodes on their way, by group; they stand in the snapshot.
         upcoming_nodes: Names of those nodes in the snapshot -> group.
+        hints: Names of those nodes that were bought for certain pods, by ``hint_key`` of the pod.
         wanted: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
@@ -112,6 +113,7 @@ class Tick:
     templates: dict[str, Template | None] = field(default_factory=dict)
     upcoming: dict[str, int] = field(default_factory=dict)
     upcoming_nodes: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
     wanted: Wanted = field(default_factory=Wanted)
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 from kubetide.embedded.cloud import CATALOGUE
+from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.manifest import CustomKinds
 from kubetide.objects.yaml_reading import Document
@@ -58,6 +59,7 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     check_services(check, scenario, manifests, path.parent)
     check_external_metrics(check, scenario, path.parent)
     _check_flags(check, scenario)
+    _check_prices(check, scenario)
     for index, fault in enumerate(scenario.faults):
         _check_fault(check, scenario, fault, f"faults[{index}]")
     _check_show(check, scenario)
@@ -163,6 +165,22 @@ def _check_flags(check: Checker, scenario: Scenario) -> None:
             parse_flags({name: value})
         except FlagError as error:
             check.that(False, f"flags[{name}]", str(error))
+
+
+def _check_prices(check: Checker, scenario: Scenario) -> None:
+    """An expander that compares prices needs one of every group; a group may be free, if it says so itself."""
+    given = {name.removeprefix("--").replace("_", "-"): value for name, value in scenario.flags.items()}
+    if not packs_all_groups(str(given.get("expander", ""))):
+        return
+    for index, group in enumerate(scenario.node_groups):
+        own = scenario.instance_types.get(group.instance_type)
+        priced = group.price_per_hour is not None or (own.price_per_hour > 0 if own else True)
+        check.that(
+            priced,
+            f"nodeGroups[{index}].pricePerHour",
+            f"group {group.name} has no price, which the expander least-cost compares; give it pricePerHour, "
+            f"or its type: instanceTypes.{group.instance_type}.pricePerHour",
+        )
 
 
 def _check_fault(check: Checker, scenario: Scenario, fault: FaultSpec, where: str) -> None:

@@ -237,6 +237,8 @@ def _decided_lines(decided: Sequence[_Decided], *, with_reasons: int) -> list[st
 
 def _pod_lines(found: PodExplanation) -> list[str]:
     lines = [found.sentence]
+    if found.bargain:
+        lines.append(found.bargain)
     for verdict in found.groups:
         lines += _verdict_lines(verdict)
     return lines

@@ -21,6 +21,8 @@ class Option:
     pods: tuple[Pod, ...]
     similar: tuple[str, ...] = ()
     """Ids of groups that may share the increase."""
+    plan: tuple[tuple[Pod, ...], ...] = ()
+    """The pods of each new node, where the choice says so: what the next tick goes by until the nodes are there."""
 
 
 class Expander(Protocol):

@@ -20,6 +20,8 @@ from kubetide.scheduling.rows import Int64Vector
 
 _SMOOTHING = 0.7
 _LEAST_GAIN = 1e-6
+_CLOSE_ENOUGH = 5e-4
+"""How near the best mix need come to the bound; whole numbers of nodes cost more than that."""
 
 
 class Columns:
@@ -53,11 +55,11 @@ class Columns:
         while self.rounds < budget.rounds:
             self.rounds += 1
             solution = self._master.solve()
-            if solution.objective <= self.bound * (1 + _LEAST_GAIN):
+            if solution.objective <= self.bound * (1 + _CLOSE_ENOUGH):
                 return
             duals = _split(self._problem, solution.duals)
             worth = smoothing * self._centre + (1 - smoothing) * duals[0]
-            added, exhausted = self._round(worth, duals, budget)
+            added, exhausted = self._round(worth, duals, budget, last=self.rounds == budget.rounds)
             if exhausted:
                 return
             if added:
@@ -68,13 +70,16 @@ class Columns:
                 smoothing = 0.0 if smoothing < 0.2 else smoothing / 2
 
     def _round(
-        self, worth: FloatVector, duals: tuple[FloatVector, FloatVector], budget: Budget
+        self, worth: FloatVector, duals: tuple[FloatVector, FloatVector], budget: Budget, *, last: bool
     ) -> tuple[int, bool]:
-        """Looks for patterns at these worths; gives how many were new, and whether the searches are used up."""
+        """Looks for patterns at these worths; gives how many were new, and whether the searches are used up.
+
+        Searches are made where rounding finds nothing new, and in the last round for the bound.
+        """
         problem = self._problem
         extra = duals[1]
         at_most = np.zeros(len(problem.prices))
-        open_offers: list[int] = []
+        above: list[int] = []
         added = 0
         for offer, knapsack in enumerate(self._knapsacks):
             price = problem.prices[offer] + extra[offer]
@@ -82,12 +87,10 @@ class Columns:
             at_most[offer] = filling.at_most
             if filling.at_most <= price * (1 + _LEAST_GAIN):
                 continue
-            new = self._gaining(filling, duals, offer)
-            added += new
-            if not new:
-                open_offers.append(offer)
-        if not added:
-            for offer in open_offers:
+            added += self._gaining(filling, duals, offer)
+            above.append(offer)
+        if not added or last:
+            for offer in above:
                 if self._searches >= budget.searches:
                     return added, True
                 self._searches += 1

@@ -11,6 +11,9 @@ from kubetide.scheduling.fleet.linear import INFINITE, Program
 from kubetide.scheduling.fleet.problem import FleetProblem, FloatVector, Pattern
 from kubetide.scheduling.rows import Int64Vector
 
+_CLOSE_ENOUGH = 2e-3
+"""A pattern need not be the very best: the bound holds all the same."""
+
 
 class Filling(NamedTuple):
     """Good patterns of an offer, and what no pattern of it is worth more than."""
@@ -66,7 +69,7 @@ class Knapsack:
             self._whole = self._program()
             self._whole.make_integer(np.arange(len(self._classes)))
         self._whole.set_costs(own)
-        solution = self._whole.solve(nodes=nodes)
+        solution = self._whole.solve(nodes=nodes, close_enough=_CLOSE_ENOUGH)
         if not solution.found:
             return Filling((), solution.bound)
         taken = np.round(solution.values).astype(np.int64)

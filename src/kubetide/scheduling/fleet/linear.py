@@ -106,10 +106,16 @@ class Program:
             np.ascontiguousarray(costs, np.float64),
         )
 
-    def solve(self, *, nodes: int = 0) -> Solution:
-        """Solves; ``nodes`` is the most branch-and-bound nodes of a program with integer columns."""
+    def solve(self, *, nodes: int = 0, close_enough: float = 1e-4) -> Solution:
+        """Solves a program.
+
+        Args:
+            nodes: Most branch-and-bound nodes, with integer columns.
+            close_enough: The share by which the objective may then be off its bound at the end.
+        """
         solver = self._solver
         solver.setOptionValue("mip_max_nodes", nodes)
+        solver.setOptionValue("mip_rel_gap", close_enough)
         solver.run()
         info: highspy.HighsInfo = solver.getInfo()
         solution = solver.getSolution()

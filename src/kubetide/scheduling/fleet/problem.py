@@ -29,7 +29,7 @@ class Budget(NamedTuple):
 
     rounds: int = 40
     searches: int = 120
-    nodes: int = 200
+    nodes: int = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

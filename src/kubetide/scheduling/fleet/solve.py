@@ -33,7 +33,7 @@ def solve(problem: FleetProblem, budget: Budget = Budget()) -> Fleet:  # noqa: B
     greedy = mend(problem, choose_greedily(problem, worth))
     best, bound, bound_by, rounds = greedy, relaxed.price, RELAXATION, 0
     if budget.rounds and greedy and _cost(problem, greedy) > bound * (1 + 1e-9):
-        columns = Columns(problem, worth, bound)
+        columns = Columns(problem, relaxed.worth, bound)
         columns.add(one.pattern for one in greedy)
         columns.generate(budget)
         rounds = columns.rounds

@@ -1,0 +1,278 @@
+"""``--expander=least-cost``: one choice over all groups, by the filters' word, within all limits, with its bound."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.nodes.frozen import World, daemon_set, group, node, pod, pods, template
+from tests.nodes.test_minding_others import APP, HOSTNAME, ZONE, apart, near, spread
+
+from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.expander import ExpanderError, parse_expanders
+from kubetide.nodes.explain import explain_pod
+from kubetide.ports.cloud import GroupOptions
+from kubetide.scheduling import Snapshot, place
+from kubetide.units.time import seconds
+
+LEAST_COST = {"expander": "least-cost"}
+
+
+def sized(name, cpu, memory, price, *, maximum=10, labels=None, **fields):
+    made = template(cpu=str(cpu), memory=f"{memory}Gi", labels=labels)
+    return group(name, made=made, maximum=maximum, price_per_hour=price, **fields)
+
+
+def world(*groups, wanted, **flags):
+    return World(groups=groups, pods=wanted, settings={**LEAST_COST, **flags})
+
+
+def take_all(bought, groups, wanted):
+    """Whether the filters let all pods onto the nodes bought, in some order of trying."""
+    snapshot = Snapshot()
+    for one in groups:
+        for number in range(bought.get(one.id, 0)):
+            snapshot.add_template(one.template.node, (), f"{one.id}-{number}")
+    return not place(snapshot, sorted(wanted, key=lambda one: one.metadata.name)).unplaced
+
+
+def test_each_kind_of_pods_goes_where_it_is_cheapest_in_one_tick():
+    """Pods of cpu and pods of memory buy from two groups at once, each pod's event names its own group."""
+    groups = [sized("balanced", 4, 16, 0.20), sized("compute", 4, 8, 0.15), sized("memory", 4, 32, 0.25)]
+    wanted = [
+        *pods("c", 4, cpu="3900m", memory="1Gi", of="c"),
+        *pods("m", 4, cpu="200m", memory="30Gi", of="m"),
+    ]
+    made = world(*groups, wanted=wanted)
+    assert made.increases() == {"compute": 4, "memory": 4}
+    assert made.messages("TriggeredScaleUp") == [
+        *["pod triggered scale-up: [{compute 0->4 (max: 10)}]"] * 4,
+        *["pod triggered scale-up: [{memory 0->4 (max: 10)}]"] * 4,
+    ]
+    together = [one for one in made.reasons if one.code == "ChosenTogether"]
+    assert [one.subject for one in together] == ["compute", "memory"]
+    assert together[0].fields["price"] == "1.6000"
+    assert made.increases(at=seconds(10)) == {}
+
+
+GROUPS = st.lists(
+    st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 20), st.integers(0, 5)), min_size=1, max_size=4
+)
+KINDS = st.lists(
+    st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 4), st.integers(0, 4)),
+    min_size=1,
+    max_size=6,
+)
+RULES = ({}, {}, apart(), spread(HOSTNAME), {"spec": {"nodeSelector": {ZONE: "a"}}})
+
+
+@settings(max_examples=80, deadline=None)
+@given(groups=GROUPS, kinds=KINDS, total=st.integers(0, 8), cores=st.integers(0, 40))
+def test_nothing_passes_a_limit_and_helped_pods_are_helped(groups, kinds, total, cores):
+    """Whatever is wanted: groups' maxima, nodes and cores hold; the pods that are said to be helped fit what is bought."""
+    made = [
+        sized(f"g{at}", cpu, 4 * cpu, price / 10, maximum=maximum, labels={ZONE: "ab"[at % 2]})
+        for at, (cpu, price, maximum) in enumerate(groups)
+    ]
+    wanted = [
+        pod(
+            f"p{at}-{number}",
+            cpu=f"{cpu}00m",
+            memory=f"{memory}Gi",
+            of="web" if rule in (2, 3) else f"w{at}",
+            **RULES[rule],
+        )
+        for at, (cpu, memory, count, rule) in enumerate(kinds)
+        for number in range(count)
+    ]
+    limits = {"max_nodes_total": total, "cores_total": f"0:{cores}"}
+    tried = world(*made, wanted=wanted, **limits)
+    bought = tried.increases()
+    for one in made:
+        assert bought.get(one.id, 0) <= one.max_size
+    assert total == 0 or sum(bought.values()) <= total
+    sizes = {one.id: int(groups[at][0]) for at, one in enumerate(made)}
+    assert sum(sizes[name] * count for name, count in bought.items()) <= cores
+    state = tried.state
+    helped = [one for option in state.tick.chosen for one in option.pods]
+    assert len({one.metadata.name for one in helped}) == len(helped)
+    bargain = state.tick.bargain
+    if bargain is not None:
+        price = sum(one.price_per_hour * bought.get(one.id, 0) for one in made)
+        assert bargain.price == pytest.approx(price)
+        assert bargain.bound <= bargain.price * (1 + 1e-6) + 1e-9
+    for option in state.tick.chosen:
+        assert option.nodes == bought[option.group.id]
+    assert fits_somehow(state, helped)
+
+
+def fits_somehow(state, helped):
+    """Whether each pod alone, and all by amounts, fit the nodes bought."""
+    for option in state.tick.chosen:
+        cpu = sum(int(one.spec.containers[0].resources.requests["cpu"][:-1]) for one in option.pods)
+        memory = sum(int(one.spec.containers[0].resources.requests["memory"][:-2]) for one in option.pods)
+        there = option.template.node.status.allocatable
+        if cpu > 1000 * int(there["cpu"]) * option.nodes or memory > int(there["memory"][:-2]) * option.nodes:
+            return False
+        if any(not take_all({option.group.id: 1}, [option.group], [one]) for one in option.pods):
+            return False
+    return True
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    count=st.integers(1, 6),
+    plain=st.integers(0, 12),
+    rule=st.sampled_from([apart(), spread(HOSTNAME), near("web", HOSTNAME), near("web")]),
+)
+def test_pods_that_mind_others_get_what_the_filters_ask_for(count, plain, rule):
+    """All are helped in one choice; what the scheduler, who knows no plan, leaves over is bought for within two ticks."""
+    groups = [
+        sized("a", 4, 16, 0.2, labels={ZONE: "a"}, maximum=20),
+        sized("b", 8, 32, 0.3, labels={ZONE: "b"}, maximum=20),
+    ]
+    wanted = [
+        *pods("x", count, cpu="900m", memory="1Gi", **rule),
+        *pods("y", plain, cpu="1500m", memory="2Gi", of="y"),
+    ]
+    made = world(*groups, wanted=wanted)
+    bought = made.increases()
+    assert made.state.tick.bargain.left == 0
+    assert sum(len(option.pods) for option in made.state.tick.chosen) == len(wanted)
+    if rule == apart():
+        assert sum(bought.values()) >= count
+    for later in (10, 20):
+        more = made.increases(at=seconds(later))
+    assert more == {}
+    assert not made.state.tick.wanted.pods
+
+
+def test_gaps_on_nodes_for_pods_apart_are_filled_before_more_is_bought():
+    """Three pods that keep apart need three nodes; what else waits goes onto those."""
+    wanted = [*pods("x", 3, cpu="100m", **apart()), *pods("y", 6, cpu="1900m", of="y")]
+    assert world(sized("g", 4, 16, 0.2), wanted=wanted).increases() == {"g": 3}
+
+
+def test_a_pod_that_others_keep_away_from_is_placed_with_care():
+    """Pods that must not be beside ``web`` keep plain ``web`` pods off their nodes, also in one choice."""
+    term = {"labelSelector": APP, "topologyKey": HOSTNAME}
+    lonely = {
+        "spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    }
+    wanted = [*pods("x", 2, cpu="100m", of="shy", **lonely), *pods("y", 4, cpu="900m", of="web")]
+    bought = world(sized("g", 4, 16, 0.2), wanted=wanted).increases()
+    assert bought == {"g": 2}
+
+
+def test_daemons_take_their_part_of_each_node():
+    """With a DaemonSet of one core, a node of four cores holds three pods of a core."""
+    tried = World(
+        groups=[sized("g", 4, 16, 0.2)],
+        pods=pods("x", 6, cpu="1"),
+        daemon_sets=(daemon_set("agent", cpu="1"),),
+        settings=LEAST_COST,
+    )
+    assert tried.increases() == {"g": 2}
+
+
+def test_similar_groups_share_the_increase():
+    """Groups alike in all but the zone, of one price, are balanced when that is asked for."""
+    groups = [sized("a", 4, 16, 0.2, labels={ZONE: "a"}), sized("b", 4, 16, 0.2, labels={ZONE: "b"})]
+    tried = world(*groups, wanted=pods("x", 4, cpu="3"), balance_similar_node_groups=True)
+    assert tried.increases() == {"a": 2, "b": 2}
+
+
+def test_a_group_that_grows_to_its_maximum_only_is_bought_whole():
+    """A group with all-or-nothing sizes serves pods that no other takes, with all its nodes."""
+    whole = sized("tpu", 8, 32, 1.0, maximum=3, options=GroupOptions(zero_or_max_node_scaling=True))
+    tried = world(
+        whole, sized("small", 2, 8, 0.1), wanted=[pod("big", cpu="7"), *pods("x", 2, cpu="1", of="x")]
+    )
+    assert tried.increases() == {"tpu": 3}
+    assert {one.metadata.name for one in tried.state.tick.chosen[0].pods} == {"big", "x-0", "x-1"}
+
+
+def test_a_group_in_backoff_is_passed_over():
+    """The cheap group refuses; in the next tick the dear one is bought from."""
+    tried = world(sized("cheap", 4, 16, 0.1), sized("dear", 4, 16, 0.5), wanted=pods("x", 2, cpu="3"))
+    tried.refused["cheap"] = "no capacity"
+    assert tried.increases() == {"cheap": 2}
+    assert tried.increases(at=seconds(10)) == {"dear": 2}
+
+
+def test_what_the_limit_leaves_waits_and_says_so():
+    """With room for two nodes, the two that help most are bought, and the rest is named."""
+    tried = world(sized("g", 4, 16, 0.2), wanted=pods("x", 5, cpu="3"), max_nodes_total=2)
+    assert tried.increases() == {"g": 2}
+    assert [one.fields["pods"] for one in tried.reasons if one.code == "LeftForLater"] == [3]
+    assert [one.message for one in tried.events if one.reason == "MaxNodesTotalReached"] == [
+        "Max total nodes in cluster reached: 2"
+    ]
+
+
+def test_a_group_without_a_price_is_left_out_and_says_why():
+    """No price, no comparison: the group is skipped, and the explanation says what would help."""
+    tried = world(group("g"), wanted=[pod("x")])
+    assert tried.increases() == {}
+    assert tried.state.tick.result == "ScaleUpNoOptionsAvailable"
+    found = explain_pod(tried.state, ("default", "x"), tried.now)
+    assert "no price per hour is known" in found.groups[0].why
+    assert found.remedy.text == "give group g a price per hour"
+    assert found.remedy.verified
+
+
+def test_the_explanation_of_a_pod_has_the_bound():
+    """What is bought together, its price and the price that no choice can be below."""
+    tried = world(sized("g", 4, 16, 0.25), wanted=pods("x", 2, cpu="3"))
+    found = explain_pod(tried.state, ("default", "x-0"), tried.now)
+    assert found.status == "helped"
+    assert found.bargain == (
+        "For all waiting pods together 2 nodes of 1 group are bought for 0.5000 an hour, its own of group g. "
+        "The same pods cost at least 0.5000 (column generation), so this is at most 0.00% too dear."
+    )
+
+
+def test_later_in_the_chain_it_only_compares():
+    """As the second expander it settles a tie of the first by the price of a pod, and one group grows."""
+    groups = [sized("a", 4, 16, 0.3), sized("b", 4, 16, 0.2)]
+    tried = World(groups=groups, pods=pods("x", 2, cpu="3"), settings={"expander": "least-waste,least-cost"})
+    assert tried.increases() == {"b": 2}
+    assert tried.state.tick.bargain is None
+
+
+def test_existing_nodes_are_full_of_their_own():
+    """Room that there is already is used before anything is bought, as always."""
+    tried = World(
+        groups=[sized("g", 4, 16, 0.2, nodes=("n1",))],
+        nodes=[node("n1")],
+        pods=pods("x", 3, cpu="2"),
+        settings=LEAST_COST,
+    )
+    assert tried.increases() == {"g": 1}
+
+
+def test_without_the_solver_the_flag_says_what_to_install(monkeypatch):
+    """HiGHS is an extra: without it least-cost cannot be the first, and the message names the extra."""
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    with pytest.raises(ExpanderError, match=r"install kubetide\[optimize\]"):
+        parse_expanders("least-cost")
+    assert parse_expanders("least-waste,least-cost")
+
+
+def test_the_same_state_gives_the_same_commands():
+    """Deciding twice gives the same increases, reasons and numbers."""
+
+    def run():
+        wanted = [
+            pod(f"p{at}", cpu=f"{300 + 37 * (at % 11)}m", memory=f"{1 + at % 7}Gi", of=f"w{at % 11}")
+            for at in range(40)
+        ]
+        tried = world(
+            sized("a", 4, 16, 0.2, maximum=9), sized("b", 8, 16, 0.33), sized("c", 2, 16, 0.15), wanted=wanted
+        )
+        actions = [one for one in tried.tick() if isinstance(one, IncreaseSize)]
+        return actions, tried.reasons
+
+    assert run() == run()
