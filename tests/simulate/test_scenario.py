@@ -230,7 +230,7 @@ CONTENT = [
     ("services/0/load/daily/burst/height", 0, "services[0] (web).load.daily.burst.height", "greater than 0"),
     ("flags/scan-intervall", "10s", "flags[scan-intervall]", "did you mean --scan-interval?"),
     ("flags/scan-interval", "soon", "flags[scan-interval]", "a duration such as 10m"),
-    ("flags/expander", "least-cost", "nodeGroups[0].pricePerHour", "instanceTypes.big.pricePerHour"),
+    ("flags/expander", "least-cost", "nodeGroups[0] (one).pricePerHour", "instanceTypes.big.pricePerHour"),
     ("faults/0/kind", "stockout", "faults[0].kind", "did you mean `stock-out`?"),
     ("faults/0/group", "three", "faults[0].group", "no node group `three`; there are one, two"),
     ("faults/0/probability", 0, "faults[0].probability", "not in (0, 1]"),
