@@ -15,6 +15,7 @@ from tests.conformance.cases import Case, difference
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubetide.objects.storage import (
     CSIDriver,
     CSINode,
@@ -27,6 +28,7 @@ from kubetide.objects.storage import (
 from kubetide.scheduling import (
     FIRST_START,
     ClusterFacts,
+    Devices,
     Limits,
     PodGroup,
     Snapshot,
@@ -111,6 +113,16 @@ def volumes_of(objects: Any) -> Volumes:
     )
 
 
+def devices_of(objects: Any) -> Devices:
+    claims = [msgspec.convert(one, ResourceClaim) for one in objects.get("resourceClaims") or ()]
+    classes = [msgspec.convert(one, DeviceClass) for one in objects.get("deviceClasses") or ()]
+    return Devices(
+        slices=tuple(msgspec.convert(one, ResourceSlice) for one in objects.get("resourceSlices") or ()),
+        claims={(one.metadata.namespace, one.metadata.name): one for one in claims},
+        classes={one.metadata.name: one for one in classes},
+    )
+
+
 def snapshot_of(case: Case) -> Snapshot:
     """Builds the cluster of a case; pods of nodes that are not there are left out."""
     snapshot = Snapshot()
@@ -122,6 +134,7 @@ def snapshot_of(case: Case) -> Snapshot:
         ClusterFacts(
             namespaces=namespaces,
             volumes=volumes_of(case.get("objects") or {}),
+            devices=devices_of(case.get("objects") or {}),
             taint_comparison="TaintTolerationComparisonOperators=true" in gates,
         )
     )
@@ -191,7 +204,9 @@ def _counted(reasons: dict[str, Any]) -> dict[str, int]:
 def _by_plugin(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
     found = snapshot.refusals_by_plugin(pod_class)
     prefixes = tuple(
-        f'running {phase} plugin "{name}": ' for name in found for phase in ("PreFilter", "Filter")
+        prefix
+        for name in found
+        for prefix in (f'running PreFilter plugin "{name}": ', f'running "{name}" filter plugin: ')
     )
     return {
         plugin: {

@@ -24,6 +24,7 @@ _ACRONYMS = {
     "pod_cidr": "podCIDR",
     "pod_ip": "podIP",
     "provider_id": "providerID",
+    "share_id": "shareID",
     "volume_id": "volumeID",
 }
 

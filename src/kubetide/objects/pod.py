@@ -185,6 +185,13 @@ class ContainerStatus(ApiStruct):
     allocated_resources: Quantities | None = None
 
 
+class PodResourceClaimStatus(ApiStruct):
+    """The claim that was made for the pod out of a template; without a name none was needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(ApiStruct):
     phase: str = ""
     conditions: tuple[Condition, ...] | None = None
@@ -195,6 +202,7 @@ class PodStatus(ApiStruct):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: Quantities | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
 
 
 class Pod(ApiObject):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.grouping import PodGroup, equivalence_groups
 from kubetide.scheduling.packing import (
     Estimate,
@@ -27,6 +28,7 @@ __all__ = [
     "UNSCHEDULABLE",
     "BoolVector",
     "ClusterFacts",
+    "Devices",
     "Estimate",
     "Int64Vector",
     "Limits",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.volumes import Volumes
 
 
@@ -15,10 +16,12 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         namespaces: Labels of each Namespace object, by name.
         volumes: Claims, volumes and storage classes; None when claims are not looked at.
+        devices: Slices, claims and classes of devices; None when they are not looked at.
         taint_comparison: Gate TaintTolerationComparisonOperators (alpha, off in v1.36): tolerations
             with Gt and Lt.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = {}
     volumes: Volumes | None = None
+    devices: Devices | None = None
     taint_comparison: bool = False

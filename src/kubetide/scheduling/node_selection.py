@@ -123,6 +123,14 @@ def compile_label_terms(required: NodeSelector | None) -> tuple[Term, ...] | Non
     return tuple(Term(term.labels, ()) for term in terms if term is not None)
 
 
+def malformed(required: NodeSelector) -> str:
+    """Says which term of a selector cannot be read; empty when all can. Empty terms can, and match nothing."""
+    for at, term in enumerate(required.node_selector_terms or ()):
+        if (term.match_expressions or term.match_fields) and _compile_term(term) is None:
+            return f"nodeSelectorTerms[{at}]: invalid requirement"
+    return ""
+
+
 def parse_int64(text: str | None) -> int | None:
     """Reads a decimal integer that fits in int64, or gives None."""
     if text is None or not _INTEGER.fullmatch(text):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubetide.objects.pod import Container, Pod, Toleration
+from kubetide.scheduling.device_use import claims_of_pod, device_use
 from kubetide.scheduling.node_selection import HOSTNAME, NodeSelection, compile_selection
 from kubetide.scheduling.pod_terms import (
     PodTerm,
@@ -61,8 +62,9 @@ class PodClass:
         names_nodes: Whether copies of one template may be judged differently.
         claims, disks: What its volumes use.
         features: What a node must have declared.
+        devices: What it asks for of devices; None for most pods.
         unjudged: Plugins whose rules the pod asks for and that judge nothing unless the facts of the
-            snapshot hold what they need: DynamicResources never, VolumeBinding without volumes.
+            snapshot hold what they need: VolumeBinding without volumes, DynamicResources without devices.
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class PodClass:
         "anti_affinity",
         "charges",
         "claims",
+        "devices",
         "disks",
         "error",
         "features",
@@ -119,6 +122,7 @@ class PodClass:
         self.claims = claims_of(pod)
         self.disks = disks_of(pod)
         self.features = _features(pod)
+        self.devices = None if self.error else device_use(pod, requests)
         self.unjudged = _unjudged(pod)
 
     def __eq__(self, other: object) -> bool:
@@ -209,6 +213,7 @@ def _key(pod: Pod, node_name: str) -> bytes:
             spec.tolerations,
             spec.topology_spread_constraints,
             _volume_key(pod) if spec.volumes else None,
+            (pod.metadata.name, pod.metadata.uid, claims_of_pod(pod)) if spec.resource_claims else None,
         )
     )
 

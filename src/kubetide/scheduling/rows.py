@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kubetide.objects.node import Node, Taint
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import CountColumn, CountKey, DomainTable, GuardingPods
+from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.pod_class import Charges, ColumnKey, PodClass, Port
 from kubetide.scheduling.resources import node_allocatable, wrap
 
@@ -93,6 +94,7 @@ class Rows:
         pods: Mapping[str, Mapping[PodKey, object]],
     ) -> None:
         self.facts = facts
+        self.devices: Ledger | None = None
         self.placed = placed
         self.pods = pods
         self.counts: dict[CountKey, CountColumn] = {}
@@ -336,6 +338,7 @@ class Rows:
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
         kept = Rows(capacity=max(16, self.capacity), facts=self.facts, placed=self.placed, pods=self.pods)
+        kept.devices = self.devices
         kept.n = self.n - len(dead)
         kept.names = [name for row, name in enumerate(self.names) if row not in dead]
         kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]

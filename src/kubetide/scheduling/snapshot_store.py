@@ -10,6 +10,9 @@ from msgspec.structs import replace
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.devices.facts import Devices
+from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.devices.placing import put_on, take_off
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
 from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows
@@ -53,8 +56,11 @@ class SnapshotStore:
             )
         if facts == self._rows.facts:
             return
+        devices_changed = facts.devices != self._rows.facts.devices
         self._rows.facts = facts
         self._rows.drop_counts()
+        if devices_changed:
+            self._open_ledger(facts.devices)
         self._touch(static=True)
         self._layout = self._stamp()
 
@@ -129,6 +135,8 @@ class SnapshotStore:
         row = self._rows.row_of.get(node_name)
         if row is not None:
             self._charge(row, now, 1)
+        if pod_class.devices is not None:
+            self._give_devices(key, pod)
         self._touch()
 
     def remove_pod(self, key: PodKey) -> None:
@@ -149,6 +157,10 @@ class SnapshotStore:
         row = self._rows.row_of.get(node_name)
         if row is not None:
             self._charge(row, placed, -1)
+        devices = placed.pod_class.devices
+        if devices is not None and self._rows.devices is not None:
+            for undo in take_off(self._rows.devices, devices, key):
+                self._record(undo)
         self._touch()
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector) -> None:
@@ -213,6 +225,23 @@ class SnapshotStore:
     def _add_guards(self, pod_class: PodClass) -> None:
         if pod_class.anti_affinity and self._rows.add_guards(pod_class):
             self._layout = self._stamp()
+
+    def _open_ledger(self, devices: Devices | None) -> None:
+        self._rows.devices = None if devices is None else Ledger(devices)
+        for pods in self._pods.values():
+            for key, pod in pods.items():
+                if self._placed[key].pod_class.devices is not None:
+                    self._give_devices(key, pod)
+
+    def _give_devices(self, key: PodKey, pod: Pod) -> None:
+        placed, ledger = self._placed[key], self._rows.devices
+        if ledger is None or placed.pod_class.devices is None:
+            return
+        row = self._rows.row_of.get(placed.node_name)
+        node = None if row is None else self._rows.nodes[row]
+        bound = bool(pod.spec.node_name)
+        for undo in put_on(ledger, placed.pod_class.devices, key, node, bound=bound):
+            self._record(undo)
 
     def _charge(self, row: int, placed: Placed, sign: int) -> None:
         rows = self._rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.filters.base import Need
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import PODS
 from kubetide.scheduling.rows import BoolVector, Rows
@@ -29,16 +29,21 @@ class NodeResourcesFit:
             plugin=self.name, reasons=(pod.error,), code=ERROR, phase="PreFilter", detail=pod.error
         )
 
-    def needs(self, pod: PodClass, rows: Rows) -> list[Need]:  # noqa: ARG002  # the protocol's form
-        wanted = [Need(name, amount) for name, amount in pod.requests.items() if amount > 0]
-        return [Need(PODS, 1), *wanted]
+    def needs(self, pod: PodClass, rows: Rows) -> list[Need]:
+        delegated = _delegated(pod, rows)
+        return [need for need in _wanted(pod) if need.key not in delegated]
+
+    def judge(self, pod: PodClass, rows: Rows) -> _Judge | None:
+        delegated = _delegated(pod, rows)
+        return _Judge([need for need in _wanted(pod) if need.key in delegated], rows) if delegated else None
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
+        delegated = _delegated(pod, rows)
         numbers: list[Shortfall] = []
-        for name, amount in self.needs(pod, rows):
-            free = rows.free_of(name, row)
-            if amount > free:
-                numbers.append(Shortfall(str(name), amount, free, rows.allocatable_of(name, row)))
+        for name, amount in _wanted(pod):
+            free, allocatable = rows.free_of(name, row), rows.allocatable_of(name, row)
+            if amount > free and (allocatable > 0 or name not in delegated):
+                numbers.append(Shortfall(str(name), amount, free, allocatable))
         if not numbers:
             return None
         reasons = tuple(_reason(short.resource) for short in numbers)
@@ -47,12 +52,56 @@ class NodeResourcesFit:
         return Refusal(plugin=self.name, reasons=reasons, code=code, numbers=tuple(numbers))
 
     def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
+        delegated = _delegated(pod, rows)
         found: list[tuple[str, BoolVector]] = []
-        for name, amount in self.needs(pod, rows):
-            column = rows.columns.get(name)
-            short = np.ones(rows.n, np.bool_) if column is None else column.free[: rows.n] < amount
-            found.append((_reason(str(name)), short))
+        for need in _wanted(pod):
+            enough = _enough(need, rows, or_none=need.key in delegated)
+            found.append((_reason(str(need.key)), ~enough))
         return found
+
+
+class _Judge:
+    """Extended resources that a device class stands for: judged here on the nodes that offer them all the same."""
+
+    only_tightens = True
+    terms = None
+
+    def __init__(self, needs: list[Need], rows: Rows) -> None:
+        self._needs = needs
+        self._rows = rows
+
+    def nodes(self) -> BoolVector:
+        passes = np.ones(self._rows.n, np.bool_)
+        for need in self._needs:
+            passes &= _enough(need, self._rows, or_none=True)
+        return passes
+
+    def node(self, row: int) -> bool:
+        rows = self._rows
+        return all(
+            rows.allocatable_of(name, row) <= 0 or rows.free_of(name, row) >= amount
+            for name, amount in self._needs
+        )
+
+
+def _wanted(pod: PodClass) -> list[Need]:
+    return [Need(PODS, 1), *(Need(name, amount) for name, amount in pod.requests.items() if amount > 0)]
+
+
+def _delegated(pod: PodClass, rows: Rows) -> dict[ColumnKey, None]:
+    """The extended resources that devices stand for where a node does not offer them itself."""
+    ledger = rows.devices
+    if ledger is None or pod.devices is None:
+        return {}
+    return {name: None for name, _ in pod.devices.extended if ledger.class_of(name) is not None}
+
+
+def _enough(need: Need, rows: Rows, *, or_none: bool) -> BoolVector:
+    column = rows.columns.get(need.key)
+    if column is None:
+        return np.full(rows.n, or_none, np.bool_)
+    enough: BoolVector = column.free[: rows.n] >= need.minimum
+    return enough | (column.allocatable[: rows.n] <= 0) if or_none else enough
 
 
 def _reason(resource: str) -> str:

@@ -12,6 +12,7 @@ from kubetide.scheduling.filters.base import (
     StaticFilter,
     WholesaleFilter,
 )
+from kubetide.scheduling.filters.dynamic_resources import DynamicResources
 from kubetide.scheduling.filters.installed import installed_filters
 from kubetide.scheduling.filters.inter_pod_affinity import InterPodAffinity
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
@@ -42,6 +43,7 @@ FILTERS: tuple[Filter, ...] = (
     VolumeZone(),
     PodTopologySpread(),
     InterPodAffinity(),
+    DynamicResources(),
     NodeDeclaredFeatures(),
     *installed_filters(),
 )

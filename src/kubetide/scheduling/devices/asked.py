@@ -1,0 +1,141 @@
+"""What a pod's claims come to: which are there, which have devices, which need some, and what rules it out.
+
+Source: kube-scheduler v1.36 DynamicResources as Cluster Autoscaler runs it; the messages about claims
+and classes that are missing are those of the autoscaler's own listers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kubetide.objects.meta import ObjectMeta, controller_of
+from kubetide.objects.node import Node
+from kubetide.objects.resource import (
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kubetide.scheduling.device_use import DeviceUse, ResourceClaimUse
+from kubetide.scheduling.devices.facts import ClaimKey
+from kubetide.scheduling.devices.ledger import Ledger, PoolSet
+from kubetide.scheduling.devices.requests import EXACT_COUNT
+from kubetide.scheduling.devices.search import allocate
+from kubetide.scheduling.devices.use import Given
+
+EXTENDED = "<extended-resources>"
+"""Name of the claim for what a pod asks for as extended resources, before the scheduler has made one."""
+
+
+class Problem(NamedTuple):
+    """Why a pod cannot be placed anywhere; ``fatal`` where upstream says Error."""
+
+    message: str
+    fatal: bool = False
+
+
+def find_claims(use: DeviceUse, ledger: Ledger) -> list[tuple[ClaimKey, ResourceClaim]] | Problem:
+    """Gives the claims of a pod, or the first problem with them."""
+    found: list[tuple[ClaimKey, ResourceClaim]] = []
+    for one in use.claims:
+        if one.error:
+            return Problem(one.error)
+        key = (one.namespace, one.name)
+        claim = ledger.claims.get(key)
+        if claim is None:
+            return Problem(f"claim {one.namespace}/{one.name} not found")
+        if claim.metadata.deletion_timestamp is not None:
+            return Problem(f'resourceclaim "{one.name}" is being deleted')
+        if one.owner and not _is_made_for(claim, one):
+            pod = f"{one.namespace}/{one.owner[1]}"
+            said = (
+                f"ResourceClaim {one.namespace}/{one.name} was not created for Pod {pod} (Pod is not owner)"
+            )
+            return Problem(said)
+        found.append((key, claim))
+    for key, claim in found:
+        problem = _problem(key, claim, ledger)
+        if problem is not None:
+            return problem
+    return found
+
+
+def asks_for_devices(use: DeviceUse, ledger: Ledger) -> bool:
+    """Whether the plugin has anything to judge for the pod."""
+    return bool(use.claims) or any(ledger.class_of(name) is not None for name, _ in use.extended)
+
+
+def _is_made_for(claim: ResourceClaim, use: ResourceClaimUse) -> bool:
+    owner = controller_of(claim.metadata)
+    return owner is not None and owner.uid == use.owner[0]
+
+
+def _problem(key: ClaimKey, claim: ResourceClaim, ledger: Ledger) -> Problem | None:
+    held = ledger.held(key)
+    if held is not None:
+        if held.reach is not None and held.reach.problem:
+            return Problem(held.reach.problem, fatal=True)
+        return None
+    for request in claim.spec.devices.requests or ():
+        if request.exactly is not None:
+            if not request.exactly.device_class_name:
+                return Problem(f"request {request.name}: unsupported request type", fatal=True)
+            continue
+        if not request.first_available:
+            name = "/".join(key)
+            return Problem(f"resource claim {name}, request {request.name}: unknown request type")
+        for one in request.first_available:
+            if not one.device_class_name:
+                said = f"request {request.name}/{one.name}: unsupported request type"
+                return Problem(said, fatal=True)
+    return None
+
+
+def allocate_on(
+    node: Node, pools: PoolSet, claims: Sequence[ResourceClaim], ledger: Ledger
+) -> list[tuple[Given, ...]] | None:
+    """Finds devices on a node for claims that have none. Raises what ``search.allocate`` raises."""
+    return allocate(node, pools.pools, claims, ledger.classes, ledger.in_use)
+
+
+def extended_claim(use: DeviceUse, names: Sequence[str], ledger: Ledger, namespace: str) -> ResourceClaim:
+    """Gives the claim that stands for extended resources on a node where devices stand for these.
+
+    Plain init containers use again what the containers that start after them will have; of what they
+    ask for beyond that the largest counts.
+    """
+    requests: list[DeviceRequest] = []
+    for name in sorted(names):
+        found = ledger.class_of(name)
+        if found is not None:
+            requests += _requests(use, name, found.metadata.name)
+    requests.sort(key=lambda one: one.name)
+    return ResourceClaim(
+        metadata=ObjectMeta(name=EXTENDED, namespace=namespace),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests))),
+    )
+
+
+def _requests(use: DeviceUse, resource: str, class_name: str) -> Iterator[DeviceRequest]:
+    asked = [
+        next(((count, place) for name, count, place in one.amounts if name == resource), (0, 0))
+        for one in use.containers
+    ]
+    lasting = [count if one.lasting else 0 for one, (count, _) in zip(use.containers, asked, strict=True)]
+    most, of = 0, -1
+    for at, one in enumerate(use.containers):
+        more = asked[at][0] - sum(lasting[at:])
+        if not one.lasting and more > most:
+            most, of = more, at
+    wanted = {at: count for at, count in enumerate(lasting) if count}
+    if of >= 0:
+        wanted[of] = most
+    for at, count in wanted.items():
+        yield DeviceRequest(
+            name=f"container-{at}-request-{asked[at][1]}",
+            exactly=ExactDeviceRequest(
+                device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count
+            ),
+        )

@@ -1,0 +1,55 @@
+"""Counters that the devices of a pool share: partitions of one piece of hardware.
+
+Amounts are in billionths. Source: dynamic-resource-allocation v1.36, KEP-4815. As upstream's, the
+books are kept by the name of the pool alone, also where two drivers have pools of one name.
+"""
+
+from __future__ import annotations
+
+from kubetide.scheduling.devices.offers import Counters, Offer, Pool
+from kubetide.scheduling.devices.use import InUse
+
+
+class CounterBook:
+    """What is left of the counters of each pool, and what one search has taken of them."""
+
+    def __init__(self, in_use: InUse) -> None:
+        self._in_use = in_use
+        self._available: dict[str, Counters] = {}
+        self._taken: dict[str, Counters] = {}
+
+    def take(self, offer: Offer, pool: Pool) -> bool:
+        """Takes what a device needs; False, and nothing taken, when any counter of the pool is overdrawn."""
+        available = self._available.get(offer.id[1])
+        if available is None:
+            available = self._available[offer.id[1]] = self._left(pool)
+        self._add(offer, 1)
+        taken = self._taken[offer.id[1]]
+        for counter_set, amounts in available.items():
+            drawn = taken.get(counter_set, {})
+            if any(amount < drawn.get(name, 0) for name, amount in amounts.items()):
+                self._add(offer, -1)
+                return False
+        return True
+
+    def give_back(self, offer: Offer) -> None:
+        """Gives back what a device had taken."""
+        if offer.counters:
+            self._add(offer, -1)
+
+    def _add(self, offer: Offer, sign: int) -> None:
+        book = self._taken.setdefault(offer.id[1], {})
+        for counter_set, amounts in offer.counters.items():
+            drawn = book.setdefault(counter_set, {})
+            for name, amount in amounts.items():
+                drawn[name] = drawn.get(name, 0) + sign * amount
+
+    def _left(self, pool: Pool) -> Counters:
+        left = {name: dict(amounts) for name, amounts in pool.counters.items()}
+        for offer in (*(one for piece in pool.slices for one in piece), *pool.elsewhere):
+            if self._in_use.has(offer.id):
+                for counter_set, amounts in offer.counters.items():
+                    for name, amount in amounts.items():
+                        if name in left.get(counter_set, {}):
+                            left[counter_set][name] -= amount
+        return left

@@ -1,0 +1,286 @@
+"""Who has which device now: what the cluster says, and what was given since to pods that were placed.
+
+The ledger is the one thing about devices that changes as pods come and go. Each change gives back a
+way to undo it, which a snapshot keeps for its forks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kubetide.objects.meta import controller_of
+from kubetide.objects.node import Node
+from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubetide.scheduling.device_use import CLASS_PREFIX
+from kubetide.scheduling.devices.facts import ClaimKey, Devices
+from kubetide.scheduling.devices.offers import DeviceId, NodeReach, Pool, PoolId, Slice, gather_pools, nano
+from kubetide.scheduling.devices.use import Given, InUse
+from kubetide.units.quantity import QuantityError
+
+EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+"""Annotation of the claim that the scheduler makes for a pod's extended resources."""
+
+Undo = Callable[[], None]
+
+
+class Taking(NamedTuple):
+    """One device of an allocation: how it counts against others."""
+
+    device: DeviceId
+    shared: bool = False
+    amounts: Mapping[str, int] | None = None
+
+
+class Held(NamedTuple):
+    """What a claim has been given.
+
+    Attributes:
+        reach: On which nodes; None for all.
+        takings: Its devices, without those of admin access.
+        failed: Whether its devices said that they cannot be bound.
+    """
+
+    reach: NodeReach | None
+    takings: tuple[Taking, ...]
+    failed: bool = False
+
+
+class PoolSet(NamedTuple):
+    """The pools of one node, or why they cannot be told; ``key`` is equal where the pools are the same."""
+
+    key: tuple[int, ...]
+    pools: tuple[Pool, ...]
+    ids: tuple[PoolId, ...]
+
+
+class Ledger:
+    """The books of one snapshot.
+
+    Attributes:
+        unread: Slices that are left out, with the reason.
+        versions: Counts the changes of each pool.
+        version: Counts all changes.
+    """
+
+    def __init__(self, devices: Devices) -> None:
+        self.classes = devices.classes
+        self.claims = devices.claims
+        self.in_use = InUse({}, {}, {})
+        self.unread: dict[str, str] = {}
+        self.versions: dict[PoolId, int] = {}
+        self.version = 0
+        self._held: dict[ClaimKey, Held] = {}
+        self._users: dict[ClaimKey, dict[tuple[str, str], None]] = {}
+        self._made_for: dict[tuple[str, str], ClaimKey] = {}
+        self._of_resource = _by_resource(devices.classes)
+        self._slices: list[Slice] = []
+        self._of_node: dict[str, list[Slice]] = {}
+        self._of_any: list[Slice] = []
+        self._pools: dict[str, tuple[Node, PoolSet]] = {}
+        self._nodes_apart = 0
+        self._known_sets: dict[tuple[int, ...], PoolSet] = {}
+        for given in devices.slices:
+            self._read_slice(given)
+        for key, claim in devices.claims.items():
+            self._read_claim(key, claim)
+
+    # ── Asking ──
+
+    def class_of(self, resource: str) -> DeviceClass | None:
+        """Gives the device class that stands for an extended resource, or None."""
+        return self._of_resource.get(resource)
+
+    def held(self, key: ClaimKey) -> Held | None:
+        """Gives what a claim has been given, or None."""
+        return self._held.get(key)
+
+    def pools_of(self, node: Node) -> PoolSet:
+        """Gives the pools of a node. Raises ClaimError for a slice whose node selector cannot be read."""
+        name = node.metadata.name
+        known = self._pools.get(name)
+        if known is not None and known[0] is node:
+            return known[1]
+        own = self._of_node.get(name, [])
+        reached = [one for one in (*own, *self._of_any) if one.reaches(node)]
+        if any(one.spec.per_device_node_selection for one in reached):
+            self._nodes_apart += 1
+            key = (self._nodes_apart, *map(id, reached))
+        else:
+            key = (0, *map(id, reached))
+        found = self._known_sets.get(key)
+        if found is None:
+            pools = tuple(gather_pools(reached, self._slices))
+            found = PoolSet(key, pools, tuple(pool.id for pool in pools))
+            self._known_sets[key] = found
+        self._pools[name] = (node, found)
+        return found
+
+    def state_of(self, pools: PoolSet) -> tuple[int, ...]:
+        """Tells whether anything has changed in the pools: equal while nothing has."""
+        return tuple([self.versions.get(one, 0) for one in pools.ids])
+
+    # ── Changing ──
+
+    def use(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
+        """Notes that a pod uses a claim."""
+        users = self._users.setdefault(key, {})
+        if pod in users:
+            return _nothing
+        users[pod] = None
+        return lambda: self._forget(key, pod)
+
+    def leave(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
+        """Notes that a pod uses a claim no more; what nobody uses is given back."""
+        users = self._users.get(key)
+        if users is None or pod not in users:
+            return _nothing
+        before = dict(users)
+        del users[pod]
+        held = self._held.get(key)
+        released = not users and held is not None
+        if released:
+            self.release(key)
+
+        def undo() -> None:
+            self._users[key] = before
+            if released and held is not None:
+                self.hold(key, held)
+
+        return undo
+
+    def claim_made_for(self, pod: tuple[str, str]) -> ClaimKey | None:
+        """Gives the claim that was made for a pod's extended resources, or None."""
+        return self._made_for.get(pod)
+
+    def hold(self, key: ClaimKey, held: Held) -> None:
+        """Gives devices to a claim."""
+        self._held[key] = held
+        for taking in held.takings:
+            self._count(taking, 1)
+        self.version += 1
+
+    def release(self, key: ClaimKey) -> None:
+        """Takes a claim's devices back."""
+        for taking in self._held.pop(key).takings:
+            self._count(taking, -1)
+        self.version += 1
+
+    # ── Inside ──
+
+    def _forget(self, key: ClaimKey, pod: tuple[str, str]) -> None:
+        users = self._users[key]
+        del users[pod]
+        if not users:
+            del self._users[key]
+
+    def _count(self, taking: Taking, sign: int) -> None:
+        device = taking.device
+        pool = device[:2]
+        self.versions[pool] = self.versions.get(pool, 0) + 1
+        _add(self.in_use.shares if taking.shared else self.in_use.devices, device, sign)
+        if taking.amounts is None:
+            return
+        amounts = self.in_use.amounts.setdefault(device, {})
+        for name, amount in taking.amounts.items():
+            amounts[name] = amounts.get(name, 0) + sign * amount
+        if sign < 0 and not any(amounts.values()):
+            del self.in_use.amounts[device]
+
+    def _read_slice(self, given: ResourceSlice) -> None:
+        try:
+            piece = Slice(given)
+        except QuantityError as error:
+            self.unread[given.metadata.name] = str(error)
+            return
+        self._slices.append(piece)
+        if piece.of_one_node:
+            self._of_node.setdefault(piece.of_one_node, []).append(piece)
+        else:
+            self._of_any.append(piece)
+
+    def _read_claim(self, key: ClaimKey, claim: ResourceClaim) -> None:
+        owner = controller_of(claim.metadata)
+        if owner is not None and (claim.metadata.annotations or {}).get(EXTENDED_CLAIM) == "true":
+            self._made_for[claim.metadata.namespace, owner.name] = key
+        if claim.status.allocation is None:
+            return
+        for user in claim.status.reserved_for or ():
+            if user.resource == "pods":
+                self._users.setdefault(key, {})[claim.metadata.namespace, user.name] = None
+        self.hold(key, _held(claim))
+
+
+def _nothing() -> None:
+    """Undoes nothing."""
+
+
+def _add(counts: dict[DeviceId, int], device: DeviceId, sign: int) -> None:
+    counts[device] = counts.get(device, 0) + sign
+    if not counts[device]:
+        del counts[device]
+
+
+def _held(claim: ResourceClaim) -> Held:
+    allocation = claim.status.allocation
+    assert allocation is not None  # the caller has looked
+    takings: list[Taking] = []
+    for result in allocation.devices.results or ():
+        if result.admin_access:
+            continue
+        device = (result.driver, result.pool, result.device)
+        if result.share_id is None:
+            takings.append(Taking(device))
+            continue
+        amounts = None
+        if result.consumed_capacity is not None:
+            amounts = {name: _amount(value) for name, value in result.consumed_capacity.items()}
+        takings.append(Taking(device, shared=True, amounts=amounts))
+    selector = allocation.node_selector
+    return Held(None if selector is None else NodeReach(selector=selector), tuple(takings), _failed(claim))
+
+
+def _amount(value: str | float) -> int:
+    try:
+        return nano(value)
+    except QuantityError:
+        return 0
+
+
+def _failed(claim: ResourceClaim) -> bool:
+    """Whether a device tells a condition that its driver named as a failure of binding."""
+    allocation = claim.status.allocation
+    told = {
+        (one.driver, one.pool, one.device): one.conditions or ()
+        for one in reversed(claim.status.devices or ())
+    }
+    for result in (allocation.devices.results if allocation else None) or ():
+        if not result.binding_conditions:
+            continue
+        conditions = told.get((result.driver, result.pool, result.device))
+        if conditions is None:
+            return False
+        true = {one.type for one in conditions if one.status == "True"}
+        if any(one in true for one in result.binding_failure_conditions or ()):
+            return True
+        if any(one not in true for one in result.binding_conditions):
+            return False
+    return False
+
+
+def _by_resource(classes: Mapping[str, DeviceClass]) -> dict[str, DeviceClass]:
+    """Which class stands for which extended resource: of several the newest, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    ordered = sorted(classes.values(), key=lambda one: one.metadata.name)
+    for one in sorted(ordered, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
+        if one.spec.extended_resource_name is not None:
+            found.setdefault(one.spec.extended_resource_name, one)
+        found[f"{CLASS_PREFIX}{one.metadata.name}"] = one
+    return found
+
+
+def taking_of(given: Given) -> Taking | None:
+    """How a device that was found counts from now on; None for admin access, which does not."""
+    if given.admin:
+        return None
+    return Taking(given.offer.id, shared=given.consumed is not None, amounts=given.consumed)

@@ -1,0 +1,173 @@
+"""DynamicResources: the devices that a pod's claims ask for must be there, or be had where they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kubetide.objects.resource import ResourceClaim
+from kubetide.scheduling.device_use import DeviceUse
+from kubetide.scheduling.devices.asked import (
+    Problem,
+    allocate_on,
+    asks_for_devices,
+    extended_claim,
+    find_claims,
+)
+from kubetide.scheduling.devices.facts import ClaimKey
+from kubetide.scheduling.devices.ledger import Held, Ledger
+from kubetide.scheduling.devices.problems import ClaimError, NodeError
+from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, Refusal
+from kubetide.scheduling.resources import node_allocatable
+from kubetide.scheduling.rows import BoolVector, Rows
+
+CANNOT_ALLOCATE = "cannot allocate all claims"
+NOT_AVAILABLE = "resourceclaim not available on the node"
+CANNOT_FIT = "cannot fit resource"
+
+
+class _Verdict(NamedTuple):
+    """Why a node is refused; ``message`` is empty when it is not."""
+
+    message: str = ""
+    fatal: bool = False
+
+
+_PASSES = _Verdict()
+_Claims = list[tuple[ClaimKey, ResourceClaim]]
+
+
+class _Judge:
+    """The verdict on one class: claims that have devices bind it to nodes, for the others devices are searched.
+
+    What is found for a set of pools holds until one of them changes, and for all nodes that have no others.
+    """
+
+    only_tightens = True
+    terms = None
+
+    def __init__(self, use: DeviceUse, namespace: str, claims: _Claims, ledger: Ledger, rows: Rows) -> None:
+        self._use = use
+        self._namespace = namespace
+        self._claims = claims
+        self._ledger = ledger
+        self._rows = rows
+        self._mapped = [name for name, _ in use.extended if ledger.class_of(name) is not None]
+        self._searched: dict[tuple[object, ...], tuple[tuple[int, ...], _Verdict]] = {}
+
+    def nodes(self) -> BoolVector:
+        return np.fromiter(
+            (not self.verdict(row).message for row in range(self._rows.n)), np.bool_, self._rows.n
+        )
+
+    def node(self, row: int) -> bool:
+        return not self.verdict(row).message
+
+    def verdict(self, row: int) -> _Verdict:
+        """Judges one node as it is now."""
+        by_devices: list[str] = []
+        if self._mapped:
+            offered = node_allocatable(self._rows.nodes[row])
+            by_devices = [name for name in self._mapped if not offered.get(name)]
+            if any(name not in offered and name not in by_devices for name, _ in self._use.extended):
+                return _Verdict(CANNOT_FIT)
+            if not by_devices and not self._claims:
+                return _PASSES
+        held = [(key, self._ledger.held(key)) for key, _ in self._claims]
+        wanting = {key: None for key, one in held if one is None}
+        if wanting or self._mapped:
+            found = self._search(row, tuple(wanting), tuple(by_devices))
+            if found.message:
+                return found
+        return self._reached(row, [one for _, one in held if one is not None])
+
+    def _reached(self, row: int, held: list[Held]) -> _Verdict:
+        node = self._rows.nodes[row]
+        for one in held:
+            if one.failed or (one.reach is not None and not one.reach.matches(node)):
+                return _Verdict(NOT_AVAILABLE)
+        return _PASSES
+
+    def _search(self, row: int, wanting: tuple[ClaimKey, ...], by_devices: tuple[str, ...]) -> _Verdict:
+        node, ledger = self._rows.nodes[row], self._ledger
+        try:
+            pools = ledger.pools_of(node)
+        except ClaimError as error:
+            return _Verdict(str(error), fatal=True)
+        name = (pools.key, wanting, by_devices)
+        state = ledger.state_of(pools)
+        known = self._searched.get(name)
+        if known is not None and known[0] == state:
+            return known[1]
+        claims = [claim for key, claim in self._claims if key in wanting]
+        if self._mapped:
+            claims.append(extended_claim(self._use, by_devices, ledger, self._namespace))
+        verdict = _PASSES
+        try:
+            if allocate_on(node, pools, claims, ledger) is None:
+                verdict = _Verdict(CANNOT_ALLOCATE)
+        except NodeError as error:
+            verdict = _Verdict(str(error))
+        except ClaimError as error:
+            verdict = _Verdict(str(error), fatal=True)
+        self._searched[name] = (state, verdict)
+        return verdict
+
+
+class DynamicResources:
+    """Source: kube-scheduler v1.36 DynamicResources with structured parameters.
+
+    Judges nothing when the facts of a snapshot hold no devices (None).
+    """
+
+    name = "DynamicResources"
+
+    def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:
+        ledger = rows.devices
+        if pod.devices is None or ledger is None or not asks_for_devices(pod.devices, ledger):
+            return None
+        found = find_claims(pod.devices, ledger)
+        if not isinstance(found, Problem):
+            return None
+        if not found.fatal:
+            return Refusal(plugin=self.name, reasons=(found.message,), phase="PreFilter")
+        reason = f'running PreFilter plugin "{self.name}": {found.message}'
+        return Refusal(
+            plugin=self.name, reasons=(reason,), code=ERROR, phase="PreFilter", detail=found.message
+        )
+
+    def judge(self, pod: PodClass, rows: Rows) -> _Judge | None:
+        ledger = rows.devices
+        if pod.devices is None or ledger is None or not asks_for_devices(pod.devices, ledger):
+            return None
+        found = find_claims(pod.devices, ledger)
+        if isinstance(found, Problem):
+            return None
+        return _Judge(pod.devices, pod.namespace, found, ledger, rows)
+
+    def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
+        judge = self.judge(pod, rows)
+        verdict = _PASSES if judge is None else judge.verdict(row)
+        if not verdict.message:
+            return None
+        return Refusal(
+            plugin=self.name,
+            reasons=(self._reason(verdict),),
+            code=ERROR if verdict.fatal else UNRESOLVABLE,
+            detail=verdict.message,
+        )
+
+    def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
+        judge = self.judge(pod, rows)
+        masks: dict[str, BoolVector] = {}
+        for row in range(rows.n if judge is not None else 0):
+            verdict = _PASSES if judge is None else judge.verdict(row)
+            if verdict.message:
+                reason = self._reason(verdict)
+                masks.setdefault(reason, np.zeros(rows.n, np.bool_))[row] = True
+        return list(masks.items())
+
+    def _reason(self, verdict: _Verdict) -> str:
+        return f'running "{self.name}" filter plugin: {verdict.message}' if verdict.fatal else verdict.message

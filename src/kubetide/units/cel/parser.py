@@ -1,0 +1,363 @@
+"""Reads an expression into its syntax tree; macros are expanded here.
+
+Source: the CEL language definition and cel-go's grammar; the words of the commonest syntax errors
+are its parser generator's, in rarer ones the words differ.
+"""
+
+from __future__ import annotations
+
+from kubetide.units.cel.lexer import END, Token, tokenize, unquote
+from kubetide.units.cel.syntax import (
+    Bind,
+    Call,
+    CelError,
+    Fold,
+    Has,
+    Issue,
+    ListOf,
+    Literal,
+    Logic,
+    MapOf,
+    MapOptional,
+    Name,
+    Node,
+    Select,
+    describe,
+    height,
+)
+from kubetide.units.cel.values import MAX_INT64, Uint
+
+MAX_NESTING = 50
+"""Brackets within brackets; cel-go's own limit on recursion is 250."""
+
+MAX_DEPTH = 150
+"""Height of the tree: longer chains of + or of selections are refused in the words of that limit."""
+
+_TOO_DEEP = "expression recursion limit exceeded: 250"
+_OPERANDS = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+_RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
+_LEVELS = (_RELATIONS, ("+", "-"), ("*", "/", "%"))
+_OPERATORS = {"in": "@in"}
+_RESERVED = frozenset(
+    ["as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while"]
+)
+_FOLDS = {
+    ("all", 2): "all",
+    ("exists", 2): "exists",
+    ("exists_one", 2): "existsOne",
+    ("existsOne", 2): "existsOne",
+    ("map", 2): "map",
+    ("map", 3): "map",
+    ("filter", 2): "filter",
+    ("all", 3): "all",
+    ("exists", 3): "exists",
+    ("existsOne", 3): "existsOne",
+    ("exists_one", 3): "existsOne",
+    ("transformList", 3): "map",
+    ("transformList", 4): "map",
+    ("transformMap", 3): "transformMap",
+    ("transformMap", 4): "transformMap",
+    ("transformMapEntry", 3): "transformMapEntry",
+    ("transformMapEntry", 4): "transformMapEntry",
+}
+
+
+def parse(text: str) -> Node:
+    """Reads an expression. Raises CelError with all that is wrong, as cel-go prints it."""
+    tokens, issues = tokenize(text)
+    parser = _Parser(tokens, issues)
+    node: Node | None = None
+    try:
+        node = parser.expression()
+        parser.end()
+        if height(node) > MAX_DEPTH:
+            issues.append(Issue(0, _TOO_DEEP))
+    except _StopError:
+        pass
+    if issues or node is None:
+        raise CelError(describe(text, sorted(issues, key=lambda issue: issue.position)))
+    return node
+
+
+class _StopError(Exception):
+    """Reading cannot go on; the issue is noted."""
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._issues = issues
+        self._nesting = 0
+
+    # ── Grammar ──
+
+    def expression(self) -> Node:
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            self._stop(0, _TOO_DEEP)
+        node = self._conditional()
+        self._nesting -= 1
+        return node
+
+    def end(self) -> None:
+        token = self._peek()
+        if token.kind != END:
+            rest = self._tokens[self._at + 1].kind == END
+            verb = "extraneous" if rest else "mismatched"
+            self._stop(token.position, f"Syntax error: {verb} input '{token.text}' expecting <EOF>")
+
+    def _conditional(self) -> Node:
+        node = self._logic(every=False)
+        if self._peek().kind != "?":
+            return node
+        mark = self._next()
+        yes = self._logic(every=False)
+        self._expect(":")
+        return Call(mark.position, "_?_:_", None, (node, yes, self.expression()))
+
+    def _logic(self, *, every: bool) -> Node:
+        mark = "&&" if every else "||"
+        terms: list[Node] = []
+        position = 0
+        while True:
+            terms.append(self._binary(0) if every else self._logic(every=True))
+            if self._peek().kind != mark:
+                break
+            position = self._next().position
+        return terms[0] if len(terms) == 1 else Logic(position, every, tuple(terms))
+
+    def _binary(self, level: int) -> Node:
+        if level == len(_LEVELS):
+            return self._unary()
+        node = self._binary(level + 1)
+        while self._peek().kind in _LEVELS[level]:
+            token = self._next()
+            right = self._binary(level + 1)
+            function = _OPERATORS.get(token.text, f"_{token.text}_")
+            node = Call(token.position, function, None, (node, right))
+        return node
+
+    def _unary(self) -> Node:
+        token = self._peek()
+        if token.kind not in {"!", "-"}:
+            return self._member()
+        number = self._tokens[self._at + 1]
+        if token.kind == "-" and number.kind in {"int", "float"}:
+            return self._member()
+        count = 0
+        while self._peek().kind == token.kind:
+            self._next()
+            count += 1
+        node = self._member()
+        if count % 2 == 0:
+            return node
+        return Call(token.position, "!_" if token.kind == "!" else "-_", None, (node,))
+
+    def _member(self) -> Node:
+        node = self._primary()
+        while self._peek().kind in {".", "["}:
+            token = self._next()
+            optional = self._peek().kind == "?"
+            if optional:
+                self._next()
+            if token.kind == "[":
+                index = self.expression()
+                self._expect("]")
+                function = "_[?_]" if optional else "_[_]"
+                node = Call(token.position, function, None, (node, index))
+                continue
+            name = self._next()
+            if name.kind not in {"name", "escaped"}:
+                self._stop(
+                    name.position, f"Syntax error: no viable alternative at input '{token.text}{name.text}'"
+                )
+            field = name.text.strip("`")
+            if self._peek().kind == "(" and not optional:
+                bracket = self._next()
+                node = self._method(node, field, bracket.position, self._arguments(")"))
+            else:
+                node = Select(token.position, node, field, optional)
+        return node
+
+    def _primary(self) -> Node:
+        token = self._next()
+        match token.kind:
+            case "(":
+                node = self.expression()
+                self._expect(")")
+                return node
+            case "[":
+                elements, optional = self._elements()
+                return ListOf(token.position, elements, optional)
+            case "{":
+                return self._map(token.position)
+            case "true" | "false":
+                return Literal(token.position, token.kind == "true")
+            case "null":
+                return Literal(token.position, None)
+            case "string" | "bytes":
+                return self._text(token)
+            case "int" | "uint" | "float" | "-":
+                return self._number(token)
+            case "." | "name":
+                return self._name(token)
+            case _:
+                self._stop(
+                    token.position, f"Syntax error: mismatched input '{token.text}' expecting {_OPERANDS}"
+                )
+        raise _StopError
+
+    def _name(self, token: Token) -> Node:
+        name = token
+        if token.kind == ".":
+            name = self._next()
+            if name.kind != "name":
+                self._stop(name.position, f"Syntax error: missing IDENTIFIER at '{name.text}'")
+        if name.text in _RESERVED:
+            self._stop(name.position, f"reserved identifier: {name.text}")
+        if self._peek().kind == "(":
+            bracket = self._next()
+            return self._function(name, bracket.position, self._arguments(")"))
+        return Name(name.position, name.text)
+
+    def _number(self, token: Token) -> Node:
+        number = self._next() if token.kind == "-" else token
+        text = ("-" if token.kind == "-" else "") + number.text
+        if number.kind == "float":
+            return Literal(token.position, float(text))
+        digits = number.text.rstrip("uU") if number.kind == "uint" else number.text
+        value = int(digits, 16) if digits.startswith("0x") else int(digits) if len(digits) < 64 else 1 << 70
+        if number.kind == "uint":
+            if value >= 1 << 64:
+                self._stop(token.position, "invalid uint literal")
+            return Literal(token.position, Uint(value))
+        value = -value if token.kind == "-" else value
+        if not -MAX_INT64 - 1 <= value <= MAX_INT64:
+            self._stop(token.position, "invalid int literal")
+        return Literal(token.position, value)
+
+    def _text(self, token: Token) -> Node:
+        try:
+            return Literal(token.position, unquote(token.text, as_bytes=token.kind == "bytes"))
+        except ValueError:
+            self._stop(token.position, "unable to unescape string")
+        raise _StopError
+
+    def _elements(self) -> tuple[tuple[Node, ...], frozenset[int]]:
+        found: list[Node] = []
+        optional: list[int] = []
+        while self._peek().kind != "]":
+            if self._peek().kind == "?":
+                self._next()
+                optional.append(len(found))
+            found.append(self.expression())
+            if not self._more("]"):
+                break
+        self._expect("]")
+        return tuple(found), frozenset(optional)
+
+    def _map(self, position: int) -> Node:
+        entries: list[tuple[Node, Node]] = []
+        optional: list[int] = []
+        while self._peek().kind != "}":
+            if self._peek().kind == "?":
+                self._next()
+                optional.append(len(entries))
+            key = self.expression()
+            self._expect(":")
+            entries.append((key, self.expression()))
+            if not self._more("}"):
+                break
+        self._expect("}")
+        return MapOf(position, tuple(entries), frozenset(optional))
+
+    def _arguments(self, close: str) -> tuple[Node, ...]:
+        found: list[Node] = []
+        while self._peek().kind != close:
+            found.append(self.expression())
+            if not self._more(close):
+                break
+            if self._peek().kind == close:
+                self._expect_operand()
+        self._expect(close)
+        return tuple(found)
+
+    # ── Macros ──
+
+    def _function(self, name: Token, position: int, arguments: tuple[Node, ...]) -> Node:
+        if name.text == "has" and len(arguments) == 1:
+            field = arguments[0]
+            if not isinstance(field, Select) or field.optional:
+                self._stop(field.position, "invalid argument to has() macro")
+                raise _StopError
+            return Has(position, field.operand, field.field)
+        return Call(position, name.text, None, arguments)
+
+    def _method(self, target: Node, name: str, position: int, arguments: tuple[Node, ...]) -> Node:
+        if isinstance(target, Name) and target.name == "cel" and name == "bind" and len(arguments) == 3:
+            bound = self._variable(arguments[0], "cel.bind() variable names must be simple identifiers")
+            return Bind(position, bound, arguments[1], arguments[2])
+        if name in {"optMap", "optFlatMap"} and len(arguments) == 2:
+            bound = self._variable(arguments[0], f"{name}() variable name must be a simple identifier")
+            return MapOptional(position, target, bound, arguments[1], name == "optFlatMap")
+        macro = _FOLDS.get((name, len(arguments)))
+        if macro is None:
+            return Call(position, name, target, arguments)
+        paired = name.startswith("transform") or (len(arguments) == 3 and name != "map")
+        names = tuple(
+            self._variable(one, "argument must be a simple name") for one in arguments[: 1 + paired]
+        )
+        if len(names) == 2 and names[0] == names[1]:
+            self._stop(arguments[1].position, f"duplicate variable name: {names[0]}")
+        rest = arguments[len(names) :]
+        if macro in {"map", "transformMap", "transformMapEntry"}:
+            condition = rest[0] if len(rest) == 2 else None
+            return Fold(position, macro, target, names, condition, rest[-1])
+        return Fold(position, macro, target, names, rest[0], None)
+
+    def _variable(self, node: Node, message: str) -> str:
+        if isinstance(node, Name):
+            return node.name
+        self._stop(node.position, message)
+        raise _StopError
+
+    # ── Tokens ──
+
+    def _peek(self) -> Token:
+        return self._tokens[self._at]
+
+    def _next(self) -> Token:
+        token = self._tokens[self._at]
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def _more(self, close: str) -> bool:
+        """Steps over a comma; what stands there instead must be the closing bracket."""
+        token = self._peek()
+        if token.kind == ",":
+            self._next()
+            return True
+        if token.kind != close:
+            expected = f"{{'{close}', ','}}"
+            said = f"Syntax error: mismatched input '{token.text}' expecting {expected}"
+            if (
+                self._tokens[min(self._at + 1, len(self._tokens) - 1)].kind in {close, ","}
+                and token.kind != END
+            ):
+                said = f"Syntax error: extraneous input '{token.text}' expecting {expected}"
+            self._stop(token.position, said)
+        return False
+
+    def _expect(self, kind: str) -> None:
+        token = self._next()
+        if token.kind != kind:
+            self._stop(token.position, f"Syntax error: missing '{kind}' at '{token.text}'")
+
+    def _expect_operand(self) -> None:
+        token = self._peek()
+        self._stop(token.position, f"Syntax error: mismatched input '{token.text}' expecting {_OPERANDS}")
+
+    def _stop(self, position: int, message: str) -> None:
+        self._issues.append(Issue(position, message))
+        raise _StopError
