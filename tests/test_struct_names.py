@@ -10,7 +10,7 @@ import pytest
 from tests.docs.samples import SAMPLES
 
 import kubetide.objects
-from kubetide.objects import storage
+from kubetide.objects import resource, storage
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
@@ -29,7 +29,13 @@ VOLUME_KINDS = (
     storage.VolumeAttachment,
 )
 MODELS = {name: kind.model for (_, name), kind in KINDS.items()} | {"Scale": Scale}
-MODELS |= {model.__name__: model for model in VOLUME_KINDS}
+DEVICE_KINDS = (
+    resource.DeviceClass,
+    resource.ResourceSlice,
+    resource.ResourceClaim,
+    resource.ResourceClaimTemplate,
+)
+MODELS |= {model.__name__: model for model in (*VOLUME_KINDS, *DEVICE_KINDS)}
 
 OLD_AUTOSCALER = {
     "apiVersion": "autoscaling/v1",
@@ -157,8 +163,8 @@ def filled(value, into):
             if own != getattr(empty, field.name):
                 into.setdefault(type(value), set()).add(field.name)
             filled(own, into)
-    elif isinstance(value, tuple):
-        for item in value:
+    elif isinstance(value, (tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
             filled(item, into)
 
 

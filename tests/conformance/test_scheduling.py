@@ -13,15 +13,13 @@ from kubetide.scheduling import PodGroup, classify
 from kubetide.scheduling.packing import score_order
 
 DATA = Path(__file__).parent / "data" / "scheduling"
-NOT_JUDGED = ("dra",)
-"""DynamicResources is not modelled."""
 
 COUNTS = {
     "equivalence": 77,
     "estimate": 664,
     "placement": 270,
     "predicates-random": 2520,
-    "predicates-systematic": 1234,
+    "predicates-systematic": 1251,
 }
 
 
@@ -31,8 +29,7 @@ COUNTS = {
 )
 def test_recorded_cases(name):
     """Feasible nodes, reasons, placements, estimates and groups of every case are upstream's."""
-    selection = Selection(skipped_groups=NOT_JUDGED)
-    cases = list(selected_cases(scheduling, [DATA / f"{name}.json.gz"], selection))
+    cases = list(selected_cases(scheduling, [DATA / f"{name}.json.gz"], Selection()))
     assert len(cases) == COUNTS[name]
     found = {scheduling.case_id(case): scheduling.first_difference(case) for case in cases}
     assert {case: difference for case, difference in found.items() if difference} == {}

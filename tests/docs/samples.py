@@ -173,6 +173,7 @@ POD = {
         "phase": "Running",
         "conditions": [CONDITION],
         "startTime": "2026-03-02T08:00:05Z",
+        "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "web-7d4b9c6f5-x2x7k-gpu-4kk2z"}],
         "nominatedNodeName": "ip-10-0-0-8",
         "reason": "Evicted",
         "containerStatuses": [CONTAINER_STATUS],
@@ -498,6 +499,127 @@ WEBHOOK = {
     "matchConditions": [{"name": "not-system", "expression": "true"}],
 }
 
+CEL = [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]
+DEVICE_REQUEST = {
+    "deviceClassName": "gpu",
+    "selectors": CEL,
+    "allocationMode": "ExactCount",
+    "count": 2,
+    "tolerations": [{"key": "broken", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}],
+    "capacity": {"requests": {"memory": "10Gi"}},
+}
+CLAIM_SPEC = {
+    "devices": {
+        "requests": [
+            {"name": "one", "exactly": {**DEVICE_REQUEST, "adminAccess": True}},
+            {"name": "any", "firstAvailable": [{"name": "big", **DEVICE_REQUEST}]},
+        ],
+        "constraints": [
+            {"requests": ["one"], "matchAttribute": "gpu.example.com/numa"},
+            {"requests": ["any"], "distinctAttribute": "gpu.example.com/card"},
+        ],
+    }
+}
+ALLOCATED = {"driver": "gpu.example.com", "pool": "ip-10-0-0-8", "device": "gpu-0"}
+SHARE = "5a0c8f0e-7a3b-4a55-9d1c-0c9f4f6f5f10"
+NODE_8 = {
+    "nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["ip-10-0-0-8"]}]}
+    ]
+}
+DEVICES = [
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": META,
+        "spec": {"selectors": CEL, "extendedResourceName": "example.com/gpu"},
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": META,
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "ip-10-0-0-8", "generation": 3, "resourceSliceCount": 2},
+            "nodeName": "ip-10-0-0-8",
+            "nodeSelector": NODE_8,
+            "allNodes": True,
+            "perDeviceNodeSelection": True,
+            "sharedCounters": [{"name": "card-0", "counters": {"memory": {"value": "80Gi"}}}],
+            "devices": [
+                {
+                    "name": "gpu-0",
+                    "attributes": {
+                        "model": {"string": "A100"},
+                        "numa": {"int": 1},
+                        "ecc": {"bool": True},
+                        "driverVersion": {"version": "2.1.0"},
+                    },
+                    "capacity": {
+                        "memory": {
+                            "value": "80Gi",
+                            "requestPolicy": {
+                                "default": "10Gi",
+                                "validValues": ["10Gi", "20Gi"],
+                                "validRange": {"min": "10Gi", "max": "40Gi", "step": "10Gi"},
+                            },
+                        }
+                    },
+                    "consumesCounters": [{"counterSet": "card-0", "counters": {"memory": {"value": "40Gi"}}}],
+                    "nodeName": "ip-10-0-0-8",
+                    "nodeSelector": NODE_8,
+                    "allNodes": True,
+                    "taints": [{"key": "broken", "value": "yes", "effect": "NoSchedule"}],
+                    "bindsToNode": True,
+                    "bindingConditions": ["example.com/attached"],
+                    "bindingFailureConditions": ["example.com/failed"],
+                    "allowMultipleAllocations": True,
+                }
+            ],
+        },
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": META,
+        "spec": CLAIM_SPEC,
+        "status": {
+            "allocation": {
+                "devices": {
+                    "results": [
+                        {
+                            **ALLOCATED,
+                            "request": "one",
+                            "adminAccess": True,
+                            "bindingConditions": ["example.com/attached"],
+                            "bindingFailureConditions": ["example.com/failed"],
+                            "shareID": SHARE,
+                            "consumedCapacity": {"memory": "10Gi"},
+                        }
+                    ]
+                },
+                "nodeSelector": NODE_8,
+                "allocationTimestamp": "2026-03-02T08:00:00Z",
+            },
+            "reservedFor": [
+                {
+                    "apiGroup": "scheduling.k8s.io",
+                    "resource": "pods",
+                    "name": "web-7d4b9c6f5-x2x7k",
+                    "uid": META["uid"],
+                }
+            ],
+            "devices": [{**ALLOCATED, "shareID": SHARE, "conditions": [CONDITION]}],
+        },
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": META,
+        "spec": {"spec": CLAIM_SPEC},
+    },
+]
+
 SAMPLES = (
     POD,
     NODE,
@@ -645,5 +767,6 @@ SAMPLES = (
             "source": {"persistentVolumeName": "pv-1"},
         },
     },
+    *DEVICES,
 )
 """By kind, top-level objects."""

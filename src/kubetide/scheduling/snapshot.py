@@ -14,6 +14,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import explain
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector, Int64Vector, PodKey, Rows
@@ -102,6 +103,11 @@ class Snapshot(SnapshotStore):
     def facts(self) -> ClusterFacts:
         """Namespaces and feature gates."""
         return self._rows.facts
+
+    @property
+    def devices(self) -> Ledger | None:
+        """Who has which device; None when the facts hold no devices. Not to be changed."""
+        return self._rows.devices
 
     # ── Asking ──
 

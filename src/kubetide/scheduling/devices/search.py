@@ -255,8 +255,8 @@ class _Search:
                     raise ClaimError(f"claim {want.claim_name}, request {want.name}: {said}")
                 self._release(claim, want, at)
                 return False
+        # Only a shared device that is one of "all" can lack room here; as upstream's, its constraints keep it.
         if not self._has_room(want, offer):
-            self._release(claim, want, len(self._constraints[claim]))
             return False
         consumed = None
         if offer.shared:

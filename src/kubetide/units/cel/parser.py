@@ -39,7 +39,29 @@ _RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
 _LEVELS = (_RELATIONS, ("+", "-"), ("*", "/", "%"))
 _OPERATORS = {"in": "@in"}
 _RESERVED = frozenset(
-    ["as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while"]
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _FOLDS = {
     ("all", 2): "all",
