@@ -16,7 +16,6 @@ from kubetide.nodes.backoff import drop_stale, is_backed_off
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.failures import MachineFailure, Told, max_provision_time, note_failed, time_out
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
-from kubetide.nodes.node_facts import readiness
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
@@ -145,10 +144,12 @@ def _note_unregistered(state: State, now: Instant) -> None:
 def _count_node(
     node: Node, *, deleted: bool, into: tuple[Counts | None, ...], state: State, now: Instant
 ) -> None:
-    why = readiness(node, state.settings)
+    why = state.health(node.metadata.name).unready
     created = node.metadata.creation_timestamp
     starting = (
-        created is not None and after(parse_rfc3339(created), state.settings.max_node_startup_time) > now
+        bool(why)
+        and created is not None
+        and after(parse_rfc3339(created), state.settings.max_node_startup_time) > now
     )
     for counts in into:
         if counts is None:

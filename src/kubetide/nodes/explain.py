@@ -12,8 +12,8 @@ from kubetide.nodes.backoff import is_backed_off
 from kubetide.nodes.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.counterfactual import Remedy, Supposing
 from kubetide.nodes.decision import Key
+from kubetide.nodes.node_facts import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.pod_facts import is_unschedulable
-from kubetide.nodes.scale_down.eligibility import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.state import State
 from kubetide.nodes.templates import Template, learn_templates, template_of
 from kubetide.nodes.tick import Tick, Verdict

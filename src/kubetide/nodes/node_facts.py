@@ -6,12 +6,12 @@ Names of taints, annotations and labels are upstream's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node, Taint, node_condition
 from kubetide.units.quantity import whole
-from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, after, minutes, parse_duration, parse_rfc3339, seconds
 
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
@@ -47,6 +47,12 @@ _UNREADY_TAINTS: Final = frozenset(
         "node.kubernetes.io/network-unavailable",
     }
 )
+
+DELETION_WINDOW: Duration = minutes(5)
+"""A node counts as being deleted for this long after it was tainted; then something went wrong."""
+
+_EVER: Final = Instant(-1)
+"""Before every instant that there is."""
 
 Readiness = Literal["", "Unready", "ResourceUnready"]
 
@@ -112,20 +118,59 @@ def taint_type(key: str, settings: Settings) -> str:
 
 def has_taint(node: Node, key: str) -> bool:
     """Whether the node has a taint with this key."""
-    return any(taint.key == key for taint in node.spec.taints or ())
+    taints = node.spec.taints
+    return bool(taints) and any(taint.key == key for taint in taints or ())
 
 
-def is_good_template(node: Node, settings: Settings, now: Instant) -> bool:
-    """Whether new nodes of the group can be expected to look like this one.
+def tainted_for_deletion(node: Node) -> Instant | None:
+    """Since when the node is tainted for deletion, from the taint's value; None without one that can be read."""
+    for taint in node.spec.taints or ():
+        if taint.key == TO_BE_DELETED and taint.value.isascii() and taint.value.isdigit():
+            return Instant(seconds(int(taint.value)))
+    return None
 
-    Source: Cluster Autoscaler: ready for at least a minute, schedulable, not being deleted.
+
+def deletion_window_ends(node: Node) -> Instant | None:
+    """Until when the node counts as being deleted; None where it is not tainted for it."""
+    since = tainted_for_deletion(node)
+    return None if since is None else after(since, DELETION_WINDOW)
+
+
+def is_being_deleted(node: Node, now: Instant) -> bool:
+    """Whether the node was tainted for deletion less than five minutes ago."""
+    ends = deletion_window_ends(node)
+    return ends is not None and now < ends
+
+
+class Health(NamedTuple):
+    """What a node object says of the node's health, whatever the time is.
+
+    Attributes:
+        unready: Why the node is not ready; empty when it is.
+        stable_after: After which instant new nodes of the group can be expected to look like this one;
+            None for never.
     """
-    if readiness(node, settings) or node.spec.unschedulable or has_taint(node, TO_BE_DELETED):
-        return False
+
+    unready: Readiness
+    stable_after: Instant | None
+
+    def is_good_template(self, now: Instant) -> bool:
+        """Whether new nodes of the group can be expected to look like this one."""
+        return self.stable_after is not None and self.stable_after < now
+
+
+def health_of(node: Node, settings: Settings) -> Health:
+    """Reads the node's health.
+
+    Source: Cluster Autoscaler: a template has been ready for at least a minute, is schedulable, and not being deleted.
+    """
+    unready = readiness(node, settings)
+    if unready or node.spec.unschedulable or has_taint(node, TO_BE_DELETED):
+        return Health(unready, None)
     ready = node_condition(node, "Ready")
     since = ready.last_transition_time if ready else None
     # One minute to the instant counts as stable only once it has passed.
-    return since is None or after(parse_rfc3339(since), seconds(60)) < now
+    return Health(unready, _EVER if since is None else after(parse_rfc3339(since), seconds(60)))
 
 
 def is_virtual_kubelet(node: Node) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from kubetide.nodes.cluster_state import ClusterView
 from kubetide.nodes.decision import Commands
-from kubetide.nodes.node_facts import is_good_template, readiness
 from kubetide.nodes.state import State
 from kubetide.nodes.tick import Tick
 from kubetide.units.time import Instant
@@ -65,9 +64,7 @@ def quiet_tick(state: State, view: ClusterView) -> Tick:
 
 def _is_young(state: State, name: str, now: Instant) -> bool:
     """Whether the node may become a template by the passing of time alone."""
-    node, settings = state.nodes[name], state.settings
+    health = state.health(name)
     return (
-        not is_good_template(node, settings, now)
-        and not readiness(node, settings)
-        and not node.spec.unschedulable
+        not health.unready and not health.is_good_template(now) and not state.nodes[name].spec.unschedulable
     )

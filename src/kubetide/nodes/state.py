@@ -23,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.memory import Memory
+from kubetide.nodes.node_facts import Health, health_of
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
@@ -132,6 +133,7 @@ class State:
         self._pending: dict[Key, Pod] = {}
         self._pods_of: dict[str, dict[Key, Pod]] = {}
         self._group_of_provider: dict[str, str] = {}
+        self._health: dict[str, tuple[Node, Settings, Health]] = {}
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -145,6 +147,16 @@ class State:
         if group is None:
             group = self.memory.former_instances.get(provider_id)
         return group if group in self.groups else None
+
+    def health(self, node_name: str) -> Health:
+        """Gives what the node object says of its health. Raises KeyError for a node that is not here."""
+        node = self.nodes[node_name]
+        known = self._health.get(node_name)
+        if known is not None and known[0] is node and known[1] is self.settings:
+            return known[2]
+        health = health_of(node, self.settings)
+        self._health[node_name] = node, self.settings, health
+        return health
 
     def has_instance(self, node_name: str) -> bool:
         """Whether the cloud still has the node's machine; True for a node in no group."""
@@ -298,6 +310,7 @@ class State:
         for key in sorted(gone.pods):
             self._drop_pod(key)
         for name in sorted(gone.nodes):
+            self._health.pop(name, None)
             if self.nodes.pop(name, None) is not None:
                 self.snapshot.remove_node(name)
                 self.version += 1

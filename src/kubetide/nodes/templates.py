@@ -22,7 +22,6 @@ from kubetide.nodes.node_facts import (
     HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     TEMPLATE_LABEL,
-    is_good_template,
     template_taints,
 )
 from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
@@ -61,7 +60,7 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
     found: list[Reason] = []
     for group_id, names in state.nodes_by_group().items():
         former = memory.templates.get(group_id)
-        good = [state.nodes[name] for name in names if is_good_template(state.nodes[name], settings, now)]
+        good = [state.nodes[name] for name in names if state.health(name).is_good_template(now)]
         if not good:
             if former is not None and former.live:
                 memory.templates[group_id] = replace(former, live=False, seen_at=now)

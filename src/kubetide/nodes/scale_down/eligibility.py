@@ -14,13 +14,10 @@ from kubetide.nodes.scale_down.utilization import go_float, has_gpu
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import NodeGroup
-from kubetide.units.time import Duration, Instant, after, minutes, seconds
+from kubetide.units.time import Duration, Instant, after
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
-
-DELETION_WINDOW: Duration = minutes(5)
-"""A node counts as being deleted for this long after it was tainted; then something went wrong."""
 
 
 class Refused(NamedTuple):
@@ -30,24 +27,23 @@ class Refused(NamedTuple):
     detail: str = ""
 
 
-def candidates(state: State, now: Instant) -> list[str]:
-    """Gives the nodes that may be considered, in name order.
+def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
+    """Gives the nodes that may be considered, in name order, with their groups.
 
     Nodes in groups above their minimum, that are in the snapshot and not already on their way out; with
     --scale-down-delay-type-local without those of groups inside a delay of their own.
     """
     memory = state.memory.scale_down
     open_groups = {
-        group.id: group.target_size > group.min_size and local_delay_ends(state, group.id, now) is None
+        group.id: group
         for group in state.groups.values()
+        if group.target_size > group.min_size and local_delay_ends(state, group.id, now) is None
     }
-    found: list[str] = []
+    found: dict[str, NodeGroup] = {}
     for name in sorted(state.nodes):
-        group_id = state.group_of(name)
-        if group_id is None or not open_groups[group_id]:
-            continue
-        if name in state.snapshot and name not in memory.deletions:
-            found.append(name)
+        group = open_groups.get(state.group_of(name) or "")
+        if group is not None and name in state.snapshot and name not in memory.deletions:
+            found[name] = group
     return found
 
 
@@ -69,26 +65,6 @@ def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | Non
         if since is not None
     ]
     return max((end for end in ends if end > now), default=None)
-
-
-def tainted_for_deletion(node: Node) -> Instant | None:
-    """Since when the node is tainted for deletion, from the taint's value; None without one that can be read."""
-    for taint in node.spec.taints or ():
-        if taint.key == TO_BE_DELETED and taint.value.isascii() and taint.value.isdigit():
-            return Instant(seconds(int(taint.value)))
-    return None
-
-
-def deletion_window_ends(node: Node) -> Instant | None:
-    """Until when the node counts as being deleted; None where it is not tainted for it."""
-    since = tainted_for_deletion(node)
-    return None if since is None else after(since, DELETION_WINDOW)
-
-
-def is_being_deleted(node: Node, now: Instant) -> bool:
-    """Whether the node was tainted for deletion less than five minutes ago."""
-    ends = deletion_window_ends(node)
-    return ends is not None and now < ends
 
 
 def ignores_daemon_sets(group: NodeGroup, settings: Settings) -> bool:
@@ -127,7 +103,7 @@ def is_disabled(node: Node) -> bool:
 def refusal(facts: NodeFacts, group: NodeGroup, settings: Settings, now: Instant) -> Refused | None:
     """Says why the node cannot be removed whatever its pods are, or None."""
     node = facts.node
-    if is_being_deleted(node, now):
+    if facts.deleting_until is not None and now < facts.deleting_until:
         return Refused("CurrentlyBeingDeleted", f"taint {TO_BE_DELETED} is younger than 5 minutes")
     if is_disabled(node):
         return Refused("ScaleDownDisabledAnnotation", f'annotation {SCALE_DOWN_DISABLED} is "true"')

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, prepare, settle
 from kubetide.nodes.scale_down.eligibility import (
     candidates,
-    deletion_window_ends,
     ignores_daemon_sets,
     local_delay_ends,
     refusal,
 )
-from kubetide.nodes.scale_down.facts import Cache, NodeFacts, drain_context
+from kubetide.nodes.scale_down.facts import Cache, NodeFacts, Refusal, drain_context
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.removal import NoRoom, Simulation
 from kubetide.nodes.scale_down.utilization import Utilization
+from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
 
@@ -118,17 +118,16 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
     cache.forget_stale(state)
     context = drain_context(state, now, cache.allowances(state))
     facts: dict[str, NodeFacts] = {}
-    groups: dict[str, NodeGroup] = {}
+    groups = candidates(state, now)
     changes: list[Instant] = []
-    for name in candidates(state, now):
-        group = state.groups[state.group_of(name) or ""]
-        groups[name] = group
+    for name, group in groups.items():
         fact = facts[name] = cache.facts(
             state, name, context, ignore_daemon_sets=ignores_daemon_sets(group, settings)
         )
-        changes += [
-            at for at in (fact.valid_until, deletion_window_ends(fact.node)) if at is not None and at > now
-        ]
+        if fact.valid_until is not None and fact.valid_until > now:
+            changes.append(fact.valid_until)
+        if fact.deleting_until is not None and fact.deleting_until > now:
+            changes.append(fact.deleting_until)
     order = sorted(facts, key=lambda name: (not facts[name].empty, name not in memory.unneeded, name))
     run = _Run(state, context, groups, cache, changes)
     try:
@@ -137,10 +136,9 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
                 detail = remembered(memory.unremovable[name].verdict)
                 run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
                 continue
-            refused = refusal(facts[name], groups[name], settings, now)
+            refused = _refused(facts[name], groups[name], cache, settings, now)
             if refused is not None:
-                seen = refused.reason == "NotUnderutilized"
-                run.refuse(name, facts[name], refused.reason, refused.detail, with_utilization=seen)
+                run.unremovable[name] = refused
             elif run.has_room_for_more():
                 run.simulate(name, facts[name])
     finally:
@@ -153,6 +151,37 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
         hints=dict(sorted(run.simulation.hints.items())),
         rotation=run.simulation.rotation,
         valid_until=min(changes, default=None),
+    )
+
+
+def _refused(
+    facts: NodeFacts, group: NodeGroup, cache: Cache, settings: Settings, now: Instant
+) -> UnremovableNode | None:
+    """Gives why the node stays whatever its pods are, or None."""
+    name = facts.node.metadata.name
+    known = cache.refusals.get(name)
+    if known is not None and known.facts is facts and known.group is group:
+        return known.verdict
+    refused = refusal(facts, group, settings, now)
+    verdict = None
+    if refused is not None:
+        seen = facts.utilization if refused.reason == "NotUnderutilized" else None
+        verdict = _unremovable(facts, group, refused.reason, refused.detail, seen)
+    if facts.deleting_until is None or facts.deleting_until <= now:
+        cache.refusals[name] = Refusal(facts, group, verdict)
+    return verdict
+
+
+def _unremovable(
+    facts: NodeFacts, group: NodeGroup, reason: str, detail: str, utilization: Utilization | None
+) -> UnremovableNode:
+    return UnremovableNode(
+        node=facts.node.metadata.name,
+        group=group.id,
+        reason=reason,
+        detail=detail,
+        utilization=utilization.value if utilization else None,
+        resource=utilization.resource if utilization else "",
     )
 
 
@@ -194,14 +223,7 @@ class _Run:
         self, name: str, facts: NodeFacts, reason: str, detail: str = "", *, with_utilization: bool = True
     ) -> None:
         utilization = facts.utilization if with_utilization else None
-        self.unremovable[name] = UnremovableNode(
-            node=name,
-            group=self._groups[name].id,
-            reason=reason,
-            detail=detail,
-            utilization=utilization.value if utilization else None,
-            resource=utilization.resource if utilization else "",
-        )
+        self.unremovable[name] = _unremovable(facts, self._groups[name], reason, detail, utilization)
 
     def _prepared(self, name: str, facts: NodeFacts) -> Prepared:
         """What the rules say, also about pods that earlier candidates of this pass have moved here."""

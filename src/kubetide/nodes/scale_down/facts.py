@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
+from kubetide.nodes.node_facts import deletion_window_ends
 from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
     Prepared,
@@ -18,13 +20,15 @@ from kubetide.nodes.scale_down.drain_rules import (
     together,
 )
 from kubetide.nodes.scale_down.drain_rules.base import Owner
+from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
-from kubetide.nodes.scale_down.pods import Key, in_order, key_of, long_terminating_from
+from kubetide.nodes.scale_down.pods import Key, key_of, long_terminating_from
 from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, requests_of, utilization_of
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 OwnerKey = tuple[str, str, str]
 """(kind, namespace, name)"""
+
+_key = attrgetter("key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +55,26 @@ class NodeFacts:
     empty: bool
     valid_until: Instant | None
     ignore_daemon_sets: bool
+    deleting_until: Instant | None
+
+
+class Refusal(NamedTuple):
+    """Why a node stays whatever its pods are, or None, while its facts and its group are the same."""
+
+    facts: NodeFacts
+    group: NodeGroup
+    verdict: UnremovableNode | None
 
 
 class _PodFacts:
     """What is known of a pod while it stays the same; the rules are asked when it matters."""
 
-    __slots__ = ("_verdict", "ends", "owner", "pod", "requests")
+    __slots__ = ("_verdict", "ends", "key", "node", "owner", "pod", "requests")
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, key: Key, pod: Pod) -> None:
+        self.key = key
         self.pod = pod
+        self.node = pod.spec.node_name
         self.ends = long_terminating_from(pod)
         self.requests = requests_of(pod)
         owner = controller_of(pod.metadata)
@@ -81,6 +98,7 @@ class Cache:
     def __init__(self, *, enabled: bool = True) -> None:
         self.enabled = enabled
         self.evaluation: tuple[object, object] | None = None
+        self.refusals: dict[str, Refusal] = {}
         self._facts: dict[str, NodeFacts] = {}
         self._pods: dict[Key, _PodFacts] = {}
         self._index = BudgetIndex({})
@@ -117,6 +135,7 @@ class Cache:
             self._pods = {key: known for key, known in self._pods.items() if known.owner not in changed}
         if len(self._facts) > len(state.nodes):
             self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
+            self.refusals = {name: known for name, known in self.refusals.items() if name in state.nodes}
         if len(self._pods) > 2 * len(state.pods):
             self._pods.clear()
 
@@ -150,7 +169,7 @@ class Cache:
         key = key_of(pod)
         known = self._pods.get(key)
         if known is None or known.pod is not pod or not self.enabled:
-            known = self._pods[key] = _PodFacts(pod)
+            known = self._pods[key] = _PodFacts(key, pod)
         return known
 
     def _is_empty(self, known: Sequence[_PodFacts], context: DrainContext, changes: list[Instant]) -> bool:
@@ -166,9 +185,12 @@ class Cache:
     def _find(
         self, node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool
     ) -> NodeFacts:
-        pods = tuple(in_order(node.metadata.name, seen))
-        settings = context.settings
-        known = [self._pod(pod) for pod in pods]
+        name, settings = node.metadata.name, context.settings
+        unsorted = [self._pod(pod) for pod in seen]
+        # As ``in_order`` does it, by what is known already.
+        known = sorted((pod for pod in unsorted if pod.node == name), key=_key)
+        known += [pod for pod in unsorted if pod.node != name]
+        pods = tuple([pod.pod for pod in known])
         utilization, error = None, ""
         try:
             utilization = utilization_of(
@@ -193,6 +215,7 @@ class Cache:
             empty=empty,
             valid_until=min(changes, default=None),
             ignore_daemon_sets=ignore_daemon_sets,
+            deleting_until=deletion_window_ends(node),
         )
 
 

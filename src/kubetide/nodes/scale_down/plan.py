@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kubetide.nodes.node_facts import is_virtual_kubelet, readiness
-from kubetide.nodes.scale_down.eligibility import is_being_deleted, unneeded_time, unready_time
+from kubetide.nodes.node_facts import is_being_deleted, is_virtual_kubelet, readiness
+from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Node

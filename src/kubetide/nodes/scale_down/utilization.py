@@ -43,9 +43,12 @@ class UtilizationError(ValueError):
 
 def has_gpu(node: Node, gpu_label: str) -> bool:
     """Whether the node is a GPU node: by the cloud's label, or because it offers GPUs."""
-    if gpu_label and gpu_label in (node.metadata.labels or {}):
-        return True
-    return node_allocatable(node).get(GPU_RESOURCE, 0) > 0
+    return _has_gpu(node, gpu_label, node_allocatable(node))
+
+
+def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
+    labelled = bool(gpu_label) and gpu_label in (node.metadata.labels or {})
+    return labelled or offered.get(GPU_RESOURCE, 0) > 0
 
 
 def requests_of(pod: Pod) -> Mapping[str, int]:
@@ -73,15 +76,15 @@ def utilization_of(
     offered = node_allocatable(node)
     used: _Requests = []
     left_out: _Requests = []
-    gpu_node = has_gpu(node, gpu_label)
+    gpu_node = _has_gpu(node, gpu_label, offered)
+    ignores = (ignore_daemon_sets or ignore_mirror_pods) and not gpu_node
     asked = map(requests_of, pods) if requests is None else requests
     for pod, wanted in zip(pods, asked, strict=True):
-        is_ignored = (ignore_daemon_sets and is_daemon_set_pod(pod)) or (
-            ignore_mirror_pods and is_mirror_pod(pod)
-        )
-        if is_ignored and not gpu_node:
+        if ignores and (
+            (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror_pod(pod))
+        ):
             left_out.append(wanted)
-        elif not is_long_terminating(pod, now):
+        elif pod.metadata.deletion_timestamp is None or not is_long_terminating(pod, now):
             used.append(wanted)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
@@ -103,7 +106,7 @@ def utilization_of(
 def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out: _Requests) -> float:
     # Upstream divides milli values, also of memory; thousandfold on both sides keeps its rounding.
     scale = 1 if resource == "cpu" else 1000
-    requested = sum(requests.get(resource, 0) for requests in used) * scale
+    requested = sum([requests.get(resource, 0) for requests in used]) * scale
     ignored = sum(requests.get(resource, 0) for requests in left_out)
     total = (offered[resource] - ignored) * scale
     if total == 0:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kubetide.nodes.node_facts import is_virtual_kubelet, taint_type
+from kubetide.nodes.node_facts import is_being_deleted, is_virtual_kubelet, taint_type
 from kubetide.nodes.pod_facts import is_unschedulable
-from kubetide.nodes.scale_down.eligibility import is_being_deleted
 from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
 from kubetide.objects.pod import pod_condition
