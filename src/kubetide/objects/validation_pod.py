@@ -24,6 +24,9 @@ from kubetide.units.patch import same_json
 if TYPE_CHECKING:
     from kubetide.objects.base import Json
 
+_sound: dict[tuple[bool, str], None] = {}
+_MOST_SOUND, _LONGEST_SOUND = 512, 20_000
+
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
@@ -48,10 +51,24 @@ def validate_pod(obj: Json) -> list[FieldError]:
 def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> list[FieldError]:
     """Gives what a pod spec breaks; ``at`` is its field path.
 
+    A workload's pods, and the workload whenever it is scaled, come with one spec: what is sound is remembered.
+
     Args:
         level_resources: whether the pod's own ``resources`` were defaulted, as in a pod and not in
             a template.
     """
+    text = repr(spec)
+    if (level_resources, text) in _sound:
+        return []
+    errors = _broken(spec, at, level_resources=level_resources)
+    if not errors and len(text) <= _LONGEST_SOUND:
+        if len(_sound) >= _MOST_SOUND:
+            _sound.clear()
+        _sound[level_resources, text] = None
+    return errors
+
+
+def _broken(spec: Json, at: str, *, level_resources: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     volumes = _volume_names(spec, at, errors)
     containers = spec.get("containers") or []

@@ -57,6 +57,12 @@ class Snapshot(SnapshotStore):
         rows = self._compacted()
         return {k: _view(c.free, rows.n) for k, c in rows.columns.items() if isinstance(k, str)}
 
+    def column(self, resource: str) -> tuple[Int64Vector, Int64Vector] | None:
+        """Gives what each node offers of one resource, and what is left; None for a resource that nobody offers or asks for."""
+        rows = self._compacted()
+        column = rows.columns.get(resource)
+        return None if column is None else (_view(column.allocatable, rows.n), _view(column.free, rows.n))
+
     @property
     def requested(self) -> Mapping[str, Int64Vector]:
         """What the pods on each node take, by resource."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
 from kubetide.embedded.load import Service, ServiceLoad, ServiceStep
 from kubetide.objects.node import Node, node_condition
-from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
 from kubetide.objects.workload import Deployment
 from kubetide.scheduling import pod_requests
 from kubetide.simulate.timeline import ServiceSeries, Timeline
@@ -42,6 +42,10 @@ class Observer:
         )
         self._start = start
         self._load = load
+        self._series = [
+            ((service.namespace, service.name), self.timeline.services[_shown_name(service)])
+            for service in load.services
+        ]
         self._cloud = cloud
         self._spent_before: float | None = None
         self._deployments = deployments
@@ -63,13 +67,12 @@ class Observer:
     def _sample(self, end: Instant, step: ServiceStep) -> None:
         if end <= self._start:
             return
-        line, counts = self.timeline, self._counts
+        line, counts, deployments = self.timeline, self._counts, self._deployments.objects
         # As lists, because an array gives its elements one by one slowly.
         columns = (step.offered, step.capacity, step.queue, step.latency, step.existing, step.ready)
         rows = zip(*(column.tolist() for column in columns), step.violated.tolist(), strict=True)
-        for service, row in zip(self._load.services, rows, strict=True):
+        for (key, series), row in zip(self._series, rows, strict=True):
             offered, capacity, queue, latency, existing, ready, violated = row
-            series = line.services[_shown_name(service)]
             series.offered.append(round(offered, 4))
             series.capacity.append(round(capacity, 4))
             series.queue.append(round(queue, 2))
@@ -77,8 +80,8 @@ class Observer:
             series.existing.append(existing)
             series.ready.append(ready)
             series.violated.append(violated)
-            deployment = self._deployments.objects.get((service.namespace, service.name))
-            wanted = series.existing[-1] if deployment is None else deployment.spec.replicas
+            deployment = deployments.get(key)
+            wanted = existing if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
@@ -103,6 +106,8 @@ class _Counts:
     def __init__(self, groups: Sequence[str]) -> None:
         self.pending: dict[Key, None] = {}
         self.requested_milli = 0
+        self._requests: dict[Key, tuple[PodSpec, int]] = {}
+        """Of the pods that count: what their spec asks for."""
         self.allocatable_milli = 0
         self.ready_nodes = dict.fromkeys(groups, 0)
         self.starts = 0
@@ -117,10 +122,7 @@ class _Counts:
         ):
             self._count_start(old, new)
             return
-        if old is not None and _counts(old):
-            self.requested_milli -= pod_requests(old).get("cpu", 0)
-        if new is not None and _counts(new):
-            self.requested_milli += pod_requests(new).get("cpu", 0)
+        self._count_requests(key, new)
         if (
             new is not None
             and not new.spec.node_name
@@ -131,6 +133,14 @@ class _Counts:
         else:
             self.pending.pop(key, None)
         self._count_start(old, new)
+
+    def _count_requests(self, key: Key, pod: Pod | None) -> None:
+        spec, before = self._requests.pop(key, (None, 0))
+        if pod is not None and _counts(pod):
+            amount = before if pod.spec is spec else pod_requests(pod).get("cpu", 0)
+            self._requests[key] = pod.spec, amount
+            self.requested_milli += amount
+        self.requested_milli -= before
 
     def _count_start(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and _is_ready(new) and (old is None or not _is_ready(old)):

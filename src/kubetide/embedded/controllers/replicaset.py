@@ -256,7 +256,9 @@ class ReplicaSetController:
         owner = controller_of(rs.metadata)
         family = list(self._siblings.get(owner.uid, {})) if owner is not None else [rs.metadata.uid]
         on_node = Counter(
-            pod.spec.node_name for uid in family for pod in self._index.owned_by(uid).active_pods()
+            pod.spec.node_name
+            for uid in family
+            for pod in (active if uid == rs.metadata.uid else self._index.owned_by(uid).active_pods())
         )
         return removal_order(active, on_node, self._clock.now(), count)
 

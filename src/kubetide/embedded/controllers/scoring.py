@@ -33,15 +33,16 @@ def best_node(snapshot: Snapshot, pod_class: PodClass) -> str | None:
 
 
 def _scores(snapshot: Snapshot, pod_class: PodClass, rows: Int64Vector) -> Int64Vector:
-    allocatable, free = snapshot.allocatable, snapshot.free
     least = np.zeros(len(rows), np.int64)
     shares = []
     for resource, default in _SCORED_REQUESTS.items():
-        if resource not in allocatable:
+        column = snapshot.column(resource)
+        if column is None:
             shares.append(np.ones(len(rows)))
             continue
-        offered = allocatable[resource][rows]
-        left = free[resource][rows] - (pod_class.requests.get(resource, 0) or default)
+        allocatable, free = column
+        offered = allocatable[rows]
+        left = free[rows] - (pod_class.requests.get(resource, 0) or default)
         divisor = np.maximum(offered, 1)
         least += np.where((left >= 0) & (offered > 0), left * _MOST // divisor, 0)
         shares.append(np.minimum((offered - left) / divisor, 1.0))

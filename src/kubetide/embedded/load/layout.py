@@ -32,6 +32,7 @@ class Layout:
         workers: (P,) container index of each pod's working container.
         idle_nano, idle_memory: (C,) what the containers use that do no work (nano-CPU, bytes).
         some_young: Whether a Running pod is left out because it has not run for a whole step.
+        version: That of the rows when the layout was made.
     """
 
     rows: Int64Vector
@@ -45,11 +46,14 @@ class Layout:
     idle_nano: Int64Vector
     idle_memory: Int64Vector
     some_young: bool
+    version: int
 
 
 def lay_out(rows: PodRows, step_start: Instant, previous: Layout | None) -> Layout:
     """Gives the layout of the Running pods that had started by ``step_start``; name tuples are reused when equal."""
     visible, some_young = rows.visible(step_start)
+    if previous is not None and previous.version == rows.version and np.array_equal(previous.rows, visible):
+        return previous if previous.some_young == some_young else replace(previous, some_young=some_young)
     counts = rows.container_count[visible]
     first = np.zeros(len(visible) + 1, np.int64)
     np.cumsum(counts, out=first[1:])
@@ -69,6 +73,7 @@ def lay_out(rows: PodRows, step_start: Instant, previous: Layout | None) -> Layo
         idle_nano=np.zeros(total, np.int64),
         idle_memory=np.zeros(total, np.int64),
         some_young=some_young,
+        version=rows.version,
     )
     # Only pods with sidecars have containers that do no work.
     for index in np.flatnonzero(counts > 1).tolist():

@@ -116,7 +116,7 @@ class ServiceLoad:
         self._queue = np.zeros(len(services))
         self._done = 0
         self._advancing = False
-        self._layout: tuple[int, Layout] | None = None
+        self._layout: Layout | None = None
         self._recent: deque[Usage] = deque(maxlen=2)
         self._oom_handlers: list[Callable[[Key], None]] = []
         self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
@@ -300,12 +300,9 @@ class ServiceLoad:
     ) -> None:
         """Keeps what metrics readers may see of the step; ``worked`` is the milli-CPU spent on requests."""
         rows = self._rows
-        if self._layout is None or self._layout[0] != rows.version or self._layout[1].some_young:
-            self._layout = (
-                rows.version,
-                lay_out(rows, Instant(end - self.step), self._layout and self._layout[1]),
-            )
-        layout = self._layout[1]
+        layout = self._layout
+        if layout is None or layout.version != rows.version or layout.some_young:
+            layout = self._layout = lay_out(rows, Instant(end - self.step), layout)
         service = rows.service[layout.rows]
         self._recent.append(
             Usage(

@@ -26,6 +26,8 @@ NO_NODE = 0
 """Node number of a pod whose node is not known: it has no capacity there."""
 
 _FIRST_ROWS = 64
+_MOST_LABELS = 4096
+"""Different sets of labels whose service is kept: those of StatefulSets' pods are each their own."""
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -70,6 +72,7 @@ class PodRows:
         self._row_of: dict[Key, int] = {}
         self._free: list[int] = []
         self._node_number: dict[str, int] = {}
+        self._service_by_labels: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
         self.node_cpu = np.zeros(1)
         """(nodes + 1,) milli-CPU; 0 of the unknown node and of nodes that are gone."""
         self.node_down = np.ones(1, np.bool_)
@@ -259,8 +262,18 @@ class PodRows:
         )
 
     def _service_of(self, namespace: str, pod: Pod) -> int:
+        labels = pod.metadata.labels or {}
+        known = namespace, frozenset(labels.items())
+        found = self._service_by_labels.get(known)
+        if found is None:
+            if len(self._service_by_labels) >= _MOST_LABELS:
+                self._service_by_labels.clear()
+            found = self._service_by_labels[known] = self._first_that_selects(namespace, labels)
+        return found
+
+    def _first_that_selects(self, namespace: str, labels: dict[str, str]) -> int:
         for number, service in enumerate(self._services):
-            if service.namespace == namespace and service.selector.matches(pod.metadata.labels):
+            if service.namespace == namespace and service.selector.matches(labels):
                 return number
         return len(self._services)
 
