@@ -26,12 +26,13 @@ PACKAGES = {
     "io.k8s.api.coordination.v1": "k8s.io/api@{v}/coordination/v1",
     "io.k8s.api.scheduling.v1": "k8s.io/api@{v}/scheduling/v1",
     "io.k8s.api.admissionregistration.v1": "k8s.io/api@{v}/admissionregistration/v1",
+    "io.k8s.api.storage.v1": "k8s.io/api@{v}/storage/v1",
     "io.k8s.api.authorization.v1": "k8s.io/api@{v}/authorization/v1",
     "io.k8s.api.authentication.v1": "k8s.io/api@{v}/authentication/v1",
     META: "k8s.io/apimachinery@{v}/pkg/apis/meta/v1",
 }
 ROOTS = {
-    "io.k8s.api.core.v1": "Pod Node Namespace Event ConfigMap Binding",
+    "io.k8s.api.core.v1": "Pod Node Namespace Event ConfigMap Binding PersistentVolume PersistentVolumeClaim",
     "io.k8s.api.apps.v1": "Deployment ReplicaSet DaemonSet StatefulSet ControllerRevision",
     "io.k8s.api.autoscaling.v1": "HorizontalPodAutoscaler Scale",
     "io.k8s.api.autoscaling.v2": "HorizontalPodAutoscaler",
@@ -40,6 +41,7 @@ ROOTS = {
     "io.k8s.api.coordination.v1": "Lease",
     "io.k8s.api.scheduling.v1": "PriorityClass",
     "io.k8s.api.admissionregistration.v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
+    "io.k8s.api.storage.v1": "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment",
     "io.k8s.api.authorization.v1": "SelfSubjectAccessReview SelfSubjectRulesReview",
     "io.k8s.api.authentication.v1": "SelfSubjectReview",
     META: "DeleteOptions Status",

@@ -703,6 +703,7 @@ SAMPLES = (
                 "name": "data-web-0",
                 "uid": "c0ffee00-1111-4222-8333-94444555566",
             },
+            "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": "standard",
             "volumeMode": "Filesystem",
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [ZONE_A]}]}},
@@ -722,13 +723,14 @@ SAMPLES = (
             "storageClassName": "standard",
             "volumeMode": "Filesystem",
         },
-        "status": {"phase": "Bound"},
+        "status": {"phase": "Bound", "capacity": {"storage": "5Gi"}},
     },
     {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": META,
         "provisioner": "csi.example.com",
+        "reclaimPolicy": "Retain",
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowedTopologies": [
             {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["a", "b"]}]}

@@ -79,6 +79,51 @@ def cron_job(**spec):
     }
 
 
+def volume(name="v1", **spec):
+    body = {
+        "capacity": {"storage": "10Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "csi": {"driver": "csi.test", "volumeHandle": "h1"},
+        **spec,
+    }
+    return _storage("v1", "PersistentVolume", name, spec={k: v for k, v in body.items() if v is not None})
+
+
+def claim(name="data", **spec):
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}, **spec}
+    return {
+        **_storage("v1", "PersistentVolumeClaim", name, spec=asked),
+        "metadata": {"name": name, "namespace": "shop"},
+    }
+
+
+def storage_class(name="fast", **fields):
+    return _storage("storage.k8s.io/v1", "StorageClass", name, **{"provisioner": "csi.test", **fields})
+
+
+def csi_node(name="n1", **spec):
+    return _storage("storage.k8s.io/v1", "CSINode", name, spec=spec)
+
+
+def csi_driver(name="csi.test", **spec):
+    return _storage("storage.k8s.io/v1", "CSIDriver", name, spec=spec)
+
+
+def capacity(name="c1", **fields):
+    own = {"storageClassName": "fast", "capacity": "100Gi", "nodeTopology": {"matchLabels": {"zone": "a"}}}
+    body = _storage("storage.k8s.io/v1", "CSIStorageCapacity", name, **{**own, **fields})
+    return {**body, "metadata": {"name": name, "namespace": "shop"}}
+
+
+def attachment(name="a1", **spec):
+    own = {"attacher": "csi.test", "nodeName": "n1", "source": {"persistentVolumeName": "v1"}}
+    return _storage("storage.k8s.io/v1", "VolumeAttachment", name, spec={**own, **spec})
+
+
+def _storage(version, kind, name, **fields):
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
 ALL = (
     pod(),
     pod(
@@ -142,4 +187,28 @@ ALL = (
         "metadata": {"name": "l", "namespace": "kube-system"},
         "spec": {"leaseDurationSeconds": 15},
     },
+    volume(),
+    volume(
+        local={"path": "/disk"},
+        csi=None,
+        nodeAffinity={
+            "required": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["a"]}]}
+                ]
+            }
+        },
+    ),
+    claim(),
+    claim(storageClassName="fast", volumeMode="Block", selector={"matchLabels": {"a": "b"}}),
+    storage_class(),
+    storage_class(
+        volumeBindingMode="WaitForFirstConsumer",
+        allowedTopologies=[{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}],
+    ),
+    csi_node(drivers=[{"name": "csi.test", "nodeID": "n1", "allocatable": {"count": 25}}]),
+    csi_driver(),
+    csi_driver(storageCapacity=True),
+    capacity(),
+    attachment(),
 )

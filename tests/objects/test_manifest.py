@@ -167,7 +167,7 @@ def test_all_problems_of_a_file_are_reported_at_once():
     )
     found = problems(bad)
     assert [line.partition(" ")[0] for line in found] == ["web.yaml:7:", "web.yaml:18:", "web.yaml:21:"]
-    assert 'document 3: Wombat shop/web: kind: "Wombat" is not known; known kinds are ConfigMap, ' in found[2]
+    assert 'document 3: Wombat shop/web: kind: "Wombat" is not known; known kinds are CSIDriver, ' in found[2]
 
 
 @pytest.mark.parametrize(

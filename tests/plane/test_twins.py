@@ -49,6 +49,10 @@ DIFFERENT = {
     ("StatefulSet", "spec.volumeClaimTemplates[].kind"): CLAIMS,
     ("StatefulSet", "spec.volumeClaimTemplates[].spec.volumeMode"): CLAIMS,
     ("StatefulSet", "spec.volumeClaimTemplates[].status"): CLAIMS,
+    (
+        "PersistentVolume",
+        "status.lastPhaseTransitionTime",
+    ): "nothing asks since when a volume is in its phase",
     ("CronJob", "status"): STATUS,
     ("DaemonSet", "status"): STATUS,
     ("Deployment", "status"): STATUS,

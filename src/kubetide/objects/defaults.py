@@ -12,6 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kubetide.objects.defaults_storage import (
+    claim_defaults,
+    class_defaults,
+    driver_defaults,
+    volume_defaults,
+)
 from kubetide.objects.pod_requests import container_requests
 from kubetide.objects.structure import misfits
 from kubetide.units.quantity import Quantity, QuantityError
@@ -343,4 +349,8 @@ _BY_KIND: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _mutating,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _validating,
+    ("", "PersistentVolume"): volume_defaults,
+    ("", "PersistentVolumeClaim"): claim_defaults,
+    ("storage.k8s.io", "StorageClass"): class_defaults,
+    ("storage.k8s.io", "CSIDriver"): driver_defaults,
 }

@@ -20,6 +20,15 @@ from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
+from kubetide.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kubetide.objects.webhooks import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 
@@ -157,6 +166,41 @@ PRIORITY_CLASSES = Kind(
     namespaced=False,
     short_names=("pc",),
 )
+PERSISTENT_VOLUMES = Kind(
+    "",
+    "v1",
+    "PersistentVolume",
+    "persistentvolumes",
+    PersistentVolume,
+    namespaced=False,
+    subresources=("status",),
+    short_names=("pv",),
+)
+CLAIMS = Kind(
+    "",
+    "v1",
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    PersistentVolumeClaim,
+    subresources=("status",),
+    short_names=("pvc",),
+)
+_STORAGE = "storage.k8s.io"
+STORAGE_CLASSES = Kind(
+    _STORAGE, "v1", "StorageClass", "storageclasses", StorageClass, namespaced=False, short_names=("sc",)
+)
+CSI_NODES = Kind(_STORAGE, "v1", "CSINode", "csinodes", CSINode, namespaced=False)
+CSI_DRIVERS = Kind(_STORAGE, "v1", "CSIDriver", "csidrivers", CSIDriver, namespaced=False)
+CSI_CAPACITIES = Kind(_STORAGE, "v1", "CSIStorageCapacity", "csistoragecapacities", CSIStorageCapacity)
+VOLUME_ATTACHMENTS = Kind(
+    _STORAGE,
+    "v1",
+    "VolumeAttachment",
+    "volumeattachments",
+    VolumeAttachment,
+    namespaced=False,
+    subresources=("status",),
+)
 MUTATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io",
     "v1",
@@ -187,6 +231,17 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 
+VOLUME_KINDS: tuple[Kind[Any], ...] = (
+    PERSISTENT_VOLUMES,
+    CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+)
+"""What the scheduler's filters for volumes read."""
+
 STORED_KINDS: tuple[Kind[Any], ...] = (
     PODS,
     NODES,
@@ -206,6 +261,7 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     PRIORITY_CLASSES,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
+    *VOLUME_KINDS,
 )
 """Kinds that a cluster stores; metrics are computed on reading."""
 

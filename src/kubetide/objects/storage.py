@@ -1,4 +1,4 @@
-"""core/v1 and storage.k8s.io/v1 objects of volumes: the fields that scheduling reads."""
+"""core/v1 and storage.k8s.io/v1 objects of volumes: the fields that scheduling and binding read."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class PersistentVolumeSpec(ApiStruct):
     capacity: Quantities | None = None
     access_modes: tuple[str, ...] | None = None
     claim_ref: ClaimReference | None = None
+    persistent_volume_reclaim_policy: str = ""
     storage_class_name: str = ""
     volume_mode: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
@@ -59,6 +60,7 @@ class PersistentVolumeClaimSpec(ApiStruct):
 
 class PersistentVolumeClaimStatus(ApiStruct):
     phase: str = ""
+    capacity: Quantities | None = None
 
 
 class PersistentVolumeClaim(ApiObject):
@@ -77,6 +79,7 @@ class TopologyTerm(ApiStruct):
 
 class StorageClass(ApiObject):
     provisioner: str = ""
+    reclaim_policy: str | None = None
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologyTerm, ...] | None = None
 

@@ -6,7 +6,7 @@ other types only a name that is nearly one of theirs is taken for one.
 
 from __future__ import annotations
 
-from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, webhooks, workload
+from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, storage, webhooks, workload
 
 _VOLUME_SOURCES = (
     "azureDisk azureFile cephfs cinder configMap csi downwardAPI fc flexVolume flocker "
@@ -89,6 +89,17 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         hpa.ScalingPolicy: "",
         policy.PodDisruptionBudgetSpec: "",
         policy.PriorityClass: "description",
+        storage.PersistentVolumeSpec: (
+            "awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker gcePersistentDisk "
+            "glusterfs hostPath iscsi local mountOptions nfs photonPersistentDisk portworxVolume quobyte rbd "
+            "scaleIO storageos volumeAttributesClassName vsphereVolume"
+        ),
+        storage.PersistentVolumeClaimSpec: "dataSource dataSourceRef volumeAttributesClassName",
+        storage.ClaimResources: "",
+        storage.StorageClass: "allowVolumeExpansion mountOptions parameters",
+        storage.TopologyTerm: "",
+        storage.TopologyExpression: "",
+        storage.CSIStorageCapacity: "",
         webhooks.MutatingWebhook: "",
         webhooks.ValidatingWebhook: "",
         webhooks.WebhookClientConfig: "",

@@ -29,6 +29,20 @@ from kubetide.objects.validation_config_map import validate_config_map, validate
 from kubetide.objects.validation_hpa import validate_hpa, validate_target_group
 from kubetide.objects.validation_pod import validate_pod, validate_pod_update
 from kubetide.objects.validation_statefulset import validate_stateful_set, validate_stateful_set_update
+from kubetide.objects.validation_storage import (
+    validate_attachment,
+    validate_capacity,
+    validate_capacity_update,
+    validate_claim,
+    validate_claim_update,
+    validate_class,
+    validate_class_update,
+    validate_csi_driver,
+    validate_csi_driver_update,
+    validate_csi_node,
+    validate_volume,
+    validate_volume_update,
+)
 from kubetide.objects.validation_webhooks import validate_webhooks
 from kubetide.objects.validation_workload import validate_budget, validate_workload, validate_workload_update
 from kubetide.units.names import (
@@ -273,6 +287,13 @@ _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): validate_webhooks,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): validate_webhooks,
+    ("", "PersistentVolume"): validate_volume,
+    ("", "PersistentVolumeClaim"): validate_claim,
+    ("storage.k8s.io", "StorageClass"): validate_class,
+    ("storage.k8s.io", "CSINode"): validate_csi_node,
+    ("storage.k8s.io", "CSIDriver"): validate_csi_driver,
+    ("storage.k8s.io", "CSIStorageCapacity"): validate_capacity,
+    ("storage.k8s.io", "VolumeAttachment"): validate_attachment,
 }
 
 _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] = {
@@ -285,4 +306,9 @@ _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] =
     ("apps", "StatefulSet"): validate_stateful_set_update,
     ("batch", "Job"): validate_job_update,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class_update,
+    ("", "PersistentVolume"): validate_volume_update,
+    ("", "PersistentVolumeClaim"): validate_claim_update,
+    ("storage.k8s.io", "StorageClass"): validate_class_update,
+    ("storage.k8s.io", "CSIDriver"): validate_csi_driver_update,
+    ("storage.k8s.io", "CSIStorageCapacity"): validate_capacity_update,
 }

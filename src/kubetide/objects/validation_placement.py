@@ -75,16 +75,21 @@ def _affinity(affinity: Json, at: str) -> list[FieldError]:
     errors: list[FieldError] = []
     nodes = (affinity.get("nodeAffinity") or {}).get(_REQUIRED)
     if nodes is not None:
-        field = f"{at}.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
-        terms = nodes.get("nodeSelectorTerms") or []
-        if not terms:
-            errors.append(required(field, "must have at least one node selector term"))
-        for index, term in enumerate(terms):
-            for place, expression in enumerate(term.get("matchExpressions") or ()):
-                errors += _node_expression(expression, f"{field}[{index}].matchExpressions[{place}]")
+        errors += check_node_terms(nodes, f"{at}.nodeAffinity.{_REQUIRED}")
     for part in ("podAffinity", "podAntiAffinity"):
         for index, term in enumerate((affinity.get(part) or {}).get(_REQUIRED) or ()):
             errors += _pod_term(term, f"{at}.{part}.{_REQUIRED}[{index}]")
+    return errors
+
+
+def check_node_terms(selector: Json, at: str) -> list[FieldError]:
+    """Checks a ``NodeSelector``."""
+    field = f"{at}.nodeSelectorTerms"
+    terms = selector.get("nodeSelectorTerms") or []
+    errors = [] if terms else [required(field, "must have at least one node selector term")]
+    for index, term in enumerate(terms):
+        for place, expression in enumerate(term.get("matchExpressions") or ()):
+            errors += _node_expression(expression, f"{field}[{index}].matchExpressions[{place}]")
     return errors
 
 

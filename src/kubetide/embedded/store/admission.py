@@ -15,6 +15,7 @@ from kubetide.embedded.store.definitions import definition_faults, with_defaults
 from kubetide.embedded.store.errors import forbidden, invalid
 from kubetide.embedded.store.selection import Selection
 from kubetide.embedded.store.store import Store
+from kubetide.embedded.store.volumes import VOLUME_PROTECTION, with_volume_rules
 from kubetide.objects.base import Json
 from kubetide.objects.defaults import defaults
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES, Kind
@@ -27,7 +28,13 @@ from kubetide.ports.errors import BadRequest
 SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 # What a new object's status is. Nodes bring theirs; of the others the controllers write it.
-_FIRST_STATUS: dict[str, Json] = {"pods": {"phase": "Pending"}, "namespaces": {"phase": "Active"}}
+_FIRST_STATUS: dict[str, Json] = {
+    "pods": {"phase": "Pending"},
+    "namespaces": {"phase": "Active"},
+    "persistentvolumes": {"phase": "Pending"},
+    "persistentvolumeclaims": {"phase": "Pending"},
+    "volumeattachments.storage.k8s.io": {"attached": False},
+}
 
 
 def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
@@ -41,6 +48,8 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
         json = _with_service_account(json)
     elif kind.resource == "jobs.batch":
         json = _with_job_selector(json)
+    elif kind.resource in VOLUME_PROTECTION:
+        json = with_volume_rules(store, kind, json)
     elif kind.resource == "namespaces":
         json = {**json, "spec": {"finalizers": ["kubernetes"], **(json.get("spec") or {})}}
     json = checked(kind, json)
