@@ -228,4 +228,21 @@ def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> 
 
 def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
     name = name_to_be_created(workload.name, number)
+    pod = _without_own_claims(pod)
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", creation_timestamp=None))
+
+
+def _without_own_claims(pod: Pod) -> Pod:
+    """Gives the pod without claims that were made for it alone: a new replica's are not there yet."""
+    volumes = pod.spec.volumes or ()
+    kept = tuple(
+        one
+        for one in volumes
+        if one.ephemeral is None
+        and not (
+            one.persistent_volume_claim is not None
+            # So a StatefulSet names them.
+            and one.persistent_volume_claim.claim_name == f"{one.name}-{pod.metadata.name}"
+        )
+    )
+    return pod if len(kept) == len(volumes) else replace(pod, spec=replace(pod.spec, volumes=kept or None))

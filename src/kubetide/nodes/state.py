@@ -26,6 +26,7 @@ from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import Health, health_of
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.volume_facts import KIND_OF, NEEDED_TO_JUDGE, VolumeChanges, VolumeKey
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import ApiObject, OwnerReference, controller_of
 from kubetide.objects.node import Namespace, Node
@@ -35,7 +36,7 @@ from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import ClusterFacts, Snapshot
+from kubetide.scheduling import Snapshot, VolumeObjects
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
@@ -61,6 +62,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: tuple[Key, ...] = ()
     pdbs: tuple[Key, ...] = ()
     namespaces: tuple[str, ...] = ()
+    volumes: tuple[VolumeKey, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,6 +72,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         step: Which step of the tick is to be decided.
         groups: All node groups, ordered by id; None when they are as before.
         intents: All intents on the board; None when they are as before.
+        volumes: Claims, volumes, storage classes and what CSI drivers tell.
+        unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
         settings, memory, instances: Full form only.
@@ -85,6 +89,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: tuple[Job, ...] = ()
     pdbs: tuple[PodDisruptionBudget, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    volumes: VolumeChanges = VolumeChanges()
+    unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
     intents: tuple[Intent, ...] | None = None
@@ -119,11 +125,14 @@ class State:
         self.jobs: dict[Key, Job] = {}
         self.pdbs: dict[Key, PodDisruptionBudget] = {}
         self.namespaces: dict[str, Namespace] = {}
+        self.volumes = VolumeObjects()
+        self.unread: tuple[str, ...] = ()
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.holds: tuple[str, ...] = ()
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
+        self.snapshot.set_volumes(self.volumes.volumes())
         self.version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
@@ -214,6 +223,8 @@ class State:
         self._apply_gone(delta.gone)
         if delta.namespaces or delta.gone.namespaces:
             self._put_namespaces(delta)
+        if full or delta.step in {"update", "actuate"}:
+            self._put_volumes(delta)
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
         for pod in sorted(delta.pods, key=_key):
@@ -292,6 +303,8 @@ class State:
             jobs=tuple(self.jobs[key] for key in sorted(self.jobs)),
             pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
             namespaces=tuple(self.namespaces[name] for name in sorted(self.namespaces)),
+            volumes=VolumeChanges.of(self.volumes),
+            unread=self.unread,
             groups=tuple(self.groups.values()),
             intents=self.intents,
             holds=self.holds,
@@ -331,7 +344,20 @@ class State:
             self.namespaces.pop(name, None)
         self.namespaces.update((one.metadata.name, one) for one in delta.namespaces)
         labels = {name: one.metadata.labels or {} for name, one in sorted(self.namespaces.items())}
-        self.snapshot.set_facts(ClusterFacts(namespaces=labels))
+        self.snapshot.set_facts(replace(self.snapshot.facts, namespaces=labels))
+        self.version += 1
+
+    def _put_volumes(self, delta: Delta) -> None:
+        if delta.unread == self.unread and not delta.gone.volumes and delta.volumes == VolumeChanges():
+            return
+        self.unread = delta.unread
+        for plural, namespace, name in delta.gone.volumes:
+            self.volumes.put(KIND_OF[plural], (namespace, name), None)
+        for kind, items in delta.volumes.by_kind():
+            for item in items:
+                self.volumes.put(kind, _key(item), item)
+        judged = not NEEDED_TO_JUDGE & {*self.unread}
+        self.snapshot.set_volumes(self.volumes.volumes() if judged else None)
         self.version += 1
 
     def _put_node(self, node: Node) -> None:

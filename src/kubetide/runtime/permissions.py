@@ -68,7 +68,12 @@ NODES: Final = Role(
     "ClusterRole",
     "kubetide-nodes",
     (
-        Grant(_CACHED, "", ("namespaces", "nodes", "pods")),
+        Grant(_CACHED, "", ("namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")),
+        Grant(
+            _CACHED,
+            "storage.k8s.io",
+            ("csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments"),
+        ),
         Grant(_CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant(_CACHED, "batch", ("jobs",)),
         Grant(_CACHED, "policy", ("poddisruptionbudgets",)),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.nodes.controller import NodesController
+from kubetide.objects.kinds import VOLUME_KINDS
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -34,7 +35,7 @@ from kubetide.units.time import (
     minutes,
     seconds,
 )
-from kubetide.watching import Caches, Key
+from kubetide.watching import Caches, Informer, Key
 
 _LOOK = seconds(5)
 _UNREAD = minutes(1)
@@ -186,12 +187,20 @@ class Service:
         """
         if self._started is None:
             return ""
-        waiting = sorted({one.kind.resource for one in self._caches.all if not one.has_synced})
+        waiting = sorted({one.kind.resource for one in self._needed() if not one.has_synced})
         if waiting:
             return f"no first list yet of {', '.join(waiting)}"
         old = before(self._clock.now(), _UNREAD)
-        failing = [one for one in self._caches.all if one.failures and (one.last_heard or old) <= old]
+        failing = [one for one in self._needed() if one.failures and (one.last_heard or old) <= old]
         return f"cannot read {failing[0].kind.resource}: {failing[0].last_error}" if failing else ""
+
+    def _needed(self) -> list[Informer[Any]]:
+        """Gives the caches that the loops cannot do without: those of volumes may be refused."""
+        return [
+            one
+            for one in self._caches.all
+            if one.has_synced or not one.failures or one.kind not in VOLUME_KINDS
+        ]
 
     def not_alive(self) -> str:
         """Says which loop a restart may help; empty for none, and while the run waits for its turn."""
@@ -214,7 +223,7 @@ class Service:
     async def _look_after(self) -> None:
         """Tells of what goes wrong, and of its end, once each."""
         while True:
-            if any(informer.failures for informer in self._caches.all):
+            if any(informer.failures for informer in self._needed()):
                 self._unread = self._clock.now()
             for informer in self._caches.all:
                 what = informer.kind.resource

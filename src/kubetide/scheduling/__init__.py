@@ -19,7 +19,7 @@ from kubetide.scheduling.resources import node_allocatable, pod_requests, pod_re
 from kubetide.scheduling.rows import BoolVector, Int64Vector, PodKey
 from kubetide.scheduling.snapshot import Snapshot
 from kubetide.scheduling.template import check_template, fresh_node
-from kubetide.scheduling.volumes import Volumes
+from kubetide.scheduling.volumes import VolumeObjects, Volumes
 
 __all__ = [
     "ERROR",
@@ -39,6 +39,7 @@ __all__ = [
     "Refusal",
     "Shortfall",
     "Snapshot",
+    "VolumeObjects",
     "Volumes",
     "check_template",
     "classify",

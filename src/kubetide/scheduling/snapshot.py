@@ -211,7 +211,10 @@ class Snapshot(SnapshotStore):
     # ── Inside ──
 
     def _know(self, pod_class: PodClass, rows: Rows) -> Known:
-        return self._verdicts.know(pod_class, rows, self._static_version, self._layout)
+        static, layout = self._static_version, self._layout
+        if pod_class.claims:
+            static, layout = max(static, self._volume_version), max(layout, self._volume_version)
+        return self._verdicts.know(pod_class, rows, static, layout)
 
 
 def _view(column: Any, n: int) -> Any:

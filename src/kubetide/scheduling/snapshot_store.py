@@ -16,6 +16,7 @@ from kubetide.scheduling.devices.placing import put_on, take_off
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
 from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows
+from kubetide.scheduling.volumes import Volumes
 
 _MOST_COUNTS = 2048
 """Columns of counts kept; each rollout of a spread workload may ask for a new one."""
@@ -37,6 +38,7 @@ class SnapshotStore:
     def __init__(self) -> None:
         self.version = 0
         self._static_version = 0
+        self._volume_version = 0
         self._layout = 0
         self._stamps = 0
         self._placed: dict[PodKey, Placed] = {}
@@ -63,6 +65,13 @@ class SnapshotStore:
             self._open_ledger(facts.devices)
         self._touch(static=True)
         self._layout = self._stamp()
+
+    def set_volumes(self, volumes: Volumes | None) -> None:
+        """Takes over volume objects: only classes with claims are judged anew. Raises RuntimeError on a fork."""
+        if self._marks:
+            raise RuntimeError("set_volumes on a fork: set them before Snapshot.fork()")
+        self._rows.facts = replace(self._rows.facts, volumes=volumes)
+        self.version = self._volume_version = self._stamp()
 
     def set_node(self, node: Node) -> None:
         """Adds a node, or takes over what changed of it; its pods stay."""

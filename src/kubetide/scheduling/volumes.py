@@ -5,10 +5,23 @@ Source: kube-scheduler v1.36 VolumeBinding, VolumeZone, NodeVolumeLimits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import msgspec
 
+from kubetide.objects.kinds import (
+    CLAIMS,
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+    VOLUME_KINDS,
+    Kind,
+)
 from kubetide.objects.storage import (
     CSIDriver,
     CSINode,
@@ -19,6 +32,8 @@ from kubetide.objects.storage import (
     VolumeAttachment,
 )
 from kubetide.scheduling.volume_use import ClaimUse
+
+T = TypeVar("T")
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -62,6 +77,56 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
         if found.volume_binding_mode is None:
             raise ModeUnknown(f'VolumeBindingMode not set for StorageClass "{found.metadata.name}"')
         return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+class VolumeObjects:
+    """The volume objects of a cluster as they come and go; ``volumes`` is what a snapshot takes of them."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[tuple[str, str], Any]] = {kind.plural: {} for kind in VOLUME_KINDS}
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
+        """The objects of a kind by (namespace, name)."""
+        return MappingProxyType(self._held[kind.plural])
+
+    def put(self, kind: Kind[T], key: tuple[str, str], value: T | None) -> None:
+        """Takes over an object, or (None) that it is gone."""
+        held = self._held[kind.plural]
+        if value is None:
+            held.pop(key, None)
+        else:
+            held[key] = value
+        self._read.pop(kind.plural, None)
+
+    def volumes(self) -> Volumes:
+        """Gives them as they are now; later changes do not show in it. Orders do not depend on arrival."""
+        return Volumes(
+            persistent_volumes=self._of(PERSISTENT_VOLUMES, _by_name),
+            claims=self._of(CLAIMS, dict),
+            storage_classes=self._of(STORAGE_CLASSES, _by_name),
+            csi_nodes=self._of(CSI_NODES, _by_name),
+            csi_drivers=self._of(CSI_DRIVERS, _by_name),
+            capacities=self._of(CSI_CAPACITIES, _values),
+            attachments=self._of(VOLUME_ATTACHMENTS, _values),
+        )
+
+    def _of(self, kind: Kind[Any], form: Callable[[Iterable[tuple[tuple[str, str], Any]]], Any]) -> Any:
+        if kind.plural not in self._read:
+            self._read[kind.plural] = form(sorted(self._held[kind.plural].items(), key=_key))
+        return self._read[kind.plural]
+
+
+def _key(item: tuple[tuple[str, str], Any]) -> tuple[str, str]:
+    return item[0]
+
+
+def _by_name(items: Iterable[tuple[tuple[str, str], Any]]) -> dict[str, Any]:
+    return {name: one for (_, name), one in items}
+
+
+def _values(items: Iterable[tuple[tuple[str, str], Any]]) -> tuple[Any, ...]:
+    return tuple(one for _, one in items)
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:

@@ -21,7 +21,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, WatchEvent, as_remote
-from kubetide.ports.errors import ApiError, Expired, InternalError
+from kubetide.ports.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kubetide.units.time import Duration, Instant, seconds
 
 T = TypeVar("T")
@@ -90,6 +90,7 @@ class Informer(Generic[T]):
         self._feeds: list[Feed[T]] = []
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
         self._synced = asyncio.Event()
+        self._answered = asyncio.Event()
         self._version = ""
         self.last_heard: Instant | None = None
         """When the server last said anything of this kind; None before the first list."""
@@ -111,6 +112,10 @@ class Informer(Generic[T]):
     async def synced(self) -> None:
         """Returns once the first list has been taken in."""
         await self._synced.wait()
+
+    async def answered(self) -> None:
+        """Returns once the first list has been taken in or refused: for kinds that can be done without."""
+        await self._answered.wait()
 
     def feed(self) -> Feed[T]:
         """Opens a feed; what is here already is its first content."""
@@ -150,6 +155,8 @@ class Informer(Generic[T]):
             except ApiError as error:
                 self.failures += 1
                 self.last_error = str(error)
+                if isinstance(error, Forbidden | NotFound):
+                    self._answered.set()
                 if isinstance(error, InternalError):
                     # A watch from the same version would come to the same event that cannot be read.
                     self._version = ""
@@ -202,6 +209,7 @@ class Informer(Generic[T]):
         self._version = listing.resource_version
         self._heard(now)
         self._synced.set()
+        self._answered.set()
 
     async def _watch(self) -> None:
         stream = self._cluster.watch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kubetide.nodes.slimming import (
@@ -17,6 +18,8 @@ from kubetide.nodes.slimming import (
     slim_stateful_set,
 )
 from kubetide.nodes.state import Delta, Gone, State, Step
+from kubetide.nodes.volume_facts import KIND_OF, VolumeChanges, VolumeKey
+from kubetide.nodes.volume_facts import slim as slim_volume_object
 from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -27,6 +30,7 @@ from kubetide.objects.kinds import (
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    VOLUME_KINDS,
     Kind,
 )
 from kubetide.objects.pod import Pod, is_finished
@@ -72,15 +76,16 @@ class Gatherer:
             JOBS,
             PDBS,
             NAMESPACES,
+            *VOLUME_KINDS,
         )
         for kind in kinds:
             informer = caches.of(kind)
             self._sources[kind.plural] = _Source(informer, informer.feed())
 
     async def synced(self) -> None:
-        """Returns once every cache has had its first list."""
-        for source in self._sources.values():
-            await source.informer.synced()
+        """Returns once every cache has had its first list; those of volumes may be refused instead."""
+        for name, source in self._sources.items():
+            await (source.informer.answered() if name in KIND_OF else source.informer.synced())
 
     async def begin(self) -> Delta:
         """Gives the delta of a tick's first step. Raises CloudError, ApiError."""
@@ -110,6 +115,7 @@ class Gatherer:
         nodes, gone_nodes = self._take("nodes", by_key, slim_node)
         held = {("", name): namespace for name, namespace in known.namespaces.items()}
         namespaces, gone_namespaces = self._take("namespaces", held, slim_namespace)
+        volumes, gone_volumes = self._volumes()
         intents = self._board.intents() if self._board is not None else ()
         return Delta(
             step=step,
@@ -122,6 +128,8 @@ class Gatherer:
             jobs=jobs,
             pdbs=pdbs,
             namespaces=namespaces,
+            volumes=volumes,
+            unread=tuple(name for name in KIND_OF if not self._sources[name].informer.has_synced),
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
                 pods=(*gone_pods, *_finished(pods, known.pods)),
@@ -132,12 +140,22 @@ class Gatherer:
                 jobs=gone_jobs,
                 pdbs=gone_pdbs,
                 namespaces=tuple(name for _, name in gone_namespaces),
+                volumes=gone_volumes,
             ),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
             holds=self._holds(),
             live_pods=live,
         )
+
+    def _volumes(self) -> tuple[VolumeChanges, tuple[VolumeKey, ...]]:
+        changed: dict[str, tuple[Any, ...]] = {}
+        gone: list[VolumeKey] = []
+        for name, kind in KIND_OF.items():
+            held = self._known.volumes[kind]
+            changed[name], left = self._take(name, held, partial(slim_volume_object, kind))
+            gone += [(name, *key) for key in left]
+        return VolumeChanges.from_kinds(changed), tuple(gone)
 
     def _take(
         self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
