@@ -25,7 +25,7 @@ from tests.plane.random_pods import CHANGE, Json
 from tests.plane.running import Plane, running_plane
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.controllers.scheduler import refusal_message
+from kubetide.embedded.controllers.scheduler import why_nowhere
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, pod_condition
@@ -250,7 +250,7 @@ def said(snapshot: Snapshot, pod_class: PodClass) -> str:
     )
     listed = ", ".join(sorted(f"{number} {reason}" for reason, number in codes.items()))
     return (
-        f"{refusal_message(count, snapshot.refusals(pod_class))} "
+        f"{why_nowhere(snapshot, pod_class)} "
         f"{_NO_CLAIMS}, preemption: 0/{count} nodes are available: {listed}."
     )
 

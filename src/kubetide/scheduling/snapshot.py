@@ -172,6 +172,10 @@ class Snapshot(SnapshotStore):
         row = rows.row_of[node_name]
         return explain.first_refusal(pod_class, rows, row)
 
+    def refused_everywhere(self, pod_class: PodClass) -> Refusal | None:
+        """Gives the refusal that holds for all nodes alike, or None."""
+        return explain.refused_everywhere(pod_class, self._compacted())
+
     def refusals(self, pod_class: PodClass) -> dict[str, int]:
         """Counts the reasons of the first failing plugin over all nodes, as FailedScheduling does.
 

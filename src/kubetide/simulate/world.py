@@ -24,6 +24,8 @@ from kubetide.embedded.controllers import (
     ReplicaSetController,
     Scheduler,
     StatefulSetController,
+    VolumeCache,
+    VolumeController,
 )
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.embedded.load import (
@@ -152,6 +154,7 @@ class World:
         self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
         self._namespaces = Informer(self.cluster, NAMESPACES, clock)
+        self._volumes = VolumeCache(self.cluster, clock)
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
@@ -164,6 +167,7 @@ class World:
             self._cron_jobs,
             self._pdbs,
             self._namespaces,
+            *self._volumes.informers,
         )
         self.cloud = EmbeddedCloud(
             self.cluster,
@@ -299,8 +303,15 @@ class World:
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
             Scheduler(
-                cluster, clock, pods=self.pods, nodes=self.nodes, namespaces=self._namespaces, tells=tells
+                cluster,
+                clock,
+                pods=self.pods,
+                nodes=self.nodes,
+                namespaces=self._namespaces,
+                volumes=self._volumes,
+                tells=tells,
             ).run(),
+            VolumeController(cluster, clock, volumes=self._volumes, pods=self.pods, nodes=self.nodes).run(),
             ReplicaSetController(
                 cluster,
                 clock,

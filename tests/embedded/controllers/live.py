@@ -12,6 +12,8 @@ from kubetide.embedded.controllers import (
     PodIndex,
     ReplicaSetController,
     Scheduler,
+    VolumeCache,
+    VolumeController,
 )
 from kubetide.embedded.draws import Between
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
@@ -88,7 +90,8 @@ class Live:
         kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, PDBS)
         late = Lagging(self.cluster, clock, lag) if lag else self.cluster
         made = [Informer(late if kind is PODS else self.cluster, kind, clock) for kind in kinds]
-        self.informers = made
+        self.volumes = VolumeCache(self.cluster, clock)
+        self.informers = [*made, *self.volumes.informers]
         self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets = made[:5]
         self.stateful_sets, self.pdbs = made[5:]
 
@@ -101,7 +104,18 @@ class Live:
             "kubelets": partial(
                 KubeletPool, self.cluster, clock, pods=pods, nodes=self.nodes, seed=5, times=_QUICK
             ),
-            "scheduler": partial(Scheduler, cluster, clock, pods=pods, nodes=self.nodes, tells=self.tells),
+            "scheduler": partial(
+                Scheduler,
+                cluster,
+                clock,
+                pods=pods,
+                nodes=self.nodes,
+                volumes=self.volumes,
+                tells=self.tells,
+            ),
+            "volumes": partial(
+                VolumeController, cluster, clock, volumes=self.volumes, pods=pods, nodes=self.nodes
+            ),
             "replica_sets": partial(
                 ReplicaSetController,
                 cluster,

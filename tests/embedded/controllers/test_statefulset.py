@@ -3,9 +3,17 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.embedded.controllers.workload_worlds import CONTAINERS, play
+from tests.objects import samples
 
 from kubetide.embedded.controllers.stateful_plan import Create, Revisions, ordinal_of, steps
-from kubetide.objects.kinds import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from kubetide.objects.kinds import (
+    CLAIMS,
+    CONTROLLER_REVISIONS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+)
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.pod import Pod, PodStatus
 from kubetide.objects.statefulset import (
@@ -68,11 +76,37 @@ def test_pods_come_one_after_another_and_go_the_other_way():
     play(body)
 
 
+def claim_template(**spec):
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": "data"}, "spec": {**asked, "storageClassName": "fast", **spec}}
+
+
+def test_claims_stay_or_go_with_the_set():
+    """Claims outlive their pods and their set, unless the retention policy says that they go with it."""
+
+    async def body(world):
+        await world.cluster.create(STORAGE_CLASSES, samples.storage_class())
+        keeps = spec(1, volumeClaimTemplates=[claim_template()])
+        await world.create(STATEFUL_SETS, "db", keeps)
+        policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+        await world.create(STATEFUL_SETS, "tmp", {**keeps, "persistentVolumeClaimRetentionPolicy": policy})
+        await world.sleep(30)
+        assert len(await world.pods()) == 2
+        for name in ("db", "tmp"):
+            await world.delete(STATEFUL_SETS, name)
+        await world.sleep(60)
+        assert [one["metadata"]["name"] for one in await world.list(CLAIMS)] == ["data-db-0"]
+        assert len(await world.list(PERSISTENT_VOLUMES)) == 1
+
+    play(body)
+
+
 def test_a_pod_has_a_name_that_stays():
     """A deleted pod comes back under its name, with host name, index and the claims of that name."""
 
     async def body(world):
-        claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+        claims = [claim_template()]
+        await world.cluster.create(STORAGE_CLASSES, samples.storage_class())
         await world.create(STATEFUL_SETS, "db", spec(2, volumeClaimTemplates=claims))
         await world.sleep(30)
         before = await world.get(PODS, "db-1")
@@ -90,6 +124,12 @@ def test_a_pod_has_a_name_that_stays():
         assert after["spec"]["volumes"] == [
             {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}
         ]
+        claims = await world.list(CLAIMS)
+        assert [(one["metadata"]["name"], one["status"]["phase"]) for one in claims] == [
+            ("data-db-0", "Bound"),
+            ("data-db-1", "Bound"),
+        ]
+        assert claims[0]["metadata"]["labels"] == {"app": "db"}
 
     play(body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubetide.embedded.controllers import PodIndex, Scheduler
+from kubetide.embedded.controllers import PodIndex, Scheduler, VolumeCache, VolumeController
 from kubetide.embedded.controllers.cronjob import CronJobController
 from kubetide.embedded.controllers.job import JobController
 from kubetide.embedded.controllers.statefulset import StatefulSetController
@@ -42,13 +42,16 @@ class World:
         self.clock = clock
         self.cluster = cluster = EmbeddedCluster(Store(), clock)
         kinds = (PODS, NODES, STATEFUL_SETS, CONTROLLER_REVISIONS, JOBS, CRON_JOBS)
-        self.informers = [Informer(cluster, kind, clock) for kind in kinds]
-        pods, nodes, stateful_sets, revisions, jobs, cron_jobs = self.informers
+        made = [Informer(cluster, kind, clock) for kind in kinds]
+        pods, nodes, stateful_sets, revisions, jobs, cron_jobs = made
+        volumes = VolumeCache(cluster, clock)
+        self.informers = [*made, *volumes.informers]
         index = PodIndex(pods)
         self.kubelets = KubeletPool(cluster, clock, pods=pods, nodes=nodes, seed=1, times=TIMES)
         self.parts = [
             self.kubelets,
-            Scheduler(cluster, clock, pods=pods, nodes=nodes),
+            Scheduler(cluster, clock, pods=pods, nodes=nodes, volumes=volumes),
+            VolumeController(cluster, clock, volumes=volumes, pods=pods, nodes=nodes),
             StatefulSetController(
                 cluster,
                 clock,
@@ -68,7 +71,8 @@ class World:
         return await self.cluster.get(kind.untyped, name, namespace="default")
 
     async def list(self, kind):
-        return list((await self.cluster.list(kind.untyped, namespace="default")).items)
+        namespace = "default" if kind.namespaced else ""
+        return list((await self.cluster.list(kind.untyped, namespace=namespace)).items)
 
     async def pods(self):
         """Phase by name of the pods that are not being deleted."""

@@ -9,6 +9,8 @@ from kubetide.embedded.controllers.owned_pods import PodIndex
 from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.scheduler import Scheduler
 from kubetide.embedded.controllers.statefulset import StatefulSetController
+from kubetide.embedded.controllers.volume_cache import VolumeCache
+from kubetide.embedded.controllers.volumes import VolumeController
 
 __all__ = [
     "CronJobController",
@@ -20,4 +22,6 @@ __all__ = [
     "ReplicaSetController",
     "Scheduler",
     "StatefulSetController",
+    "VolumeCache",
+    "VolumeController",
 ]

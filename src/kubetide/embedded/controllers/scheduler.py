@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
 
 from kubetide.acting import EventWriter
 from kubetide.embedded.wake import Wake
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import PODS
+from kubetide.objects.kinds import PODS, Kind
 from kubetide.objects.meta import Condition
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.scheduling import ClusterFacts, PodClass, Snapshot, classify_unbound
+from kubetide.scheduling import PodClass, Snapshot, classify_unbound
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
 
+from .claim_binding import ClaimBinder, Held
 from .owned_pods import follow
 from .scheduling_queue import SchedulingQueue, Waiting
 from .scoring import best_node
 from .templates import to_json
+from .volume_cache import VolumeCache
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,6 +45,7 @@ class Scheduler:
     Preemption is not done, so the messages end before kube-scheduler's part about it.
 
     Args:
+        volumes: Claims and volumes; pods are placed as if they had none without it.
         tells: Whether an event is written for each pod that was bound. It doubles the writes, so only
             where people read them.
     """
@@ -52,6 +58,7 @@ class Scheduler:
         pods: Informer[Pod],
         nodes: Informer[Node],
         namespaces: Informer[Namespace] | None = None,
+        volumes: VolumeCache | None = None,
         tells: bool = False,
     ) -> None:
         self._tells = tells
@@ -60,6 +67,9 @@ class Scheduler:
         self._pods = pods
         self._nodes = nodes
         self._namespaces = namespaces
+        self._volumes = volumes
+        self._claims = None if volumes is None else ClaimBinder(cluster, volumes)
+        self._volumes_changed = False
         self._events = EventWriter(cluster, clock, NAME)
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
@@ -73,11 +83,17 @@ class Scheduler:
         if self._namespaces is not None:
             follow(self._namespaces, self._namespace_changed)
             await self._namespaces.synced()
+        if self._volumes is not None:
+            await self._volumes.synced()
+            self._volumes.follow(self._volume_changed)
+            self._volumes_changed = True
         follow(self._nodes, self._node_changed)
         follow(self._pods, self._pod_changed)
         await self._nodes.synced()
         await self._pods.synced()
         while True:
+            if self._volumes_changed:
+                await self._take_over_volumes()
             entry = self._queue.pop(self._clock.now())
             if entry is None:
                 await self._wait()
@@ -93,21 +109,65 @@ class Scheduler:
                 self._queue.retry(entry, self._clock.now())
 
     async def _wait(self) -> None:
-        due = self._queue.next_due()
+        if self._volumes_changed:
+            return
+        dues = [self._queue.next_due(), None if self._claims is None else self._claims.next_due()]
+        due = min((one for one in dues if one is not None), default=None)
         if due is None:
             await self._wake.wait()
         else:
             await self._wake.wait(max(due - self._clock.now(), 0) / 1e9)
         self._wake.clear()
+        if self._claims is not None:
+            for held in self._claims.overdue(self._clock.now()):
+                self._give_up(held)
 
     # ── what happened ──
+
+    def _volume_changed(self, _kind: Kind[Any], _key: Key, _old: Any, _new: Any) -> None:
+        self._volumes_changed = True
+        self._wake.set()
+
+    async def _take_over_volumes(self) -> None:
+        """Judges pods with claims by what is known of volumes now, and binds those that waited for theirs."""
+        assert self._volumes is not None
+        assert self._claims is not None
+        self._volumes_changed = False
+        self._snapshot.set_volumes(self._volumes.objects.volumes())
+        for held in self._claims.ready():
+            self._claims.drop(held.entry.key)
+            try:
+                await self._bind(held.entry, held.pod, held.node)
+            except ApiError as error:
+                self.errors += 1
+                _LOG.warning("binding of pod %s failed, will be tried again: %s", held.entry.key, error)
+                self._queue.retry(held.entry, self._clock.now())
+        for pod_class in self._queue.unschedulable_classes():
+            if pod_class.claims:
+                self._wake_if_claims_help(pod_class)
+
+    def _wake_if_claims_help(self, pod_class: PodClass) -> None:
+        """Wakes the class when it fits now, or when other things are wrong with its claims than were told."""
+        everywhere = self._snapshot.refused_everywhere(pod_class)
+        if everywhere is None:
+            self._wake_if_it_fits(pod_class)
+        elif (known := self._refused.get(pod_class)) and known[1] != why_nowhere(self._snapshot, pod_class):
+            self._wake_class(pod_class)
+
+    def _give_up(self, held: Held) -> None:
+        """Takes a pod off the node that it was to have: its claims got no volumes."""
+        assert self._claims is not None
+        self._claims.drop(held.entry.key)
+        self._take_off(held.entry.key)
+        _LOG.warning("pod %s: claims got no volumes for node %s in time", held.entry.key, held.node)
+        self._queue.retry(held.entry, self._clock.now())
 
     def _namespace_changed(self, key: Key, _old: Namespace | None, new: Namespace | None) -> None:
         labels = dict(self._snapshot.facts.namespaces)
         labels.pop(key[1], None)
         if new is not None:
             labels[key[1]] = new.metadata.labels or {}
-        self._snapshot.set_facts(ClusterFacts(namespaces=labels))
+        self._snapshot.set_facts(replace(self._snapshot.facts, namespaces=labels))
         self._others_may_fit()
 
     def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
@@ -122,12 +182,10 @@ class Scheduler:
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if new is None or is_finished(new):
-            self._queue.remove(key)
-            self._take_off(key)
+            self._forget(key)
             return
         if old is not None and old.metadata.uid != new.metadata.uid:
-            self._queue.remove(key)
-            self._take_off(key)
+            self._forget(key)
             old = None
         if new.spec.node_name:
             self._queue.remove(key)
@@ -142,6 +200,12 @@ class Scheduler:
         if old is None or key not in self._queue or _asks_other(old, new):
             self._queue.add(key, new.metadata.uid, new.spec.priority or 0, classify_unbound(new))
             self._wake.set()
+
+    def _forget(self, key: Key) -> None:
+        self._queue.remove(key)
+        if self._claims is not None:
+            self._claims.drop(key)
+        self._take_off(key)
 
     def _put_on(self, key: Key, pod: Pod) -> None:
         left = self._snapshot.node_of(key)
@@ -194,14 +258,30 @@ class Scheduler:
             return
         node = best_node(self._snapshot, pod_class)
         if node is None:
-            message = refusal_message(len(self._snapshot), self._snapshot.refusals(pod_class))
+            message = why_nowhere(self._snapshot, pod_class)
             self._refused.pop(pod_class, None)
             self._refused[pod_class] = (self._snapshot.version, message)
             if len(self._refused) > 1024:
                 del self._refused[next(iter(self._refused))]
             await self._refuse(entry, pod, message)
             return
+        if self._claims is not None and pod_class.claims and not self._claims.is_bound(pod_class):
+            await self._hold(entry, pod, node)
+            return
         await self._bind(entry, pod, node)
+
+    async def _hold(self, entry: Waiting, pod: Pod, node: str) -> None:
+        """Puts a pod on a node, where it waits for volumes."""
+        assert self._claims is not None
+        self._snapshot.add_pod(pod, node)
+        self._others_may_fit()
+        self._volumes_changed = True
+        try:
+            await self._claims.hold(entry, pod, self._snapshot.node(node), self._clock.now())
+        except ApiError:
+            self._claims.drop(entry.key)
+            self._take_off(entry.key)
+            raise
 
     async def _bind(self, entry: Waiting, pod: Pod, node: str) -> None:
         namespace, name = entry.key
@@ -252,8 +332,19 @@ class Scheduler:
         }
 
 
+def why_nowhere(snapshot: Snapshot, pod_class: PodClass) -> str:
+    """Gives the message of FailedScheduling for a pod that fits nowhere, without the part about preemption.
+
+    Source: kube-scheduler 1.36 FitError: what PreFilter refuses stands alone, without counts.
+    """
+    everywhere = snapshot.refused_everywhere(pod_class)
+    if everywhere is not None and everywhere.phase == "PreFilter" and len(snapshot):
+        return f"0/{len(snapshot)} nodes are available: {', '.join(everywhere.reasons)}."
+    return refusal_message(len(snapshot), snapshot.refusals(pod_class))
+
+
 def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:
-    """Gives the message of FailedScheduling, without the part about preemption.
+    """Gives the message for what nodes say each by itself.
 
     Args:
         nodes: How many nodes there are.

@@ -1,7 +1,8 @@
 """The StatefulSet controller: pods with names that stay, made, updated and removed in order.
 
 Names are fixed, so that a cache that is late leads to a refused creation and never to a second pod.
-Claims of ``volumeClaimTemplates`` are named in the pods and not made: volumes do not exist here.
+Claims of ``volumeClaimTemplates`` are made before their pod and stay when it goes, unless
+``persistentVolumeClaimRetentionPolicy`` hands them to the set: then they go with it.
 Source: kube-controller-manager v1.36.
 """
 
@@ -11,7 +12,7 @@ from contextlib import suppress
 
 from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from kubetide.objects.kinds import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
@@ -171,6 +172,7 @@ class StatefulSetController:
         meta = found.metadata
         name = f"{meta.name}-{step.ordinal}"
         body = self._pod(found, spec, step, name)
+        await self._make_claims(found, spec, name)
         try:
             await self._cluster.create(PODS, body, namespace=meta.namespace)
         except AlreadyExists as error:
@@ -211,6 +213,35 @@ class StatefulSetController:
         if volumes:
             body["spec"]["volumes"] = volumes
         return body
+
+    async def _make_claims(self, found: StatefulSet, spec: Json, pod: str) -> None:
+        """Makes the claims of a pod that are not there yet; they bear the labels of the set's selector."""
+        meta = found.metadata
+        policy = found.spec.persistent_volume_claim_retention_policy
+        owned = policy is not None and policy.when_deleted == "Delete"
+        for template in spec.get("volumeClaimTemplates") or ():
+            given = template.get("metadata") or {}
+            claim = f"{given.get('name') or ''}-{pod}"
+            selected = found.spec.selector.match_labels if found.spec.selector else None
+            labels = {**(given.get("labels") or {}), **(selected or {})}
+            made: Json = {"name": claim, "labels": labels}
+            if given.get("annotations"):
+                made["annotations"] = given["annotations"]
+            if owned:
+                made["ownerReferences"] = [to_json(owner_reference(STATEFUL_SETS, meta))]
+            body = {"metadata": made, "spec": template.get("spec") or {}}
+            try:
+                await self._cluster.create(CLAIMS, body, namespace=meta.namespace)
+            except AlreadyExists:
+                continue
+            except ApiError as error:
+                message = (
+                    f"create Claim {claim} for Pod {pod} in StatefulSet {meta.name} failed error: {error}"
+                )
+                await self._events.record(STATEFUL_SETS, meta, "Warning", "FailedCreate", message)
+                raise
+            message = f"create Claim {claim} Pod {pod} in StatefulSet {meta.name} success"
+            await self._events.record(STATEFUL_SETS, meta, "Normal", "SuccessfulCreate", message)
 
     async def _delete(self, found: StatefulSet, step: Delete) -> None:
         meta, pod = found.metadata, step.pod.metadata

@@ -50,18 +50,31 @@ def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
     return terms is None or any(term.holds(labels, "") for term in terms)
 
 
-def find_static(
-    claims: Sequence[PersistentVolumeClaim], volumes: Volumes, labels: Mapping[str, str]
-) -> list[PersistentVolumeClaim]:
-    """Gives free volumes to claims, the smallest claim first; gives back the claims that got none."""
+class Matches(msgspec.Struct, frozen=True):
+    """Which claims get which free volume, and which get none."""
+
+    found: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
+    left: tuple[PersistentVolumeClaim, ...]
+
+
+def match_static(
+    claims: Sequence[PersistentVolumeClaim], volumes: Volumes, labels: Mapping[str, str] | None
+) -> Matches:
+    """Gives free volumes to claims, the smallest claim first and to each the smallest volume that will do.
+
+    Args:
+        claims: What is to be bound.
+        volumes: All there are.
+        labels: Of the node that must reach them; None where any node will do.
+    """
     taken: dict[str, None] = {}
-    left = []
+    found, left = [], []
     for claim in sorted(claims, key=_size):
         best: PersistentVolume | None = None
         for volume in volumes.persistent_volumes.values():
             if volume.metadata.name in taken or not _suits(volume, claim, volumes, labels):
                 continue
-            if _claimed_by(volume, claim):
+            if is_claimed_by(volume, claim):
                 best = volume
                 break
             if best is None or _capacity(volume) < _capacity(best):
@@ -70,7 +83,8 @@ def find_static(
             left.append(claim)
         else:
             taken[best.metadata.name] = None
-    return left
+            found.append((claim, best))
+    return Matches(tuple(found), tuple(left))
 
 
 def provisioning_problem(
@@ -118,25 +132,29 @@ def label_keys(claims: PodClaims, volumes: Volumes) -> tuple[str, ...]:
 
 
 def _suits(
-    volume: PersistentVolume, claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]
+    volume: PersistentVolume,
+    claim: PersistentVolumeClaim,
+    volumes: Volumes,
+    labels: Mapping[str, str] | None,
 ) -> bool:
     spec, wanted = volume.spec, claim.spec
-    if spec.claim_ref is not None and not _claimed_by(volume, claim):
+    if spec.claim_ref is not None and not is_claimed_by(volume, claim):
         return False
     if (spec.volume_mode or _FILESYSTEM) != (wanted.volume_mode or _FILESYSTEM):
         return False
     if volume.metadata.deletion_timestamp is not None or spec.storage_class_name != volumes.class_of(claim):
         return False
-    if _capacity(volume) < _size(claim) or not reaches(volume, labels):
+    if _capacity(volume) < _size(claim) or (labels is not None and not reaches(volume, labels)):
         return False
-    if _claimed_by(volume, claim):
+    if is_claimed_by(volume, claim):
         return True
     if volume.status.phase != "Available" or not _contains(spec.access_modes, wanted.access_modes):
         return False
     return wanted.selector is None or _selector(wanted.selector).matches(volume.metadata.labels)
 
 
-def _claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume is kept for the claim, or is its own already."""
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
         return False

@@ -9,8 +9,8 @@ import numpy as np
 from kubetide.objects.node import Node
 from kubetide.scheduling.filters.binding_rules import (
     PodClaims,
-    find_static,
     label_keys,
+    match_static,
     provisioning_problem,
     reaches,
     sort_claims,
@@ -135,7 +135,7 @@ def _judge(claims: PodClaims, volumes: Volumes, node: Node) -> tuple[str, ...]:
     if elsewhere:
         problem = BIND_CONFLICT
     else:
-        to_make += find_static(to_find, volumes, labels)
+        to_make += match_static(to_find, volumes, labels).left
         for claim in to_make:
             found = provisioning_problem(claim, volumes, labels)
             if found is not None:
