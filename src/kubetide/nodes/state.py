@@ -72,7 +72,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         step: Which step of the tick is to be decided.
         groups: All node groups, ordered by id; None when they are as before.
         intents: All intents on the board; None when they are as before.
-        volumes: Claims, volumes, storage classes and what CSI drivers tell.
+        volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
+            are read from the first pod with a claim on, and until then pods are placed as if they had none.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
@@ -89,7 +90,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: tuple[Job, ...] = ()
     pdbs: tuple[PodDisruptionBudget, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
-    volumes: VolumeChanges = VolumeChanges()
+    volumes: VolumeChanges | None = None
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
@@ -127,12 +128,12 @@ class State:
         self.namespaces: dict[str, Namespace] = {}
         self.volumes = VolumeObjects()
         self.unread: tuple[str, ...] = ()
+        self.reads_volumes = False
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.holds: tuple[str, ...] = ()
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
-        self.snapshot.set_volumes(self.volumes.volumes())
         self.version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
@@ -303,7 +304,7 @@ class State:
             jobs=tuple(self.jobs[key] for key in sorted(self.jobs)),
             pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
             namespaces=tuple(self.namespaces[name] for name in sorted(self.namespaces)),
-            volumes=VolumeChanges.of(self.volumes),
+            volumes=VolumeChanges.of(self.volumes) if self.reads_volumes else None,
             unread=self.unread,
             groups=tuple(self.groups.values()),
             intents=self.intents,
@@ -348,12 +349,13 @@ class State:
         self.version += 1
 
     def _put_volumes(self, delta: Delta) -> None:
-        if delta.unread == self.unread and not delta.gone.volumes and delta.volumes == VolumeChanges():
+        if delta.unread == self.unread and not delta.gone.volumes and delta.volumes is None:
             return
         self.unread = delta.unread
+        self.reads_volumes |= delta.volumes is not None
         for plural, namespace, name in delta.gone.volumes:
             self.volumes.put(KIND_OF[plural], (namespace, name), None)
-        for kind, items in delta.volumes.by_kind():
+        for kind, items in (delta.volumes or VolumeChanges()).by_kind():
             for item in items:
                 self.volumes.put(kind, _key(item), item)
         judged = not NEEDED_TO_JUDGE & {*self.unread}

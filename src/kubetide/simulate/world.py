@@ -53,6 +53,7 @@ from kubetide.objects.kinds import (
     REPLICA_SETS,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
+    VOLUME_KINDS,
     Kind,
 )
 from kubetide.plan.board import Board
@@ -155,6 +156,10 @@ class World:
         self._pdbs = Informer(self.cluster, PDBS, clock)
         self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._volumes = VolumeCache(self.cluster, clock)
+        for kind in VOLUME_KINDS:
+            store.on_change(kind, self._volumes.want)
+            if store.count(kind):
+                self._volumes.want()
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
@@ -167,7 +172,6 @@ class World:
             self._cron_jobs,
             self._pdbs,
             self._namespaces,
-            *self._volumes.informers,
         )
         self.cloud = EmbeddedCloud(
             self.cluster,
@@ -311,7 +315,6 @@ class World:
                 volumes=self._volumes,
                 tells=tells,
             ).run(),
-            VolumeController(cluster, clock, volumes=self._volumes, pods=self.pods, nodes=self.nodes).run(),
             ReplicaSetController(
                 cluster,
                 clock,
@@ -358,6 +361,8 @@ class World:
                 deployments=self.deployments,
                 stateful_sets=self._stateful_sets,
             ).run(),
+            self._volumes.run(),
+            VolumeController(cluster, clock, volumes=self._volumes, pods=self.pods, nodes=self.nodes).run(),
         ]
 
     def _scaling_parts(self) -> list[Coroutine[Any, Any, None]]:

@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 
 class Caches:
-    """The informers of a cluster, one a kind, made when first asked for.
-
-    All must have been asked for when ``run`` begins.
-    """
+    """The informers of a cluster, one a kind, made when first asked for, also while ``run`` goes on."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._informers: dict[str, Informer[Any]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
 
     def of(self, kind: Kind[T]) -> Informer[T]:
         """Gives the informer of a kind, over all namespaces."""
         found = self._informers.get(kind.resource)
         if found is None:
             found = self._informers[kind.resource] = Informer(self._cluster, kind, self._clock)
+            if self._tasks is not None:
+                self._tasks.create_task(found.run())
         return cast("Informer[T]", found)
 
     @property
@@ -38,6 +38,6 @@ class Caches:
 
     async def run(self) -> None:
         """Keeps all caches until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with asyncio.TaskGroup() as self._tasks:
             for informer in self.all:
-                tasks.create_task(informer.run())
+                self._tasks.create_task(informer.run())

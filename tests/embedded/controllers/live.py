@@ -91,7 +91,7 @@ class Live:
         late = Lagging(self.cluster, clock, lag) if lag else self.cluster
         made = [Informer(late if kind is PODS else self.cluster, kind, clock) for kind in kinds]
         self.volumes = VolumeCache(self.cluster, clock)
-        self.informers = [*made, *self.volumes.informers]
+        self.informers = made
         self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets = made[:5]
         self.stateful_sets, self.pdbs = made[5:]
 
@@ -190,7 +190,9 @@ def play(body, *parts, faults=None, lag=0.0, tells=False):
         tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
         for informer in live.informers:
             await informer.synced()
-        tasks += [asyncio.create_task(part) for part in live.parts(parts)]
+        tasks += [asyncio.create_task(part) for part in (live.volumes.run(), *live.parts(parts))]
+        if "volumes" in parts:
+            live.volumes.want()
         try:
             return await body(live)
         finally:

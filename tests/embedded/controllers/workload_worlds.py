@@ -45,10 +45,11 @@ class World:
         made = [Informer(cluster, kind, clock) for kind in kinds]
         pods, nodes, stateful_sets, revisions, jobs, cron_jobs = made
         volumes = VolumeCache(cluster, clock)
-        self.informers = [*made, *volumes.informers]
+        self.informers = made
         index = PodIndex(pods)
         self.kubelets = KubeletPool(cluster, clock, pods=pods, nodes=nodes, seed=1, times=TIMES)
         self.parts = [
+            volumes,
             self.kubelets,
             Scheduler(cluster, clock, pods=pods, nodes=nodes, volumes=volumes),
             VolumeController(cluster, clock, volumes=volumes, pods=pods, nodes=nodes),

@@ -84,9 +84,7 @@ class Scheduler:
             follow(self._namespaces, self._namespace_changed)
             await self._namespaces.synced()
         if self._volumes is not None:
-            await self._volumes.synced()
             self._volumes.follow(self._volume_changed)
-            self._volumes_changed = True
         follow(self._nodes, self._node_changed)
         follow(self._pods, self._pod_changed)
         await self._nodes.synced()
@@ -252,6 +250,10 @@ class Scheduler:
         if pod is None or pod.metadata.uid != entry.uid:
             return
         pod_class = entry.pod_class
+        if self._volumes is not None and pod_class.claims:
+            await self._volumes.synced()
+            if self._volumes_changed or self._snapshot.facts.volumes is None:
+                await self._take_over_volumes()
         refused = self._refused.get(pod_class)
         if refused is not None and refused[0] == self._snapshot.version:
             await self._refuse(entry, pod, refused[1])

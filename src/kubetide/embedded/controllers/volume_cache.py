@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -19,28 +20,43 @@ VolumeHandler = Callable[[Kind[Any], Key, Any, Any], None]
 
 
 class VolumeCache:
-    """The informers of claims, volumes, storage classes and CSI objects; run by whoever made the cache."""
+    """The informers of claims, volumes, storage classes and CSI objects.
+
+    They ask the cluster nothing before somebody wants them: most runs have no volumes.
+    """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self.objects = VolumeObjects()
         self._informers: dict[str, Informer[Any]] = {}
         self._handlers: list[VolumeHandler] = []
+        self._wanted = asyncio.Event()
         for kind in VOLUME_KINDS:
             informer: Informer[Any] = Informer(cluster, kind, clock)
             informer.on_change(partial(self._changed, kind))
             self._informers[kind.plural] = informer
 
-    @property
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """One a kind."""
-        return tuple(self._informers.values())
-
     def of(self, kind: Kind[T]) -> Informer[T]:
         """Gives the informer of a kind."""
         return cast("Informer[T]", self._informers[kind.plural])
 
+    def want(self) -> None:
+        """Says that volumes are in use."""
+        self._wanted.set()
+
+    async def wanted(self) -> None:
+        """Returns once volumes are in use."""
+        await self._wanted.wait()
+
+    async def run(self) -> None:
+        """Keeps the caches until cancelled, from when they are wanted on."""
+        await self.wanted()
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers.values():
+                tasks.create_task(informer.run())
+
     async def synced(self) -> None:
-        """Returns once every kind has been listed."""
+        """Returns once every kind has been listed; whoever waits for that wants them."""
+        self.want()
         for informer in self._informers.values():
             await informer.synced()
 

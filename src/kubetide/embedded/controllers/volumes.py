@@ -69,7 +69,8 @@ class VolumeController:
         """By the uid of a claim, the last event about it."""
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Works until cancelled, from when volumes are in use on. The informers are run by whoever made them."""
+        await self._volumes.wanted()
         await self._volumes.synced()
         await self._pods.synced()
         await self._nodes.synced()

@@ -38,6 +38,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
+from kubetide.scheduling.volume_use import claims_of
 from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
 
 T = TypeVar("T")
@@ -65,7 +66,9 @@ class Gatherer:
         self._clock = clock
         self._board = board
         self._known = known
+        self._caches = caches
         self._sources: dict[str, _Source] = {}
+        self._reads_volumes = False
         kinds: tuple[Kind[Any], ...] = (
             PODS,
             NODES,
@@ -76,28 +79,26 @@ class Gatherer:
             JOBS,
             PDBS,
             NAMESPACES,
-            *VOLUME_KINDS,
         )
         for kind in kinds:
-            informer = caches.of(kind)
-            self._sources[kind.plural] = _Source(informer, informer.feed())
+            self._open(kind)
 
     async def synced(self) -> None:
-        """Returns once every cache has had its first list; those of volumes may be refused instead."""
-        for name, source in self._sources.items():
-            await (source.informer.answered() if name in KIND_OF else source.informer.synced())
+        """Returns once every cache has had its first list."""
+        for source in tuple(self._sources.values()):
+            await source.informer.synced()
 
     async def begin(self) -> Delta:
         """Gives the delta of a tick's first step. Raises CloudError, ApiError."""
         groups = tuple(await self._cloud.refresh())
-        return self._changes("update", groups)
+        return await self._changes("update", groups)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:
         """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
         live = {name: await self._pods_on(name) for name in read_pods}
-        return self._changes("actuate", None, live)
+        return await self._changes("actuate", None, live)
 
-    def _changes(
+    async def _changes(
         self,
         step: Step,
         groups: tuple[NodeGroup, ...] | None,
@@ -115,6 +116,9 @@ class Gatherer:
         nodes, gone_nodes = self._take("nodes", by_key, slim_node)
         held = {("", name): namespace for name, namespace in known.namespaces.items()}
         namespaces, gone_namespaces = self._take("namespaces", held, slim_namespace)
+        first = not self._reads_volumes and any(pod.spec.volumes and claims_of(pod) for pod in pods)
+        if first:
+            await self._begin_with_volumes()
         volumes, gone_volumes = self._volumes()
         intents = self._board.intents() if self._board is not None else ()
         return Delta(
@@ -128,8 +132,8 @@ class Gatherer:
             jobs=jobs,
             pdbs=pdbs,
             namespaces=namespaces,
-            volumes=volumes,
-            unread=tuple(name for name in KIND_OF if not self._sources[name].informer.has_synced),
+            volumes=volumes if first or volumes != VolumeChanges() else None,
+            unread=self._unread(),
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
                 pods=(*gone_pods, *_finished(pods, known.pods)),
@@ -148,7 +152,26 @@ class Gatherer:
             live_pods=live,
         )
 
+    def _open(self, kind: Kind[Any]) -> None:
+        informer = self._caches.of(kind)
+        self._sources[kind.plural] = _Source(informer, informer.feed())
+
+    async def _begin_with_volumes(self) -> None:
+        """Reads volume objects from now on, as there is a pod with a claim; the server may refuse them."""
+        self._reads_volumes = True
+        for kind in VOLUME_KINDS:
+            self._open(kind)
+        for name in KIND_OF:
+            await self._sources[name].informer.answered()
+
+    def _unread(self) -> tuple[str, ...]:
+        if not self._reads_volumes:
+            return ()
+        return tuple(name for name in KIND_OF if not self._sources[name].informer.has_synced)
+
     def _volumes(self) -> tuple[VolumeChanges, tuple[VolumeKey, ...]]:
+        if not self._reads_volumes:
+            return VolumeChanges(), ()
         changed: dict[str, tuple[Any, ...]] = {}
         gone: list[VolumeKey] = []
         for name, kind in KIND_OF.items():
