@@ -37,7 +37,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS, STORED_KINDS
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, STATEFUL_SETS, STORED_KINDS
 from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.permissions import ROLES, with_hint
@@ -136,7 +136,7 @@ def of_horizontal():
 
 @pytest.fixture(scope="module")
 def of_nodes():
-    """What the node loop asks: nodes come, are drained and go; a pod fits nowhere for long."""
+    """What the node loop asks: nodes come, are drained and go; a pod fits nowhere for long, one has a claim."""
 
     async def main(clock):
         world, seen = NodesWorld(clock), set()
@@ -152,6 +152,10 @@ def of_nodes():
         async with world.running():
             await world.deploy(replicas=6, cpu="900m")
             await world.deploy("giant", replicas=1, cpu="90")
+            data = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+            await world.cluster.create(
+                PODS, builders.pod("kept", extra={"spec": {"volumes": data}}), namespace="default"
+            )
             await clock.sleep(minutes(5))
             assert len(world.nodes) > 2
             await world.scale("web", 2)

@@ -25,7 +25,7 @@ from tests.plane.random_pods import CHANGE, Json
 from tests.plane.running import Plane, running_plane
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.controllers.scheduler import why_nowhere
+from kubetide.embedded.controllers.why_nowhere import why_nowhere
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, pod_condition

@@ -20,7 +20,6 @@ DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
 STATUS = "a status is there once somebody has written it"
 FINE_PRINT = "nothing acts on the fine print of volumes and references, so it is left as it was sent"
-CLAIMS = "claims are named, not made"
 UNNAMED = "what was not sent and has no default is left out"
 
 DIFFERENT = {
@@ -45,10 +44,6 @@ DIFFERENT = {
     ("CronJob", "spec.jobTemplate.metadata"): UNNAMED,
     ("CronJob", "spec.jobTemplate.spec.template.metadata"): UNNAMED,
     ("StatefulSet", "spec.serviceName"): UNNAMED,
-    ("StatefulSet", "spec.volumeClaimTemplates[].apiVersion"): CLAIMS,
-    ("StatefulSet", "spec.volumeClaimTemplates[].kind"): CLAIMS,
-    ("StatefulSet", "spec.volumeClaimTemplates[].spec.volumeMode"): CLAIMS,
-    ("StatefulSet", "spec.volumeClaimTemplates[].status"): CLAIMS,
     (
         "PersistentVolume",
         "status.lastPhaseTransitionTime",

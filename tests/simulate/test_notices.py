@@ -32,15 +32,12 @@ def with_pod_fields(**fields: object):
     [
         ({"affinity": {"podAntiAffinity": REQUIRED}}, None),
         ({"topologySpreadConstraints": [HARD]}, None),
-        (
-            {"volumes": [CLAIM]},
-            "a volume with a persistentVolumeClaim",
-        ),
+        ({"volumes": [CLAIM]}, "data"),
     ],
 )
-def test_a_constraint_that_is_not_modelled_is_named(tmp_path, fields, word):
-    """A hard constraint of the pods that nothing judges is a notice; a rule that is judged is none."""
-    wanted = f"Deployment default/web: {word} is not modelled; its pods are placed without it"
+def test_a_claim_that_nobody_makes_is_named(tmp_path, fields, word):
+    """Pods that would wait for a claim for good are a notice; a rule that is judged is none."""
+    wanted = f"Deployment default/web: its pods wait for the claim {word}, which is not among the objects"
     assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((wanted,) if word else ())
 
 

@@ -26,7 +26,7 @@ from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import Health, health_of
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.volume_facts import KIND_OF, NEEDED_TO_JUDGE, VolumeChanges, VolumeKey
+from kubetide.nodes.volume_facts import KnownVolumes, VolumeChanges, VolumeKey
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import ApiObject, OwnerReference, controller_of
 from kubetide.objects.node import Namespace, Node
@@ -36,7 +36,7 @@ from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import Snapshot, VolumeObjects
+from kubetide.scheduling import Snapshot
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
@@ -126,9 +126,7 @@ class State:
         self.jobs: dict[Key, Job] = {}
         self.pdbs: dict[Key, PodDisruptionBudget] = {}
         self.namespaces: dict[str, Namespace] = {}
-        self.volumes = VolumeObjects()
-        self.unread: tuple[str, ...] = ()
-        self.reads_volumes = False
+        self.volumes = KnownVolumes()
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.holds: tuple[str, ...] = ()
@@ -224,8 +222,10 @@ class State:
         self._apply_gone(delta.gone)
         if delta.namespaces or delta.gone.namespaces:
             self._put_namespaces(delta)
-        if full or delta.step in {"update", "actuate"}:
-            self._put_volumes(delta)
+        begins = full or delta.step in {"update", "actuate"}
+        if begins and self.volumes.apply(delta.volumes, delta.gone.volumes, delta.unread):
+            self.snapshot.set_volumes(self.volumes.judged())
+            self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
         for pod in sorted(delta.pods, key=_key):
@@ -304,8 +304,8 @@ class State:
             jobs=tuple(self.jobs[key] for key in sorted(self.jobs)),
             pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
             namespaces=tuple(self.namespaces[name] for name in sorted(self.namespaces)),
-            volumes=VolumeChanges.of(self.volumes) if self.reads_volumes else None,
-            unread=self.unread,
+            volumes=self.volumes.export(),
+            unread=self.volumes.unread,
             groups=tuple(self.groups.values()),
             intents=self.intents,
             holds=self.holds,
@@ -346,20 +346,6 @@ class State:
         self.namespaces.update((one.metadata.name, one) for one in delta.namespaces)
         labels = {name: one.metadata.labels or {} for name, one in sorted(self.namespaces.items())}
         self.snapshot.set_facts(replace(self.snapshot.facts, namespaces=labels))
-        self.version += 1
-
-    def _put_volumes(self, delta: Delta) -> None:
-        if delta.unread == self.unread and not delta.gone.volumes and delta.volumes is None:
-            return
-        self.unread = delta.unread
-        self.reads_volumes |= delta.volumes is not None
-        for plural, namespace, name in delta.gone.volumes:
-            self.volumes.put(KIND_OF[plural], (namespace, name), None)
-        for kind, items in (delta.volumes or VolumeChanges()).by_kind():
-            for item in items:
-                self.volumes.put(kind, _key(item), item)
-        judged = not NEEDED_TO_JUDGE & {*self.unread}
-        self.snapshot.set_volumes(self.volumes.volumes() if judged else None)
         self.version += 1
 
     def _put_node(self, node: Node) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -30,14 +30,16 @@ from kubetide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubetide.scheduling import VolumeObjects
+from kubetide.scheduling import VolumeObjects, Volumes
+
+T = TypeVar("T")
 
 VolumeKey = tuple[str, str, str]
 """(plural name of the kind, namespace, name)"""
 
 KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in VOLUME_KINDS}
 
-NEEDED_TO_JUDGE: Final = frozenset(kind.plural for kind in (CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES))
+_NEEDED_TO_JUDGE: Final = frozenset(kind.plural for kind in (CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES))
 """Without one of these nothing can be said of a claim, and pods are placed as if they had none."""
 
 _READ_ANNOTATIONS = (
@@ -68,16 +70,6 @@ class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     attachments: tuple[VolumeAttachment, ...] = ()
 
     @staticmethod
-    def of(objects: VolumeObjects) -> VolumeChanges:
-        """Gives all that there are."""
-        return VolumeChanges.from_kinds(
-            {
-                kind.plural: tuple(one for _, one in sorted(objects[kind].items(), key=_first))
-                for kind in VOLUME_KINDS
-            }
-        )
-
-    @staticmethod
     def from_kinds(changed: dict[str, tuple[Any, ...]]) -> VolumeChanges:
         """Gives changes from objects by the plural name of their kind."""
         return VolumeChanges(**{field: changed[kind.plural] for field, kind in _FIELDS.items()})
@@ -86,6 +78,54 @@ class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         """Gives each kind with its objects."""
         for field, kind in _FIELDS.items():
             yield kind, getattr(self, field)
+
+
+class KnownVolumes:
+    """The volume objects that the loop knows of.
+
+    Attributes:
+        unread: Kinds that cannot be read, by plural name.
+    """
+
+    def __init__(self) -> None:
+        self.unread: tuple[str, ...] = ()
+        self._objects = VolumeObjects()
+        self._begun = False
+
+    def of(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
+        """Gives the objects of a kind by (namespace, name)."""
+        return self._objects[kind]
+
+    def apply(
+        self, changes: VolumeChanges | None, gone: Iterable[VolumeKey], unread: tuple[str, ...]
+    ) -> bool:
+        """Takes over what changed, and says whether anything did."""
+        gone = tuple(gone)
+        if changes is None and not gone and unread == self.unread:
+            return False
+        self.unread = unread
+        self._begun |= changes is not None
+        for plural, namespace, name in gone:
+            self._objects.put(KIND_OF[plural], (namespace, name), None)
+        for kind, items in (changes or VolumeChanges()).by_kind():
+            for item in items:
+                self._objects.put(kind, (item.metadata.namespace, item.metadata.name), item)
+        return True
+
+    def judged(self) -> Volumes | None:
+        """Gives what filters judge by, None where claims cannot be judged."""
+        return None if _NEEDED_TO_JUDGE & {*self.unread} else self._objects.volumes()
+
+    def export(self) -> VolumeChanges | None:
+        """Gives all objects, None when they were never read."""
+        if not self._begun:
+            return None
+        return VolumeChanges.from_kinds(
+            {
+                kind.plural: tuple(one for _, one in sorted(self._objects[kind].items(), key=_first))
+                for kind in VOLUME_KINDS
+            }
+        )
 
 
 def slim(kind: Kind[Any], item: Any) -> Any:

@@ -220,10 +220,14 @@ def _stateful_set(obj: Json) -> Json:
     retention = _filled(
         spec.get("persistentVolumeClaimRetentionPolicy"), {"whenDeleted": "Retain", "whenScaled": "Retain"}
     )
-    return {
-        **obj,
-        "spec": {**spec, "updateStrategy": strategy, "persistentVolumeClaimRetentionPolicy": retention},
-    }
+    spec = {**spec, "updateStrategy": strategy, "persistentVolumeClaimRetentionPolicy": retention}
+    claims = spec.get("volumeClaimTemplates")
+    if claims:
+        spec["volumeClaimTemplates"] = [
+            _filled(claim_defaults(claim), {"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+            for claim in claims
+        ]
+    return {**obj, "spec": spec}
 
 
 def _job(obj: Json) -> Json:

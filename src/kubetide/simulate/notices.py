@@ -15,24 +15,25 @@ import msgspec
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import (
+    CLAIMS,
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     HPAS,
     JOBS,
     MUTATING_WEBHOOKS,
+    PERSISTENT_VOLUMES,
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
     VALIDATING_WEBHOOKS,
+    Kind,
 )
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify
 from kubetide.simulate.build import Manifests
 
-_WORDS = {
-    "VolumeBinding": "a volume with a persistentVolumeClaim",
-}
 _SCALABLE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, STATEFUL_SETS.kind)
 _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 
@@ -49,6 +50,7 @@ def notices_of(
     """
     found = (
         *_of_pods(manifests),
+        *_of_claims(manifests),
         *_of_hpas(manifests),
         *_of_custom_kinds(manifests),
         *_of_skipped(skipped),
@@ -81,6 +83,14 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
 
 
 def _of_pods(manifests: Manifests) -> Iterator[str]:
+    for kind, json, spec in _pod_specs(manifests):
+        for plugin in classify(msgspec.convert({"metadata": {}, "spec": spec}, Pod)).unjudged:
+            if plugin != "VolumeBinding":
+                yield f"{kind.kind} {_name(json)}: {plugin} is not modelled; its pods are placed without it"
+
+
+def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
+    """Gives each object that is or makes pods, with their spec."""
     for kind, json in manifests:
         if kind.kind in _WITH_TEMPLATE:
             template = (json.get("spec") or {}).get("template") or {}
@@ -91,10 +101,33 @@ def _of_pods(manifests: Manifests) -> Iterator[str]:
             template = json
         else:
             continue
-        pod = msgspec.convert({"metadata": {}, "spec": template.get("spec") or {}}, Pod)
-        for plugin in classify(pod).unjudged:
-            words = _WORDS.get(plugin, plugin)
-            yield f"{kind.kind} {_name(json)}: {words} is not modelled; its pods are placed without it"
+        yield kind, json, template.get("spec") or {}
+
+
+def _of_claims(manifests: Manifests) -> Iterator[str]:
+    """Claims that nothing among the objects makes or gives a volume to: pods would wait for them for good."""
+    there = {_name(json) for kind, json in manifests if kind is CLAIMS}
+    classes = {json["metadata"].get("name") for kind, json in manifests if kind is STORAGE_CLASSES}
+    volumes = any(kind is PERSISTENT_VOLUMES for kind, _ in manifests)
+    for kind, json, spec in _pod_specs(manifests):
+        made = {one["metadata"].get("name") for one in _claim_templates(kind, json)}
+        for volume in spec.get("volumes") or ():
+            claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            if claim and volume.get("name") not in made and f"{_namespace(json)}/{claim}" not in there:
+                yield f"{kind.kind} {_name(json)}: its pods wait for the claim {claim}, which is not among the objects"
+    for kind, json in manifests:
+        asked = [json] if kind is CLAIMS else _claim_templates(kind, json)
+        for one in asked:
+            name = (one.get("spec") or {}).get("storageClassName")
+            if not volumes and not classes & ({name} if name else classes):
+                found = f"StorageClass {name}" if name else "StorageClass"
+                yield f"{kind.kind} {_name(json)}: its claims wait, as there is no {found} and no volume"
+
+
+def _claim_templates(kind: Kind[Any], json: Json) -> list[Json]:
+    if kind is not STATEFUL_SETS:
+        return []
+    return (json.get("spec") or {}).get("volumeClaimTemplates") or []
 
 
 def _of_hpas(manifests: Manifests) -> Iterator[str]:

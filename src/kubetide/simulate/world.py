@@ -53,7 +53,6 @@ from kubetide.objects.kinds import (
     REPLICA_SETS,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
-    VOLUME_KINDS,
     Kind,
 )
 from kubetide.plan.board import Board
@@ -156,10 +155,7 @@ class World:
         self._pdbs = Informer(self.cluster, PDBS, clock)
         self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._volumes = VolumeCache(self.cluster, clock)
-        for kind in VOLUME_KINDS:
-            store.on_change(kind, self._volumes.want)
-            if store.count(kind):
-                self._volumes.want()
+        self._volumes.want_when_used(store)
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
@@ -283,6 +279,7 @@ class World:
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
         cluster, clock, seed = self.cluster, self.clock, self._seed
+        pods, nodes, spaces, volumes = self.pods, self.nodes, self._namespaces, self._volumes
         index = PodIndex(self.pods)
         times = self.scenario.pods
         pod_times = PodTimes(
@@ -307,13 +304,7 @@ class World:
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
             Scheduler(
-                cluster,
-                clock,
-                pods=self.pods,
-                nodes=self.nodes,
-                namespaces=self._namespaces,
-                volumes=self._volumes,
-                tells=tells,
+                cluster, clock, pods=pods, nodes=nodes, namespaces=spaces, volumes=volumes, tells=tells
             ).run(),
             ReplicaSetController(
                 cluster,
@@ -361,8 +352,8 @@ class World:
                 deployments=self.deployments,
                 stateful_sets=self._stateful_sets,
             ).run(),
-            self._volumes.run(),
-            VolumeController(cluster, clock, volumes=self._volumes, pods=self.pods, nodes=self.nodes).run(),
+            volumes.run(),
+            VolumeController(cluster, clock, volumes=volumes, pods=pods, nodes=nodes).run(),
         ]
 
     def _scaling_parts(self) -> list[Coroutine[Any, Any, None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -28,11 +27,11 @@ from .scheduling_queue import SchedulingQueue, Waiting
 from .scoring import best_node
 from .templates import to_json
 from .volume_cache import VolumeCache
+from .why_nowhere import why_nowhere
 
 _LOG = logging.getLogger(__name__)
 
 NAME = "default-scheduler"
-NO_NODES = "no nodes available to schedule pods"
 
 
 class Scheduler:
@@ -332,32 +331,6 @@ class Scheduler:
             "metadata": {"uid": pod.metadata.uid},
             "status": {"conditions": [*others, to_json(condition)]},
         }
-
-
-def why_nowhere(snapshot: Snapshot, pod_class: PodClass) -> str:
-    """Gives the message of FailedScheduling for a pod that fits nowhere, without the part about preemption.
-
-    Source: kube-scheduler 1.36 FitError: what PreFilter refuses stands alone, without counts.
-    """
-    everywhere = snapshot.refused_everywhere(pod_class)
-    if everywhere is not None and everywhere.phase == "PreFilter" and len(snapshot):
-        return f"0/{len(snapshot)} nodes are available: {', '.join(everywhere.reasons)}."
-    return refusal_message(len(snapshot), snapshot.refusals(pod_class))
-
-
-def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:
-    """Gives the message for what nodes say each by itself.
-
-    Args:
-        nodes: How many nodes there are.
-        reasons: Reason to the number of nodes that gave it.
-
-    Source: kube-scheduler 1.36 FitError: counts and reasons sorted as text.
-    """
-    if not nodes:
-        return NO_NODES
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return f"0/{nodes} nodes are available" + (f": {listed}." if listed else ".")
 
 
 def _is_ours(pod: Pod) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from kubetide.embedded.store import Store
 from kubetide.objects.kinds import VOLUME_KINDS, Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -42,6 +43,13 @@ class VolumeCache:
     def want(self) -> None:
         """Says that volumes are in use."""
         self._wanted.set()
+
+    def want_when_used(self, store: Store) -> None:
+        """Wants volumes from the first volume object in a store on."""
+        for kind in VOLUME_KINDS:
+            store.on_change(kind, self.want)
+            if store.count(kind):
+                self.want()
 
     async def wanted(self) -> None:
         """Returns once volumes are in use."""

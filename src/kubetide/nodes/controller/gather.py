@@ -175,7 +175,7 @@ class Gatherer:
         changed: dict[str, tuple[Any, ...]] = {}
         gone: list[VolumeKey] = []
         for name, kind in KIND_OF.items():
-            held = self._known.volumes[kind]
+            held = self._known.volumes.of(kind)
             changed[name], left = self._take(name, held, partial(slim_volume_object, kind))
             gone += [(name, *key) for key in left]
         return VolumeChanges.from_kinds(changed), tuple(gone)
