@@ -1,32 +1,20 @@
-"""What the node loop must know: the delta that is recorded, and the state it adds up to.
-
-``State.apply`` is the only way in. Objects come slimmed (no heartbeat times, no statuses of
-workloads), so that a quiet minute has an empty delta.
-
-A tick goes through steps; each is apply, decide, act, absorb:
-
-* ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
-  decision when there is nothing of this to do;
-* ``scale_up``: demand against room, options, expander, increases;
-* ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
-* ``min_size``: groups below their minimum, where that is enforced;
-* ``actuate``: one move of each deletion in flight; has ticks of its own.
-"""
+"""What the node loop must know, as all deltas add up to it: ``State.apply`` is the only way in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.nodes.delta import Delta, Gone, Key, Step
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import Health, health_of
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.volume_facts import KnownVolumes, VolumeChanges, VolumeKey
+from kubetide.nodes.volume_facts import KnownVolumes
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import ApiObject, OwnerReference, controller_of
 from kubetide.objects.node import Namespace, Node
@@ -42,63 +30,9 @@ if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
     from kubetide.nodes.tick import Tick
 
+__all__ = ["Delta", "Gone", "Key", "State", "Step", "is_expendable"]
+
 _T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget)
-
-Key = tuple[str, str]
-"""(namespace, name)"""
-
-Step = Literal["update", "scale_up", "scale_down", "min_size", "actuate"]
-
-
-class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Names of objects that are no longer there."""
-
-    nodes: tuple[str, ...] = ()
-    pods: tuple[Key, ...] = ()
-    replica_sets: tuple[Key, ...] = ()
-    deployments: tuple[Key, ...] = ()
-    daemon_sets: tuple[Key, ...] = ()
-    stateful_sets: tuple[Key, ...] = ()
-    jobs: tuple[Key, ...] = ()
-    pdbs: tuple[Key, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    volumes: tuple[VolumeKey, ...] = ()
-
-
-class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What changed since the last step; in the full form everything there is.
-
-    Attributes:
-        step: Which step of the tick is to be decided.
-        groups: All node groups, ordered by id; None when they are as before.
-        intents: All intents on the board; None when they are as before.
-        volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
-            are read from the first pod with a claim on, and until then pods are placed as if they had none.
-        unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
-        holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
-        live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
-        settings, memory, instances: Full form only.
-    """
-
-    step: Step = "update"
-    nodes: tuple[Node, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    replica_sets: tuple[ReplicaSet, ...] = ()
-    deployments: tuple[Deployment, ...] = ()
-    daemon_sets: tuple[DaemonSet, ...] = ()
-    stateful_sets: tuple[StatefulSet, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    pdbs: tuple[PodDisruptionBudget, ...] = ()
-    namespaces: tuple[Namespace, ...] = ()
-    volumes: VolumeChanges | None = None
-    unread: tuple[str, ...] = ()
-    gone: Gone = Gone()
-    groups: tuple[NodeGroup, ...] | None = None
-    intents: tuple[Intent, ...] | None = None
-    holds: tuple[str, ...] = ()
-    live_pods: dict[str, tuple[Pod, ...]] | None = None
-    settings: Settings | None = None
-    memory: Memory | None = None
 
 
 class State:
