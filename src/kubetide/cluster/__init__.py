@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.cluster.connection import ConfigError, Connection, ExecPlugin, Impersonation
 from kubetide.cluster.find import find_connection
-from kubetide.cluster.http import HttpCluster
+from kubetide.cluster.http import HttpCluster, is_protobuf_installed
 from kubetide.cluster.incluster import in_cluster
 from kubetide.cluster.kubeconfig import KubeconfigError, load_kubeconfig, read_kubeconfigs
 from kubetide.cluster.metrics import HttpCustomMetrics, HttpExternalMetrics, plurals_of
@@ -22,6 +22,7 @@ __all__ = [
     "KubeconfigError",
     "find_connection",
     "in_cluster",
+    "is_protobuf_installed",
     "load_kubeconfig",
     "plurals_of",
     "read_kubeconfigs",

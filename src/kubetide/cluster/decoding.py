@@ -106,7 +106,7 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
         raise InternalError(f"an event of a watch cannot be read: {error}") from error
     _share_texts(found)
     meta = _meta_of(found)
-    made = WatchEvent(_type(event.type), found, meta.resource_version, meta.namespace, meta.name)
+    made = WatchEvent(event_type(event.type), found, meta.resource_version, meta.namespace, meta.name)
     return cast("WatchEvent[T]", made), False
 
 
@@ -122,7 +122,8 @@ def _meta_of(item: Any) -> ObjectMeta:
     return cast("ObjectMeta", meta)
 
 
-def _type(text: str) -> EventType:
+def event_type(text: str) -> EventType:
+    """Gives a type of events that bring objects. Raises InternalError."""
     if text not in {"ADDED", "MODIFIED", "DELETED"}:
         raise InternalError(f'an event of a watch cannot be read: unknown type "{text}"')
     return cast("EventType", text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -25,6 +26,9 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Listing, PatchType, Propagation, WatchEvent
 from kubetide.units.time import Duration
 
+if TYPE_CHECKING:
+    from kubetide.cluster.protobuf import ProtobufCodec
+
 T = TypeVar("T")
 
 _MEDIA_TYPES: dict[str, str] = {
@@ -32,6 +36,21 @@ _MEDIA_TYPES: dict[str, str] = {
     "json": "application/json-patch+json",
     "strategic": "application/strategic-merge-patch+json",
 }
+
+
+def is_protobuf_installed() -> bool:
+    """Whether the extra ``kubetide[protobuf]`` is there."""
+    try:
+        return find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:  # of ``google``
+        return False
+
+
+def _protobuf_codec() -> ProtobufCodec:
+    from kubetide.cluster.protobuf import ProtobufCodec  # noqa: PLC0415  its library is an extra
+
+    return ProtobufCodec()
+
 
 encode = msgspec.json.Encoder().encode
 
@@ -47,6 +66,10 @@ class HttpCluster:
         observer: Hears of every request.
         refusal: Asked before each write is sent: why it may not be, empty when it may. What is refused
             raises Withheld. None lets all writes through.
+        protobuf: Whether pods and nodes are asked for in protobuf, where the server speaks it. Needs the
+            extra ``kubetide[protobuf]``.
+
+    Raises ImportError without that extra.
 
     Must be made while the event loop runs that will use it.
     """
@@ -60,6 +83,7 @@ class HttpCluster:
         seed: int = 0,
         observer: RequestObserver | None = None,
         refusal: Callable[[], str] | None = None,
+        protobuf: bool = False,
     ) -> None:
         limits = limits or Limits()
         self._transport = Transport(
@@ -70,7 +94,8 @@ class HttpCluster:
             observer=observer or Unobserved(),
             refusal=refusal,
         )
-        self._reader = Reader(self._transport, stall=limits.stall, seed=seed)
+        codec = _protobuf_codec() if protobuf else None
+        self._reader = Reader(self._transport, stall=limits.stall, seed=seed, codec=codec)
 
     async def __aenter__(self) -> Self:
         return self

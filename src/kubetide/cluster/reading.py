@@ -6,18 +6,22 @@ Source: API concepts v1.36 ("Retrieving large results sets in chunks", "Streamin
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kubetide.cluster.decoding import decode_event, decode_list, lines_of
+from kubetide.cluster.decoding import ObjectList, decode_event, decode_list, lines_of
 from kubetide.cluster.paths import path_of, selectors
-from kubetide.cluster.transport import Asked, Stream, Transport
+from kubetide.cluster.transport import JSON, Asked, Stream, Transport
 from kubetide.objects.kinds import Kind
+from kubetide.objects.protobuf import MAGIC, MEDIA_TYPE, PROTOBUF_OR_JSON
 from kubetide.ports.cluster import Listing, WatchEvent
 from kubetide.ports.errors import BadRequest, Expired, Invalid, MethodNotAllowed, Unavailable
 from kubetide.units.seeds import uniform
 from kubetide.units.time import Duration, seconds
+
+if TYPE_CHECKING:
+    from kubetide.cluster.protobuf import ProtobufCodec  # its library need not be there
 
 T = TypeVar("T")
 
@@ -36,6 +40,16 @@ class _NotStreamedError(Exception):
     """The server sends no streaming list of this kind."""
 
 
+class _Form(NamedTuple):
+    """How a stream is read: cut into events, and each event decoded."""
+
+    cut: Callable[[bytes, bytes], tuple[Sequence[bytes], bytes]]
+    event: Callable[[bytes, Kind[Any]], tuple[WatchEvent[Any], bool]]
+
+
+_LINES = _Form(lines_of, decode_event)
+
+
 class Reader:
     """Reads collections over a transport.
 
@@ -43,12 +57,17 @@ class Reader:
         transport: Sends the requests.
         stall: After how long without a word a watch is given up.
         seed: Of the lengths of watches and the jitter of pauses.
+        codec: Reads what the server sends in protobuf; with it the kinds that it knows are asked for so.
+            A server may answer in JSON all the same.
     """
 
-    def __init__(self, transport: Transport, *, stall: Duration, seed: int) -> None:
+    def __init__(
+        self, transport: Transport, *, stall: Duration, seed: int, codec: ProtobufCodec | None = None
+    ) -> None:
         self._transport = transport
         self._stall = stall
         self._seed = seed
+        self._codec = codec
         self._draws = 0
         self._in_pages: set[str] = set()
 
@@ -70,7 +89,7 @@ class Reader:
         if resource_version:
             query["resourceVersion"] = resource_version
         async with (
-            self._transport.stream(path_of(kind, namespace), query) as stream,
+            self._transport.stream(path_of(kind, namespace), query, self._accepted(kind)) as stream,
             aclosing(self._batches(kind, stream, b"")) as batches,
         ):
             yield ()  # the server has taken the watch on, though it may say nothing for long
@@ -107,9 +126,9 @@ class Reader:
         items: list[T] = []
         version, token = "", ""
         while True:
-            asked = Asked("GET", path, {**query, "continue": token} if token else query)
-            body = await self._transport.send(asked)
-            part = decode_list(kind, body)
+            whole = {**query, "continue": token} if token else query
+            body = await self._transport.send(Asked("GET", path, whole, accept=self._accepted(kind)))
+            part = self._read_list(kind, body)
             del body  # the next one need not be held beside it
             items += part.items or ()
             version, token = version or part.metadata.resource_version, part.metadata.continue_
@@ -120,7 +139,7 @@ class Reader:
         self, kind: Kind[T], *, namespace: str, labels: str, fields: str
     ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
         query = {**self._watch_query(), **_STREAMED, **selectors(labels, fields)}
-        opening = self._transport.stream(path_of(kind, namespace), query)
+        opening = self._transport.stream(path_of(kind, namespace), query, self._accepted(kind))
         try:
             stream = await opening.__aenter__()
         except (BadRequest, Invalid, MethodNotAllowed) as error:
@@ -141,18 +160,18 @@ class Reader:
     ) -> tuple[Listing[T], Sequence[WatchEvent[T]], bytes]:
         """Reads the objects that a watch begins with; gives them, the events behind them, and the rest of the bytes."""
         items: list[tuple[str, str, T]] = []
-        rest = b""
+        rest, form = b"", self._form_of(stream)
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
             if piece is None:
                 raise _NotStreamedError
             if not piece:
                 raise Unavailable(f"the list of {kind.resource} broke off after {len(items)} objects")
-            lines, rest = lines_of(rest, piece)
-            for number, line in enumerate(lines):
-                event, ends = decode_event(line, kind)
+            pieces, rest = form.cut(rest, piece)
+            for number, one in enumerate(pieces):
+                event, ends = form.event(one, kind)
                 if ends:
-                    later = [decode_event(one, kind)[0] for one in lines[number + 1 :]]
+                    later = [form.event(other, kind)[0] for other in pieces[number + 1 :]]
                     # A stream promises no order; a list does.
                     items.sort(key=lambda item: item[:2])
                     return Listing(tuple(item[2] for item in items), event.resource_version), later, rest
@@ -163,10 +182,24 @@ class Reader:
     async def _batches(
         self, kind: Kind[T], stream: Stream, rest: bytes
     ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        form = self._form_of(stream)
         while piece := await stream.read(self._stall):
-            lines, rest = lines_of(rest, piece)
-            if lines:
-                yield [decode_event(line, kind)[0] for line in lines]
+            pieces, rest = form.cut(rest, piece)
+            if pieces:
+                yield [form.event(one, kind)[0] for one in pieces]
+
+    def _accepted(self, kind: Kind[Any]) -> str:
+        return PROTOBUF_OR_JSON if self._codec is not None and self._codec.knows(kind) else JSON
+
+    def _read_list(self, kind: Kind[T], body: bytes) -> ObjectList[T]:
+        if self._codec is not None and body.startswith(MAGIC):
+            return self._codec.decode_list(kind, body)
+        return decode_list(kind, body)
+
+    def _form_of(self, stream: Stream) -> _Form:
+        if self._codec is not None and stream.media_type == MEDIA_TYPE:
+            return _Form(self._codec.cut, self._codec.decode_event)
+        return _LINES
 
     def _watch_query(self) -> dict[str, Any]:
         # Not all watches of all clients end together.

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kubetide.objects.protobuf import MAGIC, decode_object
 from kubetide.ports.errors import (
     AlreadyExists,
     ApiError,
@@ -92,7 +93,7 @@ UNEXPECTED = "UnexpectedServerResponse"
 def error_of_body(code: int, body: bytes) -> ApiError:
     """Gives the error that an answer of this code says, also where its body is no Status."""
     try:
-        status = msgspec.json.decode(body)
+        status = decode_object(body) if body.startswith(MAGIC) else msgspec.json.decode(body)
     except UNREADABLE:
         status = None
     if isinstance(status, dict) and status.get("kind") == "Status":

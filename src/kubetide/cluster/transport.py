@@ -81,6 +81,11 @@ class Stream:
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
 
+    @property
+    def media_type(self) -> str:
+        """Of what the server streams, without its parameters."""
+        return self._answer.content_type
+
     async def read(self, patience: Duration) -> bytes | None:
         """Gives the next bytes, none when the stream has ended or broken off, None when it is silent for so long."""
         try:
@@ -148,9 +153,11 @@ class Transport:
             return await self._send_in_time(asked)
 
     @asynccontextmanager
-    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[Stream, None]:
+    async def stream(
+        self, path: str, query: Mapping[str, str], accept: str = JSON
+    ) -> AsyncGenerator[Stream, None]:
         """Opens a watch. Raises the ApiError of a refusal, Unavailable when it cannot be opened in time."""
-        asked = Asked("GET", path, query)
+        asked = Asked("GET", path, query, accept=accept)
         identity = await self._credentials.current()
         try:
             answer = await self._open(asked, identity)

@@ -31,6 +31,9 @@ from kubetide.units.time import Duration, Instant, format_duration, format_rfc33
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
+PROTOBUF_OR_JSON = f"{MEDIA_TYPE}, application/json"
+"""What a client accepts that reads both."""
+
 MAGIC = b"k8s\x00"
 """What every object and list begins with, and no JSON."""
 
@@ -60,6 +63,11 @@ def decode_message(raw: bytes, name: str) -> Json:
         return _message(memoryview(raw), name, 0)
     except (UnicodeDecodeError, msgspec.DecodeError, struct.error) as error:
         raise ProtobufError(str(error)) from error
+
+
+def decode_time(raw: bytes) -> str | None:
+    """Gives a time in the form that JSON has, None for the zero time. Raises ProtobufError."""
+    return _time(memoryview(raw), TIME)
 
 
 def _object(raw: bytes) -> Json:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 import yaml
 
+from kubetide.cluster import is_protobuf_installed
+from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.settings import FlagError, LoopSettings, Value, flag_names, is_switch, parse_flags
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
@@ -45,6 +47,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         leader_elect_retry_period: Time between two tries.
         kube_api_qps: Requests a second to the API server, watches and leases apart.
         kube_api_burst: Requests at once.
+        kube_api_content_type: What pods and nodes are asked for in.
         prometheus_url: Where External metrics whose selector says so come from; empty for nowhere.
         prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
         prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
@@ -68,6 +71,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     leader_elect_retry_period: Duration = seconds(2)
     kube_api_qps: float = 20.0
     kube_api_burst: int = 30
+    kube_api_content_type: Literal["application/json", "application/vnd.kubernetes.protobuf"] = (
+        "application/json"
+    )
     prometheus_url: str = ""
     prometheus_token_file: str = ""
     prometheus_user: str = ""
@@ -232,7 +238,7 @@ def _read(where: str, name: str, value: Value) -> Any:
             int: "a whole number",
             float: "a number",
         }
-        takes = words.get(wanted, "console or json" if name == "log-format" else "a text")
+        takes = words.get(wanted, " or ".join(get_args(wanted)) or "a text")
         raise ConfigError(f"{where}: {value!r} cannot be read; it takes {takes}") from error
 
 
@@ -257,3 +263,5 @@ def _check(run: RunSettings) -> None:
         raise ConfigError("max-inactivity, max-failing-time and max-startup-time must be greater than 0")
     if run.kube_api_qps <= 0 or run.kube_api_burst < 1:
         raise ConfigError("kube-api-qps must be greater than 0 and kube-api-burst at least 1")
+    if run.kube_api_content_type == MEDIA_TYPE and not is_protobuf_installed():
+        raise ConfigError(f"kube-api-content-type: {MEDIA_TYPE} needs: pip install 'kubetide[protobuf]'")

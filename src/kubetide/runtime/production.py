@@ -27,6 +27,7 @@ from kubetide.cluster.observing import RequestObserver
 from kubetide.cluster.prometheus import PrometheusClient, PrometheusMetrics
 from kubetide.explain.records import Recorder
 from kubetide.objects.kinds import STORED_KINDS
+from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource
@@ -133,7 +134,14 @@ class _Process:
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
         limits = Limits(qps=run.kube_api_qps, burst=run.kube_api_burst)
         # The loops ask the guard too; here it is asked once more when a write has waited for its turn.
-        cluster = HttpCluster(connection, clock, limits=limits, refusal=guard.refusal, observer=requests)
+        cluster = HttpCluster(
+            connection,
+            clock,
+            limits=limits,
+            refusal=guard.refusal,
+            observer=requests,
+            protobuf=run.kube_api_content_type == MEDIA_TYPE,
+        )
         await stack.enter_async_context(cluster)
         cloud = None
         if "nodes" in run.controllers:
