@@ -154,8 +154,8 @@ def _message(raw: memoryview, name: str, depth: int) -> Json:
 
 
 def _is_said(field: Field, value: Any) -> bool:
-    """Whether a value is more than the zero that the protobuf form writes for an absent one."""
-    return field.keeps_zero or bool(value)
+    """Whether a value is more than the zero that the protobuf form writes for an absent one; JSON has empty structs."""
+    return field.keeps_zero or bool(value) or isinstance(value, dict)
 
 
 def _member(raw: int | memoryview, kind: str, depth: int) -> tuple[str, Any]:

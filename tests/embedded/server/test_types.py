@@ -67,6 +67,7 @@ def test_a_deployment():
             },
             "strategy": {"rollingUpdate": {"maxUnavailable": "25%"}},
         },
+        "status": {},
     }
 
 
