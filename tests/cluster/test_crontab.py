@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,7 +62,11 @@ def running(command, *signs, **popen):
             yield
         finally:
             process.send_signal(signal.SIGINT)
+            # Else a process that does not end would be waited for without end.
+            killer = threading.Timer(60, process.kill)
+            killer.start()
             rest = pipe.read()
+            killer.cancel()
         assert (process.wait(30), rest) == (0, "")
 
 
