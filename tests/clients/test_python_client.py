@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from queue import Queue
 
 import pytest
@@ -342,6 +343,11 @@ def gadgets():
             break
     yield
     extensions.delete_custom_resource_definition(name)
+    # The next test defines it again.
+    deadline = time.monotonic() + 60
+    while extensions.list_custom_resource_definition(field_selector=f"metadata.name={name}").items:
+        assert time.monotonic() < deadline, f"{name} does not go"
+        time.sleep(0.05)
 
 
 def test_custom_objects(namespace, gadgets):

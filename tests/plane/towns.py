@@ -35,6 +35,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import NotFound
+from kubetide.testing.cluster_cases.ground import goes
 from kubetide.units.time import Duration, milliseconds, seconds
 from kubetide.watching import Informer
 
@@ -272,6 +273,8 @@ async def cron_tabs(place: Town):
         controller.cancel()
         await asyncio.gather(controller, return_exceptions=True)
         await place.cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
+        # The next town defines it again.
+        await goes(place.cluster, place.clock, CUSTOM_RESOURCE_DEFINITIONS, name, "")
 
 
 class Process:
