@@ -51,7 +51,7 @@ def _compiled(expression: str) -> Program | str:
             functions=FUNCTIONS,
         )
     except CelError as error:
-        return f"compilation failed: {error}"
+        return str(error)
     if program.type in {BOOL, ANY}:
         return program
     return f"must evaluate to bool or the unknown type, not {_printed(program.type)}"
@@ -77,9 +77,10 @@ def matches(expression: str, variables: Variables) -> bool:
         raise SelectorError(str(error)) from None
     if type(value) is not bool:
         kind = printed_kind(value)
-        raise SelectorError(
-            f"CEL result of type {kind} could not be converted to bool: unsupported native conversion from {kind} to 'bool'"
-        )
+        why = f"unsupported native conversion from {kind} to 'bool'"
+        if kind.startswith("kubernetes."):
+            why = f"type conversion error from '{kind.removeprefix('kubernetes.')}' to 'bool'"
+        raise SelectorError(f"CEL result of type {kind} could not be converted to bool: {why}")
     return value
 
 

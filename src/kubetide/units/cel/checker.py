@@ -5,10 +5,12 @@ Source: cel-go's type checker with homogeneous lists and maps, as Kubernetes set
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from kubetide.units.cel.declarations import Functions, Overload
+from kubetide.units.cel.regex import compile_pattern
+from kubetide.units.cel.standard import to_duration, to_timestamp
 from kubetide.units.cel.syntax import (
     Bind,
     Call,
@@ -22,11 +24,13 @@ from kubetide.units.cel.syntax import (
     MapOptional,
     Name,
     Node,
+    Position,
     Select,
 )
 from kubetide.units.cel.types import (
     BOOL,
     DYN,
+    ERROR,
     INT,
     Bindings,
     Type,
@@ -40,11 +44,16 @@ from kubetide.units.cel.types import (
     substitute,
     type_of,
 )
-from kubetide.units.cel.values import kind_of
+from kubetide.units.cel.values import EvaluationError, kind_of
 
 Objects = Mapping[str, Mapping[str, Type]]
 """The fields of object types, by the type's name."""
 
+_READ_EARLY: Mapping[str, Callable[[str], Any]] = {
+    "matches": compile_pattern,
+    "duration": to_duration,
+    "timestamp": to_timestamp,
+}
 _TYPE_NAMES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type")
 
 
@@ -57,11 +66,28 @@ class Checker:
         self._bindings: Bindings = {}
         self._uses = 0
         self._variables = {**{name: type_of(Type(name)) for name in _TYPE_NAMES}, **variables}
+        self._late: list[Issue] = []
+        self._aggregates: list[list[tuple[Position, Type]]] = []
         self.issues: list[Issue] = []
 
     def check(self, node: Node) -> Type:
         """Gives the type of an expression; what is wrong is in ``issues``."""
-        return substitute(self._type(node, self._variables), self._bindings, final=True)
+        found = substitute(self._type(node, self._variables), self._bindings, final=True)
+        if not self.issues:
+            self._check_aggregates()
+            self.issues += self._late
+        return found
+
+    def _check_aggregates(self) -> None:
+        """The elements of a list, and the keys and the values of a map, must be of one type."""
+        for elements in self._aggregates:
+            first: Type | None = None
+            for position, given in elements:
+                found = substitute(given, self._bindings, final=True)
+                if first is None:
+                    first = found
+                elif found != first:
+                    self._say(position, f"expected type '{first}' but found '{found}'")
 
     def _type(self, node: Node, scope: Mapping[str, Type]) -> Type:
         match node:
@@ -95,7 +121,7 @@ class Checker:
 
     def _say(self, position: int, message: str) -> Type:
         self.issues.append(Issue(position, message))
-        return DYN
+        return ERROR
 
     def _name(self, node: Name, scope: Mapping[str, Type]) -> Type:
         found = scope.get(node.name)
@@ -123,12 +149,15 @@ class Checker:
             found = fields.get(field)
             return found if found is not None else self._say(position, f"undefined field '{field}'")
         if is_dynamic(given) or given.name[0].isupper():
-            return DYN
+            return ERROR if given == ERROR else DYN
+        if "." in given.name:
+            return self._say(position, f"unexpected failed resolution of '{given}'")
         return self._say(position, f"type '{given}' does not support field selection")
 
     def _call(self, node: Call, scope: Mapping[str, Type]) -> Type:
         qualified = qualified_name(node)
         if qualified in self._functions:
+            self._check_literal(node)
             arguments = [self._type(one, scope) for one in node.arguments]
             return self._resolve(qualified, node, arguments, method=False)
         targets = [] if node.target is None else [node.target]
@@ -167,35 +196,44 @@ class Checker:
         return all(assignable(fresh(wanted, self._uses), given, bindings) for wanted, given in pairs)
 
     def _check_literal(self, node: Call) -> None:
-        """Patterns that stand in the expression are compiled before it is run."""
-        pattern = node.arguments[0] if node.function == "matches" and node.target else None
-        if isinstance(pattern, Literal) and isinstance(pattern.value, str):
-            try:
-                re.compile(pattern.value)
-            except (re.error, RecursionError, OverflowError):
-                self._say(pattern.position, "invalid matches argument")
+        """Patterns and times that stand in the expression are read before it is run."""
+        kind = _READ_EARLY.get(node.function if node.target or node.function != "matches" else "")
+        given = node.arguments[0] if node.arguments else None
+        if kind is None or not isinstance(given, Literal) or not isinstance(given.value, str):
+            return
+        try:
+            kind(given.value)
+        except EvaluationError:
+            self._late.append(Issue(given.position, f"invalid {node.function} argument"))
 
     def _logic(self, node: Logic, scope: Mapping[str, Type]) -> Type:
-        types = [self._type(one, scope) for one in node.terms]
-        if not all(assignable(BOOL, one, self._bindings) for one in types):
-            shown = ", ".join(str(substitute(one, self._bindings, final=True)) for one in types)
-            name = "_&&_" if node.every else "_||_"
-            self._say(node.position, f"found no matching overload for '{name}' applied to '({shown})'")
+        for one in node.terms:
+            self._must_be_bool(one, scope)
         return BOOL
 
+    def _must_be_bool(self, node: Node, scope: Mapping[str, Type]) -> None:
+        given = self._type(node, scope)
+        if not assignable(BOOL, given, self._bindings):
+            shown = substitute(given, self._bindings, final=True)
+            # Of a selection cel-go names the dot, of a call the bracket: the node's own position.
+            self._say(node.position, f"expected type 'bool' but found '{shown}'")
+
     def _joined(self, nodes: list[tuple[Node, bool]], scope: Mapping[str, Type]) -> Type:
-        """The type that all elements have in common; an element of another type is an issue."""
+        """The type that all elements have in common; that they have only one is looked at in the end."""
         found: Type | None = None
+        elements: list[tuple[Position, Type]] = []
         for node, optional in nodes:
             given = self._resolved(self._type(node, scope))
             if optional and given.name == "optional_type":
                 given = given.arguments[0]
+            elements.append((node.position, given))
             if found is None:
                 found = given
             elif assignable(found, given, self._bindings):
                 found = join(self._resolved(found), self._resolved(given))
             else:
-                self._say(node.position, f"expected type '{found}' but found '{given}'")
+                found = DYN
+        self._aggregates.append(elements)
         if found is None:
             self._uses += 1
             found = Type(f"E{self._uses}")
@@ -215,8 +253,8 @@ class Checker:
         if target.name in {"list", "map"}:
             first, second = (INT, target.arguments[0]) if target.name == "list" else target.arguments
             single = target.arguments[0]
-        elif is_dynamic(target) or target.name[0].isupper():
-            first = second = single = DYN
+        elif target.name in {"dyn", ERROR.name} or target.name[0].isupper():
+            first = second = single = target if target == ERROR else DYN
         else:
             single = first = second = self._say(
                 node.target.position,
@@ -224,20 +262,24 @@ class Checker:
             )
         types = (single,) if len(node.names) == 1 else (first, second)
         inner = {**scope, **dict(zip(node.names, types, strict=True))}
-        if node.condition is not None:
-            given = self._type(node.condition, inner)
-            if not assignable(BOOL, given, self._bindings):
-                said = f"expected type 'bool' but found '{self._resolved(given)}'"
-                self._say(node.condition.position, said)
+        if node.macro in {"all", "exists"} and node.condition is not None:
+            self._must_be_bool(node.condition, inner)
+            return BOOL
+        given = BOOL if node.condition is None else self._type(node.condition, inner)
+        made = single if node.result is None else self._type(node.result, inner)
         match node.macro:
-            case "all" | "exists" | "existsOne":
-                return BOOL
-            case "filter":
-                return list_of(single)
-        result = DYN if node.result is None else self._type(node.result, inner)
-        if node.macro == "map":
-            return list_of(result)
-        return map_of(first, result) if node.macro == "transformMap" else self._resolved(result)
+            case "existsOne":
+                built, whole = INT, BOOL
+            case "transformMap":
+                built = whole = map_of(first, made)
+            case "transformMapEntry":
+                built = whole = made
+            case _:
+                built = whole = list_of(made)
+        if not assignable(BOOL, given, self._bindings):
+            shown = ", ".join(str(self._resolved(one)) for one in (given, built, built))
+            self._say(node.position, f"found no matching overload for '_?_:_' applied to '({shown})'")
+        return self._resolved(whole)
 
     def _map_optional(self, node: MapOptional, scope: Mapping[str, Type]) -> Type:
         target = self._resolved(self._type(node.target, scope))

@@ -104,7 +104,9 @@ def unquote(literal: str, *, as_bytes: bool) -> str | bytes:
     for match in _ESCAPE.finditer(body):
         pieces.append(body[at : match.start()].encode())
         code, wide = _code(match.group()[1:])
-        if as_bytes and not wide:
+        if as_bytes and wide:
+            raise ValueError("bytes have no characters beyond one byte")
+        if as_bytes:
             pieces.append(bytes([code]))
         else:
             if 0xD800 <= code < 0xE000:

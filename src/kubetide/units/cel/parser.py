@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubetide.units.cel.lexer import END, Token, tokenize, unquote
 from kubetide.units.cel.syntax import (
+    FAILED,
     Bind,
     Call,
     CelError,
@@ -84,6 +85,25 @@ _FOLDS = {
 }
 
 
+_AFTER = {
+    "(": _OPERANDS.replace("'(', '.'", "'(', ')', '.'"),
+    "[": _OPERANDS.replace("'!', 'true'", "'!', '?', 'true'"),
+    "{": "{'[', '{', '}', '(', '.', ',', '-', '!', '?'" + _OPERANDS[_OPERANDS.index(", 'true'") :],
+}
+"""What else may stand behind an opening bracket."""
+
+
+def _begins_operand(token: Token) -> bool:
+    return token.kind in {"[", "{", "(", ".", "-", "!", "true", "false", "null"} or token.kind in {
+        "float",
+        "int",
+        "uint",
+        "string",
+        "bytes",
+        "name",
+    }
+
+
 def parse(text: str) -> Node:
     """Reads an expression. Raises CelError with all that is wrong, as cel-go prints it."""
     tokens, issues = tokenize(text)
@@ -97,7 +117,7 @@ def parse(text: str) -> Node:
     except _StopError:
         pass
     if issues or node is None:
-        raise CelError(describe(text, sorted(issues, key=lambda issue: issue.position)))
+        raise CelError(FAILED + describe(text, sorted(issues, key=lambda issue: issue.position)))
     return node
 
 
@@ -190,11 +210,15 @@ class _Parser:
                 node = Call(token.position, function, None, (node, index))
                 continue
             name = self._next()
-            if name.kind not in {"name", "escaped"}:
-                self._stop(
-                    name.position, f"Syntax error: no viable alternative at input '{token.text}{name.text}'"
-                )
-            field = name.text.strip("`")
+            if name.kind == "escaped":
+                self._stop(name.position, "unsupported syntax: '`'")
+            if name.kind in {"true", "false", "null"}:
+                said = f"Syntax error: mismatched input '{name.text}' expecting IDENTIFIER"
+                self._stop(name.position, said)
+            if name.kind != "name":
+                seen = token.text + (name.text if name.kind != END else "")
+                self._stop(name.position, f"Syntax error: no viable alternative at input '{seen}'")
+            field = name.text
             if self._peek().kind == "(" and not optional:
                 bracket = self._next()
                 node = self._method(node, field, bracket.position, self._arguments(")"))
@@ -220,14 +244,15 @@ class _Parser:
                 return Literal(token.position, None)
             case "string" | "bytes":
                 return self._text(token)
-            case "int" | "uint" | "float" | "-":
+            case "int" | "uint" | "float":
+                return self._number(token)
+            case "-" if self._peek().kind in {"int", "float"}:
                 return self._number(token)
             case "." | "name":
                 return self._name(token)
             case _:
-                self._stop(
-                    token.position, f"Syntax error: mismatched input '{token.text}' expecting {_OPERANDS}"
-                )
+                self._at = self._tokens.index(token)
+                self._no_operand(token)
         raise _StopError
 
     def _name(self, token: Token) -> Node:
@@ -247,6 +272,8 @@ class _Parser:
         number = self._next() if token.kind == "-" else token
         text = ("-" if token.kind == "-" else "") + number.text
         if number.kind == "float":
+            if float(text) in {float("inf"), float("-inf")}:
+                self._stop(token.position, "invalid double literal")
             return Literal(token.position, float(text))
         digits = number.text.rstrip("uU") if number.kind == "uint" else number.text
         value = int(digits, 16) if digits.startswith("0x") else int(digits) if len(digits) < 64 else 1 << 70
@@ -360,6 +387,8 @@ class _Parser:
         if token.kind == ",":
             self._next()
             return True
+        if token.kind == END and close == ")":
+            self._stop(token.position, "Syntax error: missing ')' at '<EOF>'")
         if token.kind != close:
             expected = f"{{'{close}', ','}}"
             said = f"Syntax error: mismatched input '{token.text}' expecting {expected}"
@@ -373,12 +402,26 @@ class _Parser:
 
     def _expect(self, kind: str) -> None:
         token = self._next()
-        if token.kind != kind:
-            self._stop(token.position, f"Syntax error: missing '{kind}' at '{token.text}'")
+        if token.kind == kind:
+            return
+        if kind == ":" and not _begins_operand(token):
+            self._stop(token.position, f"Syntax error: mismatched input '{token.text}' expecting ':'")
+        self._stop(token.position, f"Syntax error: missing '{kind}' at '{token.text}'")
 
     def _expect_operand(self) -> None:
-        token = self._peek()
-        self._stop(token.position, f"Syntax error: mismatched input '{token.text}' expecting {_OPERANDS}")
+        self._no_operand(self._peek())
+
+    def _no_operand(self, token: Token) -> None:
+        """A token stands where an operand must: told, and passed over where one follows."""
+        before = self._tokens[self._at - 1].kind if self._at else ""
+        if before == "(" and (self._at < 2 or self._tokens[self._at - 2].kind != "name"):
+            before = ""
+        verb = "mismatched"
+        if token.kind != END and _begins_operand(self._tokens[self._tokens.index(token) + 1]):
+            verb = "extraneous"
+        expected = _AFTER.get(before, _OPERANDS)
+        said = f"Syntax error: {verb} input '{token.text}' expecting {expected}"
+        self._stop(token.position, said)
 
     def _stop(self, position: int, message: str) -> None:
         self._issues.append(Issue(position, message))

@@ -11,7 +11,9 @@ from typing import Any
 from kubetide.units.cel.checker import Checker, Objects, qualified_name
 from kubetide.units.cel.declarations import Functions, Overload
 from kubetide.units.cel.parser import parse
+from kubetide.units.cel.standard import element
 from kubetide.units.cel.syntax import (
+    FAILED,
     Bind,
     Call,
     CelError,
@@ -37,6 +39,7 @@ MAX_COST = 1_000_000
 """Steps of macros in one run; Kubernetes' limit on a selector, which counts other steps too."""
 
 _BUDGET = " budget"
+_CONVERSIONS = ("int", "uint", "double", "bool", "string", "bytes")
 
 
 class Program:
@@ -72,7 +75,7 @@ def compile_expression(
     checker = Checker(variables, objects, functions)
     result = checker.check(node)
     if checker.issues:
-        raise CelError(describe(text, sorted(checker.issues, key=lambda issue: issue.position)))
+        raise CelError(FAILED + describe(text, sorted(checker.issues, key=lambda issue: issue.position)))
     return Program(_Compiler(functions).compile(node), result)
 
 
@@ -124,7 +127,11 @@ class _Compiler:
         runs = [self.compile(one) for one in operands]
         if name in {"_==_", "_!=_"}:
             return _binary(overloads[0].apply, *runs)
-        return _dispatch(overloads, runs)
+        if name == "_[_]":
+            return _index(*runs)
+        if name == "_[?_]":
+            return _optional_index(*runs)
+        return _constant(_dispatch(overloads, runs), name, node)
 
     def _list(self, node: ListOf) -> Run:
         runs = [(self.compile(one), at in node.optional) for at, one in enumerate(node.elements)]
@@ -190,20 +197,43 @@ class _Compiler:
         return _transform(scopes, condition, result, entries=macro == "transformMapEntry")
 
 
+class _Lazy:
+    """The value of a bound name, found when it is first asked for: one that nobody asks for is no error."""
+
+    __slots__ = ("_found", "_run", "_scope")
+
+    def __init__(self, run: Run, scope: Scope) -> None:
+        self._run = run
+        self._scope = scope
+        self._found: list[Any] = []
+
+    def get(self) -> Any:
+        if not self._found:
+            self._found.append(self._run(self._scope))
+        return self._found[0]
+
+
 def _name(name: str) -> Run:
     def run(scope: Scope) -> Any:
         try:
-            return scope[name]
+            found = scope[name]
         except KeyError:
             return Type(name)  # names of types are values too
+        return found.get() if type(found) is _Lazy else found
 
     return run
 
 
-def _field(operand: Any, field: str) -> Any:
-    if isinstance(operand, dict):
-        return lookup(operand, field)
-    raise EvaluationError("no such overload")
+def access(container: Any, key: Any) -> Any:
+    """Gives an entry of a map, an element of a list; other values have none.
+
+    Raises: EvaluationError when there is none.
+    """
+    if isinstance(container, dict):
+        return lookup(container, key)
+    if isinstance(container, list):
+        return element(container, key)
+    raise EvaluationError(f"no such key: {show(key)}")
 
 
 def _select(operand: Run, field: str, *, optional: bool) -> Run:
@@ -211,20 +241,46 @@ def _select(operand: Run, field: str, *, optional: bool) -> Run:
         found = operand(scope)
         if isinstance(found, Optional) or optional:
             return _optional_field(found, field)
-        return _field(found, field)
+        return access(found, field)
 
     return run
 
 
-def _optional_field(operand: Any, field: str) -> Optional:
+def _index(container: Run, key: Run) -> Run:
+    def run(scope: Scope) -> Any:
+        found = container(scope)
+        if isinstance(found, Optional):
+            return _optional_field(found, key(scope))
+        return access(found, key(scope))
+
+    return run
+
+
+def _optional_index(container: Run, key: Run) -> Run:
+    return lambda scope: _optional_field(container(scope), key(scope))
+
+
+def _constant(run: Run, name: str, node: Call) -> Run:
+    """Converts a literal once, as cel-go does when it makes a program. Raises CelError when that fails."""
+    if name not in _CONVERSIONS or not isinstance(node.arguments[0], Literal):
+        return run
+    try:
+        value = run({})
+    except EvaluationError as error:
+        raise CelError(f"program instantiation failed: {error}") from None
+    return lambda _: value
+
+
+def _optional_field(operand: Any, field: Any) -> Optional:
     inner = operand
     if isinstance(operand, Optional):
         if not operand.has:
             return NOTHING
         inner = operand.value
-    if isinstance(inner, dict) and not isinstance(inner, OpenMap) and field not in inner:
+    try:
+        return Optional(access(inner, field), has=True)
+    except EvaluationError:
         return NOTHING
-    return Optional(_field(inner, field), has=True)
 
 
 def _has(operand: Run, field: str) -> Run:
@@ -234,9 +290,7 @@ def _has(operand: Run, field: str) -> Run:
             if not found.has:
                 return False
             found = found.value
-        if isinstance(found, dict):
-            return isinstance(found, OpenMap) or field in found
-        raise EvaluationError("no such overload")
+        return isinstance(found, OpenMap) or (isinstance(found, dict) and field in found)
 
     return run
 
@@ -289,7 +343,7 @@ def _dispatch(overloads: list[Overload], runs: list[Run]) -> Run:
 
 
 def _bind(name: str, value: Run, body: Run) -> Run:
-    return lambda scope: body({**scope, name: value(scope)})
+    return lambda scope: body({**scope, name: _Lazy(value, scope)})
 
 
 def _map_optional(target: Run, name: str, body: Run, *, flat: bool) -> Run:

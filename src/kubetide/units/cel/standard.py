@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from decimal import Decimal
 from typing import Any
 
 from kubetide.units.cel.declarations import Library
+from kubetide.units.cel.regex import compile_pattern
 from kubetide.units.cel.types import (
     BOOL,
     BYTES,
@@ -36,15 +37,14 @@ from kubetide.units.cel.values import (
     Optional,
     Uint,
     equal,
+    equals,
     kind_of,
     lookup,
     printed_kind,
 )
 from kubetide.units.time import (
-    Duration,
     Instant,
     TimeFormatError,
-    format_duration,
     format_rfc3339,
     parse_duration,
     parse_rfc3339,
@@ -53,6 +53,7 @@ from kubetide.units.time import (
 LIBRARY = Library()
 _function, _method = LIBRARY.function, LIBRARY.method
 _NUMBERS = (INT, UINT, DOUBLE)
+_NUMBER_KINDS = ("int", "uint", "double")
 
 
 def _whole(value: int) -> int:
@@ -116,7 +117,7 @@ def _checked(apply: Callable[[int, int], int], check: Callable[[int], int]) -> C
 
 
 def _comparisons() -> None:
-    _function("_==_", (A, A), BOOL, equal)
+    _function("_==_", (A, A), BOOL, equals)
     _function("_!=_", (A, A), BOOL, lambda one, other: not equal(one, other))
     pairs = [(one, other) for one in _NUMBERS for other in _NUMBERS]
     pairs += [(one, one) for one in (STRING, BYTES, BOOL, TIMESTAMP, DURATION)]
@@ -136,7 +137,10 @@ def _has_key(key: Any, container: dict[Any, Any]) -> bool:
         return False
 
 
-def _element(elements: list[Any], index: Any) -> Any:
+def element(elements: list[Any], index: Any) -> Any:
+    """Gives an element of a list. Raises EvaluationError when there is none."""
+    if kind_of(index) not in _NUMBER_KINDS:
+        raise EvaluationError(f"unsupported index type '{printed_kind(index)}' in list")
     if type(index) is float and not index.is_integer():
         raise EvaluationError("unsupported index value")
     at = int(index)
@@ -150,14 +154,14 @@ def _maybe(container: Any, key: Any) -> Optional:
     if kind_of(container) == "optional_type":
         return _maybe(container.value, key) if container.has else NOTHING
     try:
-        found = lookup(container, key) if isinstance(container, dict) else _element(container, key)
+        found = lookup(container, key) if isinstance(container, dict) else element(container, key)
     except EvaluationError:
         return NOTHING
     return Optional(found, has=True)
 
 
 def _access() -> None:
-    _function("_[_]", (list_of(A), INT), A, _element)
+    _function("_[_]", (list_of(A), INT), A, element)
     _function("_[_]", (map_of(A, B), A), B, lookup)
     _function("_[_]", (optional_of(list_of(A)), INT), optional_of(A), _maybe)
     _function("_[_]", (optional_of(map_of(A, B)), A), optional_of(B), _maybe)
@@ -189,18 +193,9 @@ def _unless_zero(value: Any) -> Optional:
     return Optional(value, has=True) if value else NOTHING
 
 
-@lru_cache(maxsize=256)
-def regex(pattern: str) -> re.Pattern[str]:
-    """Compiles a pattern of RE2's syntax as far as Python's is the same. Raises re.error."""
-    return re.compile(pattern.replace("\\z", "\\Z"))
-
-
 def search(text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
-    try:
-        return regex(pattern).search(text) is not None
-    except (re.error, RecursionError, OverflowError) as error:
-        raise EvaluationError(f"error parsing regexp: {error}: `{pattern}`") from None
+    return compile_pattern(pattern).find(text, 0) is not None
 
 
 def _texts() -> None:
@@ -261,27 +256,39 @@ def _to_string(value: Any) -> str:
         case "bool":
             return "true" if value else "false"
         case "double":
-            return format(value, ".17g") if value != float(f"{value:g}") else f"{value:g}"
+            return _shortest(value)
         case "bytes":
             try:
                 return str(value, "utf-8")
             except UnicodeDecodeError:
                 raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
         case "duration":
-            return format_duration(Duration(int(value)))
+            return f"{Decimal(int(value)) / 10**9:f}s"
         case "timestamp":
             return format_rfc3339(Instant(int(value)))
     return str(value)
 
 
-def _to_duration(value: str) -> Nanos:
+def _shortest(value: float) -> str:
+    """Prints the fewest digits that mean the same double, with an exponent from a million on, as Go does."""
+    if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124  # NaN is no equal of itself
+        return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    point = len(digits) + int(exponent) - 1
+    if value and not -4 <= point < 6:
+        tail = "".join(map(str, digits[1:]))
+        return f"{'-' * sign}{digits[0]}{'.' * bool(tail)}{tail}e{'-' if point < 0 else '+'}{abs(point):02d}"
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")
+
+
+def to_duration(value: str) -> Nanos:
     try:
         return Nanos(parse_duration(value))
     except TimeFormatError:
         raise _conversion("string", "google.protobuf.Duration") from None
 
 
-def _to_timestamp(value: str) -> Moment:
+def to_timestamp(value: str) -> Moment:
     try:
         return Moment(parse_rfc3339(value))
     except TimeFormatError:
@@ -301,9 +308,9 @@ def _conversions() -> None:
     _function("bytes", (BYTES,), BYTES, bytes)
     _function("bytes", (STRING,), BYTES, str.encode)
     _function("duration", (DURATION,), DURATION, Nanos)
-    _function("duration", (STRING,), DURATION, _to_duration)
+    _function("duration", (STRING,), DURATION, to_duration)
     _function("timestamp", (TIMESTAMP,), TIMESTAMP, Moment)
-    _function("timestamp", (STRING,), TIMESTAMP, _to_timestamp)
+    _function("timestamp", (STRING,), TIMESTAMP, to_timestamp)
     _function("dyn", (A,), DYN, lambda value: value)
     _function("type", (A,), type_of(A), lambda value: Type(printed_kind(value)))
 

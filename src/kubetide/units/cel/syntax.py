@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 Position = int
 
+FAILED = "compilation failed: "
+"""What stands before the issues of an expression."""
+
 
 class CelError(Exception):
     """An expression that cannot be compiled; the message is cel-go's."""

@@ -6,11 +6,10 @@ and its own ``find``, ``isSorted``, ``sum``, ``min``, ``max``, ``indexOf``. Not 
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kubetide.units.cel.declarations import Library
-from kubetide.units.cel.standard import regex
+from kubetide.units.cel.regex import compile_pattern
 from kubetide.units.cel.types import (
     BOOL,
     DOUBLE,
@@ -85,19 +84,22 @@ def _quote(text: str) -> str:
 
 
 def _find(text: str, pattern: str) -> str:
-    try:
-        found = regex(pattern).search(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise EvaluationError(f"Illegal regex: error parsing regexp: {error}") from None
-    return found.group() if found else ""
+    found = compile_pattern(pattern).find(text, 0)
+    return text[found[0] : found[1]] if found else ""
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    try:
-        found = [match.group() for match in regex(pattern).finditer(text)]
-    except (re.error, RecursionError, OverflowError) as error:
-        raise EvaluationError(f"Illegal regex: error parsing regexp: {error}") from None
-    return found if most < 0 else found[:most]
+    compiled = compile_pattern(pattern)
+    found: list[str] = []
+    at = 0
+    while at <= len(text) and (most < 0 or len(found) < most):
+        match = compiled.find(text, at)
+        if match is None:
+            break
+        start, end = match
+        found.append(text[start:end])
+        at = end if end > start else end + 1
+    return found
 
 
 def _texts() -> None:

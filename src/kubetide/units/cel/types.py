@@ -27,6 +27,8 @@ class Type(NamedTuple):
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
 DYN, ANY = Type("dyn"), Type("any")
+ERROR = Type("!error!")
+"""The type of what is wrong already; it goes with everything."""
 DURATION, TIMESTAMP = Type("duration"), Type("timestamp")
 A, B = Type("A"), Type("B")
 
@@ -58,7 +60,7 @@ def is_parameter(given: Type) -> bool:
 
 def is_dynamic(given: Type) -> bool:
     """Whether nothing is known of it before it is looked at."""
-    return given.name in {"dyn", "any"}
+    return given.name in {"dyn", "any", "!error!"}
 
 
 def fresh(given: Type, use: int) -> Type:
@@ -82,6 +84,13 @@ def substitute(given: Type, bindings: Bindings, *, final: bool = False) -> Type:
 
 def assignable(target: Type, source: Type, bindings: Bindings) -> bool:
     """Whether a source may stand where a target is wanted; binds parameters as it goes."""
+    if is_parameter(target) and target.name in bindings:
+        known, given = substitute(target, bindings), substitute(source, bindings)
+        if not is_parameter(known) and known != given:
+            if not assignable(known, given, bindings):
+                return False
+            bindings[target.name] = join(substitute(known, bindings), substitute(given, bindings))
+            return True
     target, source = substitute(target, bindings), substitute(source, bindings)
     if target == source:
         return True
@@ -93,7 +102,7 @@ def assignable(target: Type, source: Type, bindings: Bindings) -> bool:
         return True
     if NULL in (source, target):
         other = target if source == NULL else source
-        return other.name in _NULLABLE or "." in other.name
+        return other.name in _NULLABLE or "." in other.name or other.name == "optional_type"
     if target.name == "type" and source.name == "type":
         return True
     if target.name != source.name or len(target.arguments) != len(source.arguments):

@@ -81,6 +81,7 @@ _KINDS: dict[type, str] = {
     Version: "kubernetes.Semver",
     Type: "type",
 }
+_OPAQUE = frozenset({"kubernetes.Quantity", "kubernetes.Semver"})
 _NUMBERS = frozenset({"int", "uint", "double"})
 _PRINTED = {
     "null": "null_type",
@@ -98,6 +99,14 @@ def printed_kind(value: Any) -> str:
     """Gives the name of the value's type as CEL itself prints it."""
     kind = kind_of(value)
     return _PRINTED.get(kind, kind)
+
+
+def equals(one: Any, other: Any) -> bool:
+    """The operator ==. Raises EvaluationError where a quantity or version is compared with something else."""
+    kind = kind_of(one)
+    if kind in _OPAQUE and other is not None and kind_of(other) != kind:
+        raise EvaluationError("no such overload")
+    return equal(one, other)
 
 
 def equal(one: Any, other: Any) -> bool:

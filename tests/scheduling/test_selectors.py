@@ -1,0 +1,133 @@
+"""CEL selectors of devices: recorded answers of Kubernetes v1.36.2, and input that nobody should send."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubetide.objects.resource import Device
+from kubetide.scheduling.devices.selectors import (
+    SelectorError,
+    compile_problem,
+    matches,
+    variables_of,
+)
+from kubetide.units.cel.regex import compile_pattern
+from kubetide.units.cel.values import EvaluationError
+
+RECORDED = Path(__file__).parent / "data" / "cel.json.gz"
+
+
+def answer(expression, variables):
+    problem = compile_problem(expression)
+    if problem:
+        return {"compile": problem}
+    try:
+        return {"result": matches(expression, variables)}
+    except SelectorError as error:
+        return {"err": str(error)}
+
+
+def test_recorded_answers():
+    """Compile errors, runtime errors and results are upstream's: in its words, but for those marked."""
+    recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    variables = variables_of(recorded["driver"], msgspec.convert(recorded["device"], Device))
+    in_words = 0
+    for one in recorded["answers"]:
+        expression, words = one.pop("expression"), one.pop("words", "")
+        found = answer(expression, variables)
+        if words:
+            assert found.keys() == one.keys() <= {"compile", "err"}, expression
+        else:
+            assert found == one, expression
+            in_words += 1
+    assert in_words > 1500
+
+
+WORDS = """
+device . driver [ ] ( ) { } ? : , + - * / % ! && || == != < in "a" 'b' 1 2.5 3u x has all
+exists map true null \\ ` " r" b" 0x é .? [? quantity semver size cel.bind
+"""
+PIECES = st.sampled_from([*WORDS.split(), "\n", "\x00", 'device.attributes["a.com"].model'])
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(st.lists(PIECES, max_size=14).map(" ".join), st.text(max_size=40)))
+def test_any_text_has_an_answer(expression):
+    """Whatever stands in a selector, it is true, false or refused with words."""
+    found = answer(expression, variables_of("a.com", Device(name="d")))
+    assert found.get("result") is not None or all(found.values())
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 5000,
+        "[" * 5000 + "]" * 5000,
+        "!" * 5000 + "true",
+        "-" * 5000 + "1",
+        "1" + "+1" * 5000 + " == 1",
+        "device" + ".a" * 5000,
+        "true" + " ? true : true" * 5000,
+        "true" + " && true" * 5000,
+        "[1].map(x, " * 200 + "1" + ")" * 200 + " == 1",
+        '"' + "a" * 1_000_000 + '" == device.driver',
+        "9" * 100_000 + " == 1",
+        "lists.range(3000).all(x, lists.range(3000).all(y, true))",
+        '"a".matches("' + "(" * 1000 + '")',
+        '"a".matches("(a{1000}){1000}")',
+        '"' + "a" * 64 + '!".matches("(a+)+$")',
+    ],
+    ids=lambda expression: expression[:20],
+)
+def test_hostile_expressions_end(expression):
+    """Deep, long and endless expressions get an answer, in bounded time."""
+    assert answer(expression, variables_of("a.com", Device(name="d")))
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [{}, {"version": "1.0"}, {"version": "v1.0.0"}, {"version": ""}],
+)
+def test_attributes_that_mean_nothing(attribute):
+    """An attribute without a value, or whose version is none, is an error that names it."""
+    device = msgspec.convert({"name": "d", "attributes": {"a": attribute}}, Device)
+    with pytest.raises(SelectorError, match="attribute a: "):
+        variables_of("a.com", device)
+
+
+@st.composite
+def patterns(draw, depth=3):
+    """Patterns that Python and RE2 read alike."""
+    if depth == 0:
+        return draw(
+            st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "^", r"\b", "x{2}", "(?i:A)"])
+        )
+    one, other = draw(patterns(depth=depth - 1)), draw(patterns(depth=depth - 1))
+    times = draw(st.sampled_from(["", "*", "+", "?", "{1,2}", "{2}", "*?", "+?", "{0,3}"]))
+    return draw(st.sampled_from([one, one + other, f"(?:{one}|{other})", f"(?:{one}){times}"]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(patterns(), st.text(alphabet="abAx1 ", max_size=7))
+def test_matches_are_those_of_a_backtracking_matcher(pattern, text):
+    """A match begins where Python finds one; ends differ where something empty is repeated."""
+    found, wanted = compile_pattern(pattern).find(text, 0), re.search(pattern, text)
+    assert (found and found[0]) == (wanted and wanted.start())
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", ")", "a**", "[a", "[b-a]", "a{2,1}", "(?=a)", "(?P<n", "\\", "\\8", "*a", "a{1001}", "[[:x:]]"],
+)
+def test_patterns_that_are_none(pattern):
+    """A pattern that RE2 refuses is refused with words."""
+    with pytest.raises(EvaluationError, match="error parsing regexp: "):
+        compile_pattern(pattern)
