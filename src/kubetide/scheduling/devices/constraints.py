@@ -21,6 +21,13 @@ class Constraint:
         self._shared: DeviceAttribute | None = None
         self._seen: dict[str, DeviceAttribute] = {}
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that its later verdicts depend on."""
+        shared = self._shared if self._count and not self._distinct else None
+        seen = tuple(sorted((name, repr(_value(one))) for name, one in self._seen.items()))
+        return self._count, repr(shared and _value(shared)), seen if self._distinct else ()
+
     def add(self, request: str, alternative: str, offer: Offer) -> bool:
         """Takes a device in; False when it must not be."""
         if not self._concerns(request, alternative):

@@ -5,7 +5,8 @@ when the rest cannot be had. The search is a stack of generators, one for each a
 device: asked again, one gives back what it had taken and takes the next that is possible.
 
 Upstream's answer is the first of an exhaustive search, and so is this one. What it passes over are
-devices that differ in nothing but the name from one that led nowhere: they would lead nowhere too.
+devices that differ in nothing but the name from one that led nowhere, and requests that were reached
+before with the same devices taken: they would lead nowhere too.
 
 Source: dynamic-resource-allocation v1.36, incubating allocator.
 """
@@ -54,6 +55,8 @@ class _Level:
         self.chooses_alternative = place.alternative < 0
         self.only_too_many = True
         """Whether all that was tried so far would have been more devices than a claim may have."""
+        self.state: tuple[object, ...] = ()
+        """What the choice depends on, where that is worth remembering."""
 
 
 def allocate(
@@ -90,13 +93,14 @@ class _Search:
             for piece in pool.slices
             for offer in piece
         ]
-        self._skips_equals = not any(offer.counters for offer, _ in self._offers)
+        self._has_counters = any(offer.counters for offer, _ in self._offers)
         self._counters = CounterBook(in_use)
         self._wants: list[list[tuple[Want, ...]]] = []
         self._constraints: list[list[Constraint]] = []
         self._every: dict[int, list[tuple[Offer, Pool]]] = {}
         self._taking: dict[DeviceId, dict[int, None]] = {}
         self._sharing: dict[DeviceId, dict[str, int]] = {}
+        self._dead_ends: dict[tuple[object, ...], None] = {}
         self._steps = 0
         self._results: list[list[Given]] = []
 
@@ -146,15 +150,36 @@ class _Search:
             too_many = self._is_too_many(place)
             place = None if too_many else self._enter(stack, place)
             if place is None:
-                place = _go_back(stack, claim, too_many=too_many)
+                place = _go_back(stack, claim, self._dead_ends, too_many=too_many)
         return None
 
     def _enter(self, stack: list[_Level], place: _Place) -> _Place | None:
         level = _Level(place, self._places(place))
+        if place.alternative < 0 and self._is_repeatable:
+            level.state = self._state(place)
+            if level.state in self._dead_ends:
+                return None
         first = next(level.places, None)
         if first is not None:
             stack.append(level)
         return first
+
+    def _state(self, place: _Place) -> tuple[object, ...]:
+        """All that the search for this request and for those after it depends on."""
+        return (
+            place.claim,
+            place.request,
+            len(self._results[place.claim]),
+            frozenset((device, *sorted(claims)) for device, claims in self._taking.items() if claims),
+            frozenset((device, *amounts.items()) for device, amounts in self._sharing.items()),
+            tuple(constraint.state for constraint in self._constraints[place.claim]),
+        )
+
+    @property
+    def _is_repeatable(self) -> bool:
+        """Whether the same state leads to the same end: what stays taken by mistake would tell them apart."""
+        shared = any(offer.shared for found in self._every.values() for offer, _ in found)
+        return not self._has_counters and not shared
 
     def _settled(self, place: _Place) -> _Place:
         """Steps over claims and requests that have all they want."""
@@ -193,13 +218,16 @@ class _Search:
                     finally:
                         self._give_back(place.claim, want, offer)
             return
+        # Which of two equal devices is taken can matter to a request for all of them: the first that it
+        # cannot have decides what it says.
+        skips_equals = self._is_repeatable and not any(self._every.values())
         fruitless: dict[tuple[int, bytes], None] = {}
         for at in range(place.start, len(self._offers)):
             offer, pool = self._offers[at]
             self._count_step()
             if not self._is_candidate(place.claim, want, offer):
                 continue
-            skippable = self._skips_equals and not self._every and not offer.shared and not want.admin
+            skippable = skips_equals and not offer.shared and not want.admin
             if skippable and (id(pool), offer.kind) in fruitless:
                 continue
             if self._take(place.claim, want, offer, pool):
@@ -290,7 +318,9 @@ class _Search:
             constraint.remove(want.request, want.alternative)
 
 
-def _go_back(stack: list[_Level], claim: int, *, too_many: bool) -> _Place | None:
+def _go_back(
+    stack: list[_Level], claim: int, dead_ends: dict[tuple[object, ...], None], *, too_many: bool
+) -> _Place | None:
     """Gives the next place to try after the last one led nowhere; None when nothing is left.
 
     A claim that would get too many devices is not helped by other devices of the requests before, only
@@ -309,5 +339,7 @@ def _go_back(stack: list[_Level], claim: int, *, too_many: bool) -> _Place | Non
             return place
         stack.pop()
         too_many = level.chooses_alternative and level.only_too_many
+        if level.state and not too_many:
+            dead_ends[level.state] = None
         claim = level.claim
     return None
