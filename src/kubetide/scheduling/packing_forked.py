@@ -10,7 +10,7 @@ arithmetic is exact:
   of places; pods are dealt out up to the point where the minimum may rise.
 
 Anything else (several spreads by hostname, nodes told apart by name, plugins without terms) is
-placed pod by pod.
+placed pod by pod, and pods with claims to devices under their own names.
 
 Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
 """
@@ -28,7 +28,7 @@ from kubetide.scheduling.filters.pod_topology_spread import REASON as SPREAD_REA
 from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pod_class import PodClass, classify_unbound
 from kubetide.scheduling.resources import PODS
 from kubetide.scheduling.rounds import go_round
 from kubetide.scheduling.rows import BoolVector, Int64Vector
@@ -67,7 +67,7 @@ class ForkedPacking:
 
     def pack(self, group: PodGroup) -> dict[int, int]:
         """Packs one group and gives its pods by row."""
-        work = _Group(self._snapshot, group.pod_class, len(group.pods))
+        work = _Group(self._snapshot, group)
         if self.added and not self._template.spec.unschedulable:
             self.start = work.scan(self._existing, self.start)
         if work.left and self.may_add:
@@ -81,7 +81,7 @@ class ForkedPacking:
         Gives the pods by row, and how many are on nodes that were only reckoned. The node added last
         is not used again, and what copies mean to each other is not looked at.
         """
-        work = _Group(self._snapshot, group.pod_class, len(group.pods))
+        work = _Group(self._snapshot, group)
         if self.added and not self._template.spec.unschedulable:
             self.start = work.scan(self._existing, self.start)
         if not work.left or not self.may_add:
@@ -111,14 +111,16 @@ class ForkedPacking:
             if self.added:
                 last = len(self._snapshot) - 1
                 while work.left:
-                    work.put_on(last, min(work.left, work.room_for(last)))
+                    if work.fill(last) and work.left:
+                        continue
                     if not work.left or not self._fall_back(work, last):
                         break
                     fallen_back = True
                 if not work.left or (last not in self._used and last not in work.placed):
                     return
                 took = work.placed.get(last, 0) if last >= work.first_new else None
-                if took and took == before and not fallen_back and not work.pod_class.names_nodes:
+                alike = not work.pod_class.names_nodes and not work.has_own_claims
+                if took and took == before and not fallen_back and alike:
                     self._repeat(work, took)
                     if not work.left:
                         return
@@ -164,9 +166,13 @@ class ForkedPacking:
 class _Group:
     """The pods of one group that are still to be placed, and where the others went."""
 
-    def __init__(self, snapshot: Snapshot, pod_class: PodClass, left: int) -> None:
-        self.pod_class = pod_class
-        self.left = left
+    def __init__(self, snapshot: Snapshot, group: PodGroup) -> None:
+        self.pod_class = group.pod_class
+        self.left = len(group.pods)
+        self.has_own_claims = snapshot.asks_for_devices(group.pod_class)
+        """Whether copies are not alike: each has claims to devices of its own, so each is placed by itself."""
+        self._pods = group.pods
+        self._next = 0
         self.placed: dict[int, int] = {}
         self.first_new = len(snapshot)
         self._snapshot = snapshot
@@ -175,6 +181,13 @@ class _Group:
     def _known(self) -> Known:
         return self._snapshot.prepare(self.pod_class)
 
+    def fill(self, row: int) -> bool:
+        """Puts as many pods on one row as it takes; True when it is to be asked again, as pods are told apart."""
+        one_by_one = _terms(self._known) is None
+        number = min(self.left, self.room_for(row))
+        self.put_on(row, number)
+        return number > 0 and one_by_one
+
     def put_on(self, row: int, number: int) -> None:
         """Puts pods on one row."""
         if number:
@@ -182,10 +195,22 @@ class _Group:
 
     def put(self, rows: Int64Vector, numbers: Int64Vector) -> None:
         """Puts pods on rows, each named once."""
-        self._snapshot.add_copies(self.pod_class, rows, numbers)
+        if self.has_own_claims:
+            for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+                self._put_pods(row, number)
+        else:
+            self._snapshot.add_copies(self.pod_class, rows, numbers)
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
             self.placed[row] = self.placed.get(row, 0) + number
         self.left -= int(numbers.sum())
+
+    def _put_pods(self, row: int, number: int) -> None:
+        name = self._snapshot.node_names[row]
+        for pod in self._pods[self._next : self._next + number]:
+            self._snapshot.add_pod(pod, name)
+        self._next += number
+        if self._next < len(self._pods):
+            self.pod_class = classify_unbound(self._pods[self._next])
 
     def room_for(self, row: int) -> int:
         """How many pods one row takes one after another."""

@@ -14,6 +14,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import explain
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.devices.asked import asks_for_devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
@@ -190,6 +191,11 @@ class Snapshot(SnapshotStore):
     def minds_others(self, pod_class: PodClass) -> bool:
         """Whether the verdict on a node depends on pods of other nodes too."""
         return bool(self._know(pod_class, self._compacted()).judges)
+
+    def asks_for_devices(self, pod_class: PodClass) -> bool:
+        """Whether devices are given to pods of the class, so that each changes what the next may have."""
+        use, ledger = pod_class.devices, self._rows.devices
+        return use is not None and ledger is not None and asks_for_devices(use, ledger)
 
     def only_tightens(self, pod_class: PodClass) -> bool:
         """Whether a class that fits nowhere will not fit as long as pods are only added."""
