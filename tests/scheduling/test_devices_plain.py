@@ -32,28 +32,25 @@ NODES = ("n0", "n1", "n2")
 CLAIMS = ("c0", "c1", "c2", "c3")
 EVERYWHERE = "net"
 
-pools = st.dictionaries(
-    st.sampled_from((*NODES, EVERYWHERE)), st.lists(st.sampled_from("AB"), min_size=1, max_size=3), max_size=4
+pools = st.fixed_dictionaries(
+    {EVERYWHERE: st.lists(st.sampled_from("AB"), max_size=3)},
+    optional={name: st.lists(st.sampled_from("AB"), min_size=1, max_size=3) for name in NODES},
 )
 """The models of the devices of each pool; a pool is a node's own or everywhere."""
 
 requests = st.lists(
-    st.tuples(st.sampled_from((1, 1, 2, "All")), st.sampled_from((None, "A", "B"))), min_size=1, max_size=2
+    st.tuples(st.sampled_from((1, 1, 1, 1, 2, "All")), st.sampled_from((None, None, "A", "B"))),
+    min_size=1,
+    max_size=2,
 )
 claims = st.fixed_dictionaries({name: st.tuples(requests, st.booleans()) for name in CLAIMS})
 """By name: how many of which model each request wants, and whether all must be of one model."""
 
 uses = st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True)
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("on"), st.sampled_from(("p0", "p1", "p2")), uses, st.sampled_from(NODES)),
-        st.tuples(st.just("off"), st.sampled_from(("p0", "p1", "p2"))),
-        st.tuples(st.just("fork")),
-        st.tuples(st.just("revert")),
-        st.tuples(st.just("commit")),
-    ),
-    max_size=10,
-)
+on = st.tuples(st.just("on"), st.sampled_from(("p0", "p1", "p2")), uses, st.sampled_from(NODES))
+off = st.tuples(st.just("off"), st.sampled_from(("p0", "p1", "p2")))
+trying = st.sampled_from((("fork",), ("revert",), ("commit",)))
+steps = st.lists(st.one_of(on, on, on, off, off, trying), min_size=4, max_size=16)
 
 
 # ── Objects ──
@@ -98,7 +95,7 @@ def make_user(name, names):
 def make_snapshot(offered, wanted):
     snapshot = Snapshot()
     devices = Devices(
-        slices=tuple(make_slice(pool, models) for pool, models in offered.items()),
+        slices=tuple(make_slice(pool, models) for pool, models in offered.items() if models),
         claims={("default", name): make_claim(name, *one) for name, one in wanted.items()},
         classes={"any": DeviceClass(metadata=ObjectMeta(name="any"))},
     )
