@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-import msgspec
-
 from kubetide.objects.pod import Container, Pod, Toleration
 from kubetide.scheduling.device_use import claims_of_pod, device_use
+from kubetide.scheduling.exact_key import exact_key
 from kubetide.scheduling.node_selection import HOSTNAME, NodeSelection, compile_selection
 from kubetide.scheduling.pod_terms import (
     PodTerm,
@@ -135,8 +134,6 @@ class PodClass:
         return f"PodClass({self.namespace}, requests={dict(self.requests)})"
 
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
-
 # Memos of pure functions of their keys: dropping them changes nothing but the time taken.
 _classes: dict[bytes, PodClass] = {}
 _resized: dict[bytes, Charges] = {}
@@ -169,9 +166,7 @@ def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
     ]
     names = [one.name for one in (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))]
     pending = [one.reason for one in status.conditions or () if one.type == "PodResizePending"]
-    key = _encoder.encode(
-        (pod_class.key, names, statuses, status.resources, status.allocated_resources, pending)
-    )
+    key = exact_key((pod_class.key, names, statuses, status.resources, status.allocated_resources, pending))
     charges = _resized.get(key)
     if charges is None:
         if len(_resized) >= _MEMO_SIZE:
@@ -197,7 +192,7 @@ def _class_of(pod: Pod, node_name: str) -> PodClass:
 def _key(pod: Pod, node_name: str) -> bytes:
     spec = pod.spec
     init = spec.init_containers
-    return _encoder.encode(
+    return exact_key(
         (
             pod.metadata.namespace,
             pod.metadata.labels,

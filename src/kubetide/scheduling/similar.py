@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Container, Pod, PodSpec
+from kubetide.scheduling.exact_key import exact_key
 from kubetide.units.quantity import Quantity, QuantityError
 
 MAX_PER_CONTROLLER = 10
@@ -25,7 +26,6 @@ DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 
 _QUANTITY_MAPS = frozenset({"requests", "limits", "overhead"})
 _MAPS = frozenset({*_QUANTITY_MAPS, "nodeSelector", "matchLabels"})
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def controller_uid(pod: Pod) -> str:
@@ -46,11 +46,11 @@ class Similarity:
 
     def key(self, pod: Pod) -> bytes:
         """Gives the pod's key: its labels and its spec, without what does not count."""
-        raw = _encoder.encode((pod.metadata.labels, _stripped(pod.spec)))
+        raw = exact_key((pod.metadata.labels, _stripped(pod.spec)))
         canonical = self._canonical.get(raw)
         if canonical is None:
             built = _normal("", msgspec.to_builtins(_stripped(pod.spec)))
-            canonical = _encoder.encode((pod.metadata.labels, built))
+            canonical = exact_key((pod.metadata.labels, built))
             self._canonical[raw] = canonical
         return canonical
 

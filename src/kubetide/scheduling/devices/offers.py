@@ -15,6 +15,7 @@ from kubetide.objects.pod import NodeSelector
 from kubetide.objects.resource import Device, ResourceSlice
 from kubetide.scheduling.devices.problems import ClaimError
 from kubetide.scheduling.devices.selectors import SelectorError, Variables, variables_of
+from kubetide.scheduling.exact_key import exact_key
 from kubetide.scheduling.node_selection import NodeSelection, compile_selection, malformed
 from kubetide.units.quantity import Quantity
 
@@ -26,8 +27,6 @@ PoolId = tuple[str, str]
 
 Counters = dict[str, dict[str, int]]
 """Amounts in billionths, by counter set and counter."""
-
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class Offer:
@@ -60,12 +59,12 @@ class Offer:
     def content(self) -> bytes:
         """All that selectors read: equal devices are selected alike."""
         one = self.device
-        return _encoder.encode((self.driver, one.attributes, one.capacity, one.allow_multiple_allocations))
+        return exact_key((self.driver, one.attributes, one.capacity, one.allow_multiple_allocations))
 
     @cached_property
     def kind(self) -> bytes:
         """All that tells a device that is free from another of its pool but its name and its place."""
-        return _encoder.encode((self.content, msgspec.structs.replace(self.device, name="")))
+        return exact_key((self.content, msgspec.structs.replace(self.device, name="")))
 
     @cached_property
     def variables(self) -> Variables | str:

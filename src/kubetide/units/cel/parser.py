@@ -7,19 +7,16 @@ are its parser generator's, in rarer ones the words differ.
 from __future__ import annotations
 
 from kubetide.units.cel.lexer import END, Token, tokenize, unquote
+from kubetide.units.cel.macros import expand_function, expand_method
 from kubetide.units.cel.syntax import (
     FAILED,
-    Bind,
     Call,
     CelError,
-    Fold,
-    Has,
     Issue,
     ListOf,
     Literal,
     Logic,
     MapOf,
-    MapOptional,
     Name,
     Node,
     Select,
@@ -64,25 +61,6 @@ _RESERVED = frozenset(
         "while",
     ]
 )
-_FOLDS = {
-    ("all", 2): "all",
-    ("exists", 2): "exists",
-    ("exists_one", 2): "existsOne",
-    ("existsOne", 2): "existsOne",
-    ("map", 2): "map",
-    ("map", 3): "map",
-    ("filter", 2): "filter",
-    ("all", 3): "all",
-    ("exists", 3): "exists",
-    ("existsOne", 3): "existsOne",
-    ("exists_one", 3): "existsOne",
-    ("transformList", 3): "map",
-    ("transformList", 4): "map",
-    ("transformMap", 3): "transformMap",
-    ("transformMap", 4): "transformMap",
-    ("transformMapEntry", 3): "transformMapEntry",
-    ("transformMapEntry", 4): "transformMapEntry",
-}
 
 
 _AFTER = {
@@ -221,7 +199,8 @@ class _Parser:
             field = name.text
             if self._peek().kind == "(" and not optional:
                 bracket = self._next()
-                node = self._method(node, field, bracket.position, self._arguments(")"))
+                arguments = self._arguments(")")
+                node = self._expanded(expand_method(node, field, bracket.position, arguments))
             else:
                 node = Select(token.position, node, field, optional)
         return node
@@ -265,7 +244,7 @@ class _Parser:
             self._stop(name.position, f"reserved identifier: {name.text}")
         if self._peek().kind == "(":
             bracket = self._next()
-            return self._function(name, bracket.position, self._arguments(")"))
+            return self._expanded(expand_function(name.text, bracket.position, self._arguments(")")))
         return Name(name.position, name.text)
 
     def _number(self, token: Token) -> Node:
@@ -332,44 +311,12 @@ class _Parser:
         self._expect(close)
         return tuple(found)
 
-    # ── Macros ──
-
-    def _function(self, name: Token, position: int, arguments: tuple[Node, ...]) -> Node:
-        if name.text == "has" and len(arguments) == 1:
-            field = arguments[0]
-            if not isinstance(field, Select) or field.optional:
-                self._stop(field.position, "invalid argument to has() macro")
-                raise _StopError
-            return Has(position, field.operand, field.field)
-        return Call(position, name.text, None, arguments)
-
-    def _method(self, target: Node, name: str, position: int, arguments: tuple[Node, ...]) -> Node:
-        if isinstance(target, Name) and target.name == "cel" and name == "bind" and len(arguments) == 3:
-            bound = self._variable(arguments[0], "cel.bind() variable names must be simple identifiers")
-            return Bind(position, bound, arguments[1], arguments[2])
-        if name in {"optMap", "optFlatMap"} and len(arguments) == 2:
-            bound = self._variable(arguments[0], f"{name}() variable name must be a simple identifier")
-            return MapOptional(position, target, bound, arguments[1], name == "optFlatMap")
-        macro = _FOLDS.get((name, len(arguments)))
-        if macro is None:
-            return Call(position, name, target, arguments)
-        paired = name.startswith("transform") or (len(arguments) == 3 and name != "map")
-        names = tuple(
-            self._variable(one, "argument must be a simple name") for one in arguments[: 1 + paired]
-        )
-        if len(names) == 2 and names[0] == names[1]:
-            self._stop(arguments[1].position, f"duplicate variable name: {names[0]}")
-        rest = arguments[len(names) :]
-        if macro in {"map", "transformMap", "transformMapEntry"}:
-            condition = rest[0] if len(rest) == 2 else None
-            return Fold(position, macro, target, names, condition, rest[-1])
-        return Fold(position, macro, target, names, rest[0], None)
-
-    def _variable(self, node: Node, message: str) -> str:
-        if isinstance(node, Name):
-            return node.name
-        self._stop(node.position, message)
-        raise _StopError
+    def _expanded(self, node: Node | Issue) -> Node:
+        """What a macro stands for; an issue where it is used wrongly."""
+        if isinstance(node, Issue):
+            self._issues.append(node)
+            raise _StopError
+        return node
 
     # ── Tokens ──
 

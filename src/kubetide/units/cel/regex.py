@@ -9,71 +9,14 @@ Source: RE2's syntax; R. Cox, "Regular Expression Matching: the Virtual Machine 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
+from kubetide.units.cel.regex_program import Accepts, Holds, Pattern, Step
 from kubetide.units.cel.values import EvaluationError
 
 MAX_REPEAT = 1000
 MAX_PROGRAM = 20_000
 _MAX_NESTING = 100
-
-Accepts = Callable[[str], bool]
-Holds = Callable[[str, int], bool]
-
-
-class _Step(NamedTuple):
-    """One instruction: to read a character, to hold a condition, to go on in several places, or the end."""
-
-    accepts: Accepts | None = None
-    holds: Holds | None = None
-    targets: tuple[int, ...] = ()
-
-
-class Pattern:
-    """A compiled pattern."""
-
-    def __init__(self, steps: list[_Step]) -> None:
-        self._steps = steps
-
-    def find(self, text: str, start: int) -> tuple[int, int] | None:
-        """Gives begin and end of the leftmost match that RE2 prefers, at or after ``start``; None without one."""
-        found: tuple[int, int] | None = None
-        threads: dict[int, int] = {}
-        for at in range(start, len(text) + 1):
-            if found is None:
-                self._follow(0, at, text, at, threads)
-            elif not threads:
-                break
-            ahead: dict[int, int] = {}
-            for number, begin in threads.items():
-                step = self._steps[number]
-                if step.accepts is None:
-                    found = (begin, at)
-                    break
-                if at < len(text) and step.accepts(text[at]):
-                    self._follow(number + 1, begin, text, at + 1, ahead)
-            threads = ahead
-        return found
-
-    def _follow(self, number: int, begin: int, text: str, at: int, threads: dict[int, int]) -> None:
-        """Adds the threads that reading can go on with, in order of preference."""
-        seen: dict[int, None] = {}
-        left = [number]
-        while left:
-            here = left.pop()
-            if here in seen or here in threads:
-                continue
-            seen[here] = None
-            step = self._steps[here]
-            if step.holds is not None:
-                if step.holds(text, at):
-                    left.append(here + 1)
-            elif step.targets:
-                left.extend(reversed(step.targets))
-            else:
-                threads[here] = begin
 
 
 @lru_cache(maxsize=256)
@@ -83,7 +26,7 @@ def compile_pattern(pattern: str) -> Pattern:
     reader.alternatives()
     if reader.at < len(pattern):
         raise _error("unexpected )", pattern)
-    return Pattern([*reader.steps, _Step()])
+    return Pattern([*reader.steps, Step()])
 
 
 def _error(problem: str, text: str) -> EvaluationError:
@@ -129,7 +72,7 @@ class _Reader:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at = 0
-        self.steps: list[_Step] = []
+        self.steps: list[Step] = []
         self._flags = ""
         self._depth = 0
 
@@ -145,14 +88,14 @@ class _Reader:
             self.at += 1
             # The branch so far moves one down, behind the choice; its end jumps past what follows.
             branch = self._cut(start)
-            self._write(_Step(targets=(start + 1, start + len(branch) + 2)))
+            self._write(Step(targets=(start + 1, start + len(branch) + 2)))
             self._paste(branch, start + 1)
             ends.append(len(self.steps))
-            self._write(_Step())
+            self._write(Step())
             start = len(self.steps)
             self._sequence()
         for end in ends:
-            self.steps[end] = _Step(targets=(len(self.steps),))
+            self.steps[end] = Step(targets=(len(self.steps),))
         self._flags = flags
         self._depth -= 1
 
@@ -182,15 +125,15 @@ class _Reader:
             here = len(self.steps)
             self._write(self._choice(here + 1, here + len(body) + 2, lazy=lazy))
             self._paste(body, here + 1)
-            self._write(_Step(targets=(here,)))
+            self._write(Step(targets=(here,)))
             return
         end = len(self.steps) + (most - least) * (len(body) + 1)
         for _ in range(most - least):
             self._write(self._choice(len(self.steps) + 1, end, lazy=lazy))
             self._paste(body, len(self.steps))
 
-    def _choice(self, go_on: int, leave: int, *, lazy: bool) -> _Step:
-        return _Step(targets=(leave, go_on) if lazy else (go_on, leave))
+    def _choice(self, go_on: int, leave: int, *, lazy: bool) -> Step:
+        return Step(targets=(leave, go_on) if lazy else (go_on, leave))
 
     def _count(self) -> tuple[int, int | None] | None:
         """Reads a repetition; None when there is none here."""
@@ -390,16 +333,16 @@ class _Reader:
     def _peek(self) -> str:
         return self.pattern[self.at : self.at + 1]
 
-    def _write(self, step: _Step) -> None:
+    def _write(self, step: Step) -> None:
         if len(self.steps) >= MAX_PROGRAM:
             raise _error("expression too large", self.pattern)
         self.steps.append(step)
 
     def _read(self, accepts: Accepts) -> None:
-        self._write(_Step(accepts=accepts))
+        self._write(Step(accepts=accepts))
 
     def _hold(self, holds: Holds) -> None:
-        self._write(_Step(holds=holds))
+        self._write(Step(holds=holds))
 
     def _literal(self, c: str) -> None:
         if "i" in self._flags:
@@ -408,7 +351,7 @@ class _Reader:
         else:
             self._read(c.__eq__)
 
-    def _cut(self, start: int) -> list[_Step]:
+    def _cut(self, start: int) -> list[Step]:
         """Takes the steps from ``start`` on out, with targets counted from there."""
         body = [
             step._replace(targets=tuple(one - start for one in step.targets)) for step in self.steps[start:]
@@ -416,7 +359,7 @@ class _Reader:
         del self.steps[start:]
         return body
 
-    def _paste(self, body: list[_Step], start: int) -> None:
+    def _paste(self, body: list[Step], start: int) -> None:
         for step in body:
             self._write(step._replace(targets=tuple(one + start for one in step.targets)))
 
