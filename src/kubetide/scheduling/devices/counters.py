@@ -9,6 +9,9 @@ from __future__ import annotations
 from kubetide.scheduling.devices.offers import Counters, Offer, Pool
 from kubetide.scheduling.devices.use import InUse
 
+CounterState = tuple[tuple[str, str, str, int], ...]
+"""Pool, counter set, counter and amount, of what is not 0."""
+
 
 class CounterBook:
     """What is left of the counters of each pool, and what one search has taken of them."""
@@ -17,6 +20,23 @@ class CounterBook:
         self._in_use = in_use
         self._available: dict[str, Counters] = {}
         self._taken: dict[str, Counters] = {}
+
+    @property
+    def state(self) -> CounterState:
+        """What has been taken, to compare and to go back to."""
+        return tuple(
+            (pool, counter_set, name, amount)
+            for pool, book in sorted(self._taken.items())
+            for counter_set, amounts in sorted(book.items())
+            for name, amount in sorted(amounts.items())
+            if amount
+        )
+
+    def restore(self, state: CounterState) -> None:
+        """Makes what has been taken that of a state."""
+        self._taken = {}
+        for pool, counter_set, name, amount in state:
+            self._taken.setdefault(pool, {}).setdefault(counter_set, {})[name] = amount
 
     def take(self, offer: Offer, pool: Pool) -> bool:
         """Takes what a device needs; False, and nothing taken, when any counter of the pool is overdrawn."""

@@ -20,7 +20,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.resource import DeviceClass, ResourceClaim
 from kubetide.scheduling.devices.capacity import consumption, has_capacity
 from kubetide.scheduling.devices.constraints import Constraint
-from kubetide.scheduling.devices.counters import CounterBook
+from kubetide.scheduling.devices.counters import CounterBook, CounterState
 from kubetide.scheduling.devices.offers import DeviceId, Offer, Pool
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.devices.requests import MAX_RESULTS, Want, read_requests
@@ -100,7 +100,7 @@ class _Search:
         self._every: dict[int, list[tuple[Offer, Pool]]] = {}
         self._taking: dict[DeviceId, dict[int, None]] = {}
         self._sharing: dict[DeviceId, dict[str, int]] = {}
-        self._dead_ends: dict[tuple[object, ...], None] = {}
+        self._dead_ends: dict[tuple[object, ...], CounterState] = {}
         self._steps = 0
         self._results: list[list[Given]] = []
 
@@ -150,7 +150,7 @@ class _Search:
             too_many = self._is_too_many(place)
             place = None if too_many else self._enter(stack, place)
             if place is None:
-                place = _go_back(stack, claim, self._dead_ends, too_many=too_many)
+                place = _go_back(stack, claim, self._dead_ends, self._counters, too_many=too_many)
         return None
 
     def _enter(self, stack: list[_Level], place: _Place) -> _Place | None:
@@ -158,6 +158,7 @@ class _Search:
         if place.alternative < 0 and self._is_repeatable:
             level.state = self._state(place)
             if level.state in self._dead_ends:
+                self._counters.restore(self._dead_ends[level.state])
                 return None
         first = next(level.places, None)
         if first is not None:
@@ -173,13 +174,13 @@ class _Search:
             frozenset((device, *sorted(claims)) for device, claims in self._taking.items() if claims),
             frozenset((device, *amounts.items()) for device, amounts in self._sharing.items()),
             tuple(constraint.state for constraint in self._constraints[place.claim]),
+            self._counters.state,
         )
 
     @property
     def _is_repeatable(self) -> bool:
-        """Whether the same state leads to the same end: what stays taken by mistake would tell them apart."""
-        shared = any(offer.shared for found in self._every.values() for offer, _ in found)
-        return not self._has_counters and not shared
+        """Whether the same state leads to the same end, constraints that keep a device by mistake apart."""
+        return not any(offer.shared for found in self._every.values() for offer, _ in found)
 
     def _settled(self, place: _Place) -> _Place:
         """Steps over claims and requests that have all they want."""
@@ -220,7 +221,7 @@ class _Search:
             return
         # Which of two equal devices is taken can matter to a request for all of them: the first that it
         # cannot have decides what it says.
-        skips_equals = self._is_repeatable and not any(self._every.values())
+        skips_equals = self._is_repeatable and not self._has_counters and not any(self._every.values())
         fruitless: dict[tuple[int, bytes], None] = {}
         for at in range(place.start, len(self._offers)):
             offer, pool = self._offers[at]
@@ -319,7 +320,12 @@ class _Search:
 
 
 def _go_back(
-    stack: list[_Level], claim: int, dead_ends: dict[tuple[object, ...], None], *, too_many: bool
+    stack: list[_Level],
+    claim: int,
+    dead_ends: dict[tuple[object, ...], CounterState],
+    counters: CounterBook,
+    *,
+    too_many: bool,
 ) -> _Place | None:
     """Gives the next place to try after the last one led nowhere; None when nothing is left.
 
@@ -340,6 +346,6 @@ def _go_back(
         stack.pop()
         too_many = level.chooses_alternative and level.only_too_many
         if level.state and not too_many:
-            dead_ends[level.state] = None
+            dead_ends[level.state] = counters.state
         claim = level.claim
     return None
