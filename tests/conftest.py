@@ -21,7 +21,10 @@ settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repe
 
 def pytest_sessionstart():
     """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM or _PROMETHEUS asks for does not begin."""
-    missing = [*missing_programs(), *(name for name in TARGETS["clients"] if not find(name))]
+    missing = [
+        *missing_programs(),
+        *(name for name in (*TARGETS["clients"], *TARGETS["kwok"]) if not find(name)),
+    ]
     if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(
             f"KUBETIDE_REQUIRE_PLANE is set, and {', '.join(missing)} is not built: make control-plane"

@@ -135,7 +135,7 @@ def _start(
     manager_flags: tuple[str, ...],
 ) -> Plane:
     home.mkdir(parents=True)
-    client_port, peer_port, api_port = _free_ports(3)
+    client_port, peer_port, api_port = free_ports(3)
     url = f"https://127.0.0.1:{api_port}"
     etcd_url = f"http://127.0.0.1:{client_port}"
     authority = _write_keys(home)
@@ -297,7 +297,7 @@ def _write_keys(home: Path) -> Authority:
     return authority
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Gives ports that were free a moment ago, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.plane.build import TARGETS, BuildError, build, find
+from tools.plane.build import STAGES, TARGETS, BuildError, build, find
 
 GO = """#!/bin/sh
 echo "$@" >> {log}
+[ "$1" = list ] && echo {module} && exit
 [ "$1" = version ] && echo "go version go{version} linux/amd64" && exit
 for word in "$@"; do case "$word" in */) out=$word;; esac; done
 for word in "$@"; do touch "$out/$(basename "$word" | sed s/^v3$/server/)"; done
@@ -33,7 +34,7 @@ def machine(tmp_path, monkeypatch):
 
     def put_go(version, code=0):
         command = programs / "go"
-        command.write_text(GO.format(log=log, version=version, code=code))
+        command.write_text(GO.format(log=log, version=version, code=code, module=tmp_path / "module"))
         command.chmod(0o755)
 
     put_go.runs = lambda: [line for line in log.read_text().splitlines() if line.startswith("build")]
@@ -77,6 +78,28 @@ def test_a_build_that_fails_leaves_nothing(machine):
     with pytest.raises(BuildError, match="go build failed"):
         build("kubectl")
     assert find("kubectl") is None
+
+
+def test_kwok_comes_with_its_stages(machine, tmp_path):
+    """The stages that kwok's module brings lie beside it in one file; a module without them is no kwok."""
+    machine("1.26.8")
+    stages = tmp_path / "module" / "kustomize" / "stage"
+    with pytest.raises(BuildError, match="has kwok moved them"):
+        build("kwok")
+    assert find("kwok") is None
+    for name in (
+        "node/fast/node-initialize",
+        "pod/fast/pod-ready",
+        "pod/fast/kustomization",
+        "pod/chaos/bad",
+    ):
+        file = stages / f"{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"name: {name}")
+    (kwok,) = build("kwok")
+    joined = kwok.with_name(STAGES).read_text()
+    assert joined == "name: node/fast/node-initialize\n---\nname: pod/fast/pod-ready"
+    assert find("kwok") == kwok
 
 
 def test_no_go_says_what_to_do(machine, monkeypatch):

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import yaml
 from tests.cluster.test_crontab import CONTROLLER
+from tests.plane.kwok import kwok
 from tests.plane.metric_apis import Values, metric_apis
 from tests.plane.remote_cloud import Ledger, serving
 from tests.plane.running import Plane, running_plane
@@ -192,9 +193,15 @@ class Town:
 
 
 @asynccontextmanager
-async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec):
-    """Lets a town live on a plane, and leaves the plane as it was."""
+async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_kwok: bool = False):
+    """Lets a town live on a plane, and leaves the plane as it was.
+
+    Args:
+        by_kwok: Whether kwok plays the kubelets, and not the embedded ones.
+    """
     async with AsyncExitStack() as stack:
+        if by_kwok:
+            stack.enter_context(kwok(plane))
         cluster = await stack.enter_async_context(HttpCluster(plane.connection, clock))
         made = await cluster.create(NAMESPACES, {"metadata": {"generateName": "town-"}})
         place = Town(plane, clock, cluster, folder, made.metadata.name)
@@ -214,7 +221,7 @@ async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec):
             lease_renewal=seconds(2),
         )
         await place.cloud.start()
-        await _together(stack, [kubelets.run(), place.cloud.run()])
+        await _together(stack, [place.cloud.run()] if by_kwok else [kubelets.run(), place.cloud.run()])
         stack.push_async_callback(_clear, place)
         place.ledger = await stack.enter_async_context(serving(place.cloud, place.socket))
         # Asks for no certificate: the aggregator shows one that another authority has signed.

@@ -20,8 +20,13 @@ __all__ = ["KUBERNETES", "TARGETS", "BuildError", "build", "find"]
 KUBERNETES = "1.36.2"
 
 MODULE = Path(__file__).with_name("go")
-_HELM_MODULE = Path(__file__).with_name("helm")
-"""Of its own: it asks for another version of Kubernetes' libraries."""
+_OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kwok")}
+"""Programs with modules of their own: they ask for other versions of Kubernetes' libraries."""
+
+STAGES = "kwok-stages.yaml"
+"""Lies beside kwok: what it does to nodes and pods, from its own module. Without such it does not start."""
+
+_STAGE_FOLDERS = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
 _KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _PACKAGES = {
@@ -30,12 +35,14 @@ _PACKAGES = {
     "clients": "./clients",
     "holder": "./holder",
     "helm": "helm.sh/helm/v4/cmd/helm",
+    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
     "clients": ("clients", "holder"),
     "helm": ("helm",),
+    "kwok": ("kwok",),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 }
 """Programs of each target, by the name of their file."""
@@ -87,14 +94,39 @@ def _compile(go: Go, wanted: dict[str, Path]) -> None:
         )
         if run.returncode:
             raise BuildError(f"{go.command} build failed: what it said stands above")
+        if "kwok" in wanted:
+            _write_stages(go, wanted["kwok"].with_name(STAGES))
         for name, path in wanted.items():
             made = Path(folder) / ("server" if name == "etcd" else name)
             path.parent.mkdir(exist_ok=True)
             made.rename(path)
 
 
+def _write_stages(go: Go, path: Path) -> None:
+    """Joins the stages that kwok's module brings into one file."""
+    command = [go.command, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
+    environment = {**os.environ, "GOTOOLCHAIN": "local"}
+    try:
+        said = subprocess.run(
+            command, cwd=_OWN_MODULES["kwok"], env=environment, check=True, capture_output=True, text=True
+        )
+    except subprocess.CalledProcessError as error:
+        raise BuildError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
+    stages = Path(said.stdout.strip()) / "kustomize" / "stage"
+    found = [
+        file.read_text(encoding="utf-8")
+        for folder in _STAGE_FOLDERS
+        for file in sorted((stages / folder).glob("*.yaml"))
+        if file.name != "kustomization.yaml"
+    ]
+    if not found:
+        raise BuildError(f"{stages} holds no stages in {', '.join(_STAGE_FOLDERS)}: has kwok moved them?")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n---\n".join(found), encoding="utf-8")
+
+
 def _module_of(name: str) -> Path:
-    return _HELM_MODULE if name == "helm" else MODULE
+    return _OWN_MODULES.get(name, MODULE)
 
 
 def _home(name: str, go_version: str) -> Path:
