@@ -34,13 +34,14 @@ _PACKAGES = {
     **{name: f"k8s.io/kubernetes/cmd/{name}" for name in _KUBERNETES_PROGRAMS},
     "clients": "./clients",
     "holder": "./holder",
+    "informer": "./informer",
     "helm": "helm.sh/helm/v4/cmd/helm",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
-    "clients": ("clients", "holder"),
+    "clients": ("clients", "holder", "informer"),
     "helm": ("helm",),
     "kwok": ("kwok",),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
