@@ -106,6 +106,10 @@ class EmptyDirVolume(ApiStruct):
     medium: str = ""
 
 
+class ProjectedVolume(ApiStruct):
+    """It matters only that it is there: nearly every pod has one, with a token, and no rule looks into it."""
+
+
 class PersistentVolumeClaimVolume(ApiStruct):
     claim_name: str = ""
 
@@ -137,7 +141,7 @@ class Volume(ApiStruct):
     name: str = ""
     host_path: Json | None = None
     empty_dir: EmptyDirVolume | None = None
-    projected: Json | None = None
+    projected: ProjectedVolume | None = None
     persistent_volume_claim: PersistentVolumeClaimVolume | None = None
     ephemeral: Json | None = None
     gce_persistent_disk: GceDisk | None = None

@@ -65,11 +65,6 @@ def decode_message(raw: bytes, name: str) -> Json:
         raise ProtobufError(str(error)) from error
 
 
-def decode_time(raw: bytes) -> str | None:
-    """Gives a time in the form that JSON has, None for the zero time. Raises ProtobufError."""
-    return _time(memoryview(raw), TIME)
-
-
 def _object(raw: bytes) -> Json:
     if not raw.startswith(MAGIC):
         raise ProtobufError("the magic number is missing")
@@ -208,7 +203,10 @@ def _time(raw: memoryview, kind: str) -> str | None:
         return None
     whole = _signed(parts.get(1, 0))
     instant = Instant(whole * 1_000_000_000 + _signed(parts.get(2, 0)))
-    return format_rfc3339_micro(instant) if kind == MICRO_TIME else format_rfc3339(instant)
+    try:
+        return format_rfc3339_micro(instant) if kind == MICRO_TIME else format_rfc3339(instant)
+    except (ValueError, OverflowError) as error:
+        raise ProtobufError(f"a time is out of range: {error}") from error
 
 
 def _signed(value: int | memoryview) -> int:

@@ -188,6 +188,14 @@ NOTES = block(1, block(1, b"one") + block(3, b"\xff\xfe"))
         (list_body("v2", "Pod", []), "not PodList of v1"),
         (list_body("v1", "Pod", [raw_of(PODS, {})]), "an object has no name"),
         (list_body("v1", "Pod", [NOTES]), "utf-8"),
+        (
+            list_body("v1", "Pod", [block(1, block(1, b"one") + block(8, number_of(1, 253_402_300_800)))]),
+            "year",
+        ),
+        (
+            list_body("v1", "Pod", [block(1, block(1, b"one") + block(8, number_of(1, 1 << 62)))]),
+            "cannot be read",
+        ),
         (list_body("v1", "Pod", [block(1, block(1, b"one") + block(11, b"\xff"))]), "cannot be read"),
     ],
 )

@@ -89,6 +89,13 @@ def test_broken_bodies_are_refused(raw, kind):
             continue
 
 
+def test_a_time_without_a_year_is_refused():
+    """A time after the year 9999 cannot be written in JSON, so it is a BadRequest."""
+    for seconds in (253_402_300_800, 1 << 62):
+        with pytest.raises(BadRequest, match="a time is out of range"):
+            decode_protobuf(body("v1", "Pod", field(1, field(8, field(1, seconds)))))
+
+
 def test_no_body_is_nested_without_end():
     """Nesting has a limit, as every level is a call."""
     message = b""

@@ -27,7 +27,8 @@ T = TypeVar("T")
 KINDS: tuple[Kind[Any], ...] = (PODS, NODES)
 """Those of which there are many; all else comes as JSON."""
 
-_UNREADABLE = (DecodeError, ProtobufError, UnicodeDecodeError)
+_UNREADABLE = (DecodeError, ValueError, OverflowError)
+"""What decoding raises: of bytes that are no message, of text that is not UTF-8, and of times without a year."""
 _LENGTH = 4
 _LONGEST_FRAME = 64 << 20
 """Bytes of one event; etcd keeps no object of over 1.5 MiB."""

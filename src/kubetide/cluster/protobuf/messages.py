@@ -17,6 +17,8 @@ ENTRY = "Entry"
 """An entry of a map: ``key`` and ``value``, as bytes."""
 AMOUNT = "Amount"
 """A quantity: its ``text``, as bytes."""
+INSTANT = "Time"
+"""A time: its ``seconds``."""
 EVENT = "WatchEvent"
 """An event of a watch: its ``type``, and the object within its ``object`` as ``raw`` bytes."""
 
@@ -73,6 +75,7 @@ def _fixed(file: FileDescriptorProto) -> None:
     _add(entry, "key", 1, _BYTES)
     _add(entry, "value", 2, _BYTES)
     _add(file.message_type.add(name=AMOUNT), "text", 1, _BYTES)
+    _add(file.message_type.add(name=INSTANT), "seconds", 1, FieldDescriptorProto.TYPE_INT64)
     _add(file.message_type.add(name="RawExtension"), "raw", 1, _BYTES)
     event = file.message_type.add(name=EVENT)
     _add(event, "type", 1, _STRING)

@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubetide.cluster.protobuf.fields import Wanted, wanted_fields
-from kubetide.cluster.protobuf.messages import AMOUNT, ENTRY, message_name, message_types
+from kubetide.cluster.protobuf.messages import AMOUNT, ENTRY, INSTANT, message_name, message_types
 from kubetide.cluster.protobuf.shared import ABSENT, Shared, read_text
-from kubetide.objects.protobuf import decode_message, decode_time
+from kubetide.objects.protobuf import decode_message
+from kubetide.units.time import Instant, format_rfc3339, seconds
+
+_SECOND = seconds(1)
 
 Message = Any
 """A message of one of our types; what it holds is known by its type's descriptor only."""
@@ -32,7 +35,7 @@ class Readers:
         self.types = message_types(roots)
         self._names: dict[str, Any] = {
             "texts": Shared(read_text),
-            "times": Shared(_unless_absent(decode_time)),
+            "times": Shared(_unless_absent(self._time)),
             "entries": Shared(self._entry_reader(read_text)),
             "amounts": Shared(self._entry_reader(self._amount)),
         }
@@ -110,6 +113,12 @@ class Readers:
 
     def _amount(self, piece: bytes) -> str | None:
         return read_text(self.types[AMOUNT].FromString(piece).text)
+
+    def _time(self, piece: bytes) -> str | None:
+        """Gives a time as JSON has it, None for the zero time, which is an empty message."""
+        if not piece:
+            return None
+        return format_rfc3339(Instant(self.types[INSTANT].FromString(piece).seconds * _SECOND))
 
     def _named(self, value: Any) -> str:
         """Gives a name by which an expression can speak of something."""
