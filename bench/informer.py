@@ -45,7 +45,7 @@ _FLAGS = (
     "--max-requests-inflight=3000",
     "--max-mutating-requests-inflight=1000",
 )
-_READERS = ("json", "protobuf", "client_go_json", "client_go_protobuf")
+READERS = ("json", "protobuf", "client_go_json", "client_go_protobuf")
 
 
 def main() -> None:
@@ -210,7 +210,7 @@ def measure(pods: int) -> dict[str, Any]:
     ):
         size = run_real(lambda clock: fill(clock, plane.connection, pods))
         server = pid_of("kube-apiserver")
-        rounds: dict[str, list[dict[str, float]]] = {reader: [] for reader in _READERS}
+        rounds: dict[str, list[dict[str, float]]] = {reader: [] for reader in READERS}
         for _ in range(ROUNDS):
             for reader, found in rounds.items():
                 before = usage_of(server)["cpu_s"]

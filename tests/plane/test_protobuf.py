@@ -178,7 +178,7 @@ async def fill(client):
 
 @pytest.fixture(scope="module")
 def filled(quiet_plane):
-    """A plane with those objects."""
+    """A plane with those objects, which are gone afterwards."""
 
     async def run(clock):
         async with HttpCluster(quiet_plane.connection, clock) as client:
@@ -186,8 +186,17 @@ def filled(quiet_plane):
             await client.create(NAMESPACES.untyped, body)
             await fill(client)
 
+    async def clear(clock):
+        async with HttpCluster(quiet_plane.connection, clock) as client:
+            for name in ("wire-bare", "wire-full"):
+                await client.delete(NODES, name)
+            await client.patch(PODS, "full", {"metadata": {"finalizers": None}}, namespace=NAMESPACE)
+            for pod in (await client.list(PODS, namespace=NAMESPACE)).items:
+                await client.delete(PODS, pod.metadata.name, namespace=NAMESPACE, grace_period_s=0)
+
     run_real(run)
-    return quiet_plane
+    yield quiet_plane
+    run_real(clear)
 
 
 def both(filled, main):
