@@ -111,7 +111,7 @@ def _add_type(file: FileDescriptorProto, model: Any, type_name: str) -> None:
             kind = FieldDescriptorProto.TYPE_BOOL if field.type == "bool" else FieldDescriptorProto.TYPE_INT64
             added = _add(message, field.name, field.number, kind, label=label)
             if field.default:
-                added.default_value = str(field.default)
+                added.default_value = "true" if field.type == "bool" else str(field.default)
         elif field.form == "name":
             _add(message, field.name, field.number, _STRING, label=label)
         elif field.form == "message":
