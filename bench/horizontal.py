@@ -29,6 +29,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.metrics import Int64Vector, PodSamples, ResourceUsage
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
+from kubetide.units.steps import finish
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 
 NOW = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -185,7 +186,7 @@ class Loop:
         commands = decide(self.state, self._now)
         outcomes = [ScaleOutcome(w.namespace, w.name, self._now) for w in commands.writes]
         self.result = absorb(self.state, commands, outcomes)
-        self._news.of(self.result, self.state.specs, (), full=False)
+        finish(self._news.of(self.result, self.state.specs, (), full=False))
 
     def record(self) -> None:
         encode_delta(self.delta)

@@ -4,5 +4,15 @@ from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import EventWriter
 from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import in_parallel
+from kubetide.acting.turns import in_turns, pieces_in_turns
 
-__all__ = ["Elector", "EventWriter", "Fence", "LeaseLost", "LeaseTimes", "in_parallel"]
+__all__ = [
+    "Elector",
+    "EventWriter",
+    "Fence",
+    "LeaseLost",
+    "LeaseTimes",
+    "in_parallel",
+    "in_turns",
+    "pieces_in_turns",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -24,31 +24,38 @@ from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import action_of, changed_status
 from kubetide.objects.meta import Condition
+from kubetide.units.steps import Steps, finish, is_pause
 from kubetide.units.time import Instant, format_rfc3339
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
+    """Does ``absorbing`` at one go."""
+    return finish(absorbing(state, commands, outcomes))
+
+
+def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Steps[Result]:
     """Takes in what came of the writes: remembers, and gives statuses, events and labels."""
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
     _remember_proposals(state, commands)
     this, at = state.last_pass, commands.at
     if this is None or this.verdicts is not commands.verdicts:
-        state.last_pass = None  # what it knows of statuses does not hold any longer
-        each = (_settle(state, verdict, found.get(verdict.key), at, stamp) for verdict in commands.verdicts)
-        return Result(tuple(each))
-    before = this.before or repeat(None)
-    settlements = tuple(
-        [
-            settled
-            if again and settled is not None
-            else _settle(state, verdict, found.get(verdict.key), at, stamp, settled)
-            for verdict, settled, again in zip(commands.verdicts, before, this.again.tolist(), strict=False)
-        ]
-    )
-    this.settlements, this.before = settlements, ()
-    this.quiet = np.array([settled.is_quiet for settled in settlements], np.bool_)
-    return Result(settlements)
+        # What is known of the last pass does not hold any longer.
+        this = state.last_pass = None
+    before: Iterable[Settlement | None] = this.before if this is not None and this.before else repeat(None)
+    same: Iterable[bool] = repeat(False) if this is None else this.again.tolist()
+    settlements: list[Settlement] = []
+    for verdict, last, again in zip(commands.verdicts, before, same, strict=False):
+        if again and last is not None:
+            settlements.append(last)
+        else:
+            settlements.append(_settle(state, verdict, found.get(verdict.key), at, stamp, last))
+        if is_pause(len(settlements)):
+            yield
+    if this is not None:
+        this.settlements, this.before = tuple(settlements), ()
+        this.quiet = np.array([settled.is_quiet for settled in settlements], np.bool_)
+    return Result(tuple(settlements))
 
 
 def _settle(

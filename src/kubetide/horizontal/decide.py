@@ -18,20 +18,26 @@ What an HPA's annotations ask for beyond that stands in ``options``; without any
 
 from __future__ import annotations
 
-from kubetide.horizontal.absorb import absorb
+from kubetide.horizontal.absorb import absorb, absorbing
 from kubetide.horizontal.decision import Commands, ScaleWrite, Verdict
 from kubetide.horizontal.fleet import judge_all
 from kubetide.horizontal.judging import judge
 from kubetide.horizontal.state import State
+from kubetide.units.steps import Steps, finish
 from kubetide.units.time import Instant
 
-__all__ = ["absorb", "decide"]
+__all__ = ["absorb", "absorbing", "decide", "deciding"]
 
 # Below so many pods, walking over them costs less than a pass in columns.
 COLUMNS_FROM = 200
 
 
 def decide(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Commands:
+    """Does ``deciding`` at one go."""
+    return finish(deciding(state, now, columns_from=columns_from))
+
+
+def deciding(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Steps[Commands]:
     """Gives the scale writes, and the verdict on every HPA, in order of namespace and name.
 
     Args:
@@ -39,9 +45,9 @@ def decide(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> C
             verdicts are the same either way.
     """
     if len(state.table.rows) >= columns_from and state.hpas:
-        verdicts = judge_all(state, now)
+        verdicts = yield from judge_all(state, now)
     else:
-        verdicts = tuple(judge(state, key, now) for key in state.hpas)
+        verdicts = tuple([judge(state, key, now) for key in state.hpas])
     return Commands(now, tuple(_write(state, verdict) for verdict in verdicts if verdict.rescale), verdicts)
 
 

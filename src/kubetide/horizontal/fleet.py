@@ -21,13 +21,14 @@ from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import action_of
 from kubetide.objects.hpa import MetricStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.units.steps import Steps, is_pause
 from kubetide.units.time import Instant
 
 # Up to here twice the number fits an int32, so a number that stays has no limit to meet.
 _LARGEST_UNLIMITED = 1 << 30
 
 
-def judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
+def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
     """Gives the verdicts in order of the HPAs."""
     found, hpas = ordinary(state, now), state.columns()
     unmoved = found.mask & (found.held == hpas.current) & (hpas.current < _LARGEST_UNLIMITED)
@@ -50,6 +51,8 @@ def judge_all(state: State, now: Instant) -> tuple[Verdict, ...]:
     )
     verdicts: list[Verdict] = []
     for position, (key, is_ordinary, again, stays, current, best, winner, held, slot) in enumerate(rows):
+        if is_pause(position):
+            yield
         if again:
             verdict = known[position]
             # Where the proposal is remembered is all that is new; and the old pass is let go of.

@@ -9,6 +9,7 @@ from kubetide.horizontal.decision import Result, Settlement
 from kubetide.horizontal.reasons import reasons_of, signature
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.views import Key
+from kubetide.units.steps import Steps, is_pause
 
 _Said = tuple[Settlement, tuple[object, ...]]
 
@@ -22,7 +23,7 @@ class News:
 
     def of(
         self, result: Result, specs: Mapping[Key, Autoscaler], holds: Sequence[str], *, full: bool
-    ) -> tuple[tuple[Reason, ...], int]:
+    ) -> Steps[tuple[tuple[Reason, ...], int]]:
         """Gives the reasons that are new, and the number of HPAs of which there is nothing new.
 
         Args:
@@ -47,6 +48,8 @@ class News:
                     continue
             said.append((settlement, signature(settlement)))
             reasons += reasons_of(settlement, specs[settlement.verdict.key], holds)
+            if is_pause(len(said)):
+                yield
         self._keys, self._said = keys, said
         return tuple(reasons), repeated
 

@@ -25,6 +25,7 @@ from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusVi
 from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
+from kubetide.units.steps import Steps, finish, is_pause
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -122,15 +123,23 @@ class State:
 
     def apply(self, delta: Delta) -> None:
         """Takes over what was gathered since the last tick."""
+        finish(self.applying(delta))
+
+    def applying(self, delta: Delta) -> Steps[None]:
+        """Takes over what was gathered since the last tick, in steps; nothing may be read in between."""
         self.holds = tuple(delta.holds)
-        for view in delta.hpas:
+        for number, view in enumerate(delta.hpas):
             self._put_hpa(view)
+            if is_pause(number):
+                yield
         for key in delta.gone_hpas:
             self._forget_hpa(key)
         for status in delta.statuses:
             self._put_status(status)
-        for pod in delta.pods:
+        for number, pod in enumerate(delta.pods):
             self.table.put(pod)
+            if is_pause(number):
+                yield
         for key in delta.gone_pods:
             self.table.remove(key)
         for entry in delta.memory:
@@ -141,8 +150,10 @@ class State:
                 self.options[key] = entry.options
             if entry.selector:
                 self._claim(key, entry.selector)
-        for scale in delta.scales:
+        for number, scale in enumerate(delta.scales):
             self._put_scale(scale)
+            if is_pause(number):
+                yield
         if delta.sample_pods is not None:
             self.samples.remember_pods(delta.sample_pods)
         self.samples.take(delta.answers, self.table)

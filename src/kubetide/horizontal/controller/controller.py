@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.acting import EventWriter
+from kubetide.acting import EventWriter, in_turns
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
@@ -20,7 +20,7 @@ from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
-from kubetide.horizontal.decide import absorb, decide
+from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.events import COMPONENT
 from kubetide.horizontal.news import News
@@ -156,13 +156,14 @@ class HorizontalController:
         self.began = self._clock.monotonic()
         delta = await self._gatherer.gather(self._state)
         now = self._clock.now()
-        self._state.apply(delta)
+        clock = self._clock
+        await in_turns(self._state.applying(delta), clock)
         self._tick += 1
         full = self._recorder.wants_full(LOOP)
         gathered = self._encoded_state(delta) if full else encode_delta(delta)
-        commands = decide(self._state, now)
+        commands = await in_turns(deciding(self._state, now), clock)
         outcomes = await self._actor.scale(commands.writes)
-        result = absorb(self._state, commands, outcomes)
+        result = await in_turns(absorbing(self._state, commands, outcomes), clock)
         self.result = result
         self._announce(result, delta.gone_hpas, now)
         endings = await self._actor.settle(result)
@@ -170,7 +171,7 @@ class HorizontalController:
             if ending.status_error:
                 self._gatherer.suspect(ending.settlement.verdict.key)
         self.endings = MappingProxyType({ending.settlement.verdict.key: ending for ending in endings})
-        self._record(now, gathered, commands, outcomes, result, full=full)
+        await self._record(now, gathered, commands, outcomes, result, full=full)
         self.last_tick = self._clock.now()
 
     def _encoded_state(self, delta: Delta) -> bytes:
@@ -222,7 +223,7 @@ class HorizontalController:
 
     # ── the record ──
 
-    def _record(
+    async def _record(
         self,
         now: Instant,
         gathered: bytes,
@@ -232,7 +233,9 @@ class HorizontalController:
         *,
         full: bool,
     ) -> None:
-        reasons, repeated = self._news.of(result, self._state.specs, self._state.holds, full=full)
+        reasons, repeated = await in_turns(
+            self._news.of(result, self._state.specs, self._state.holds, full=full), self._clock
+        )
         self._recorder.write(
             Record(
                 loop=LOOP,

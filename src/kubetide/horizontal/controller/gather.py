@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from kubetide.acting import in_parallel
+from kubetide.acting import in_parallel, pieces_in_turns
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
 from kubetide.horizontal.controller.values import ValueReader, questions_of
@@ -59,6 +59,7 @@ class Gatherer:
         self._hpas = hpas
         self._pods = pods
         self._targets = targets
+        self._clock = clock
         self._metrics = metrics
         self._values = values
         self._guard = GuardedSource("resource metrics", clock)
@@ -79,13 +80,14 @@ class Gatherer:
 
     async def gather(self, state: State) -> Delta:
         """Gives what has changed since the state was last given a delta."""
-        hpas, gone_hpas, statuses = self._take_hpas(state)
-        pods, gone_pods = self._take_pods()
+        hpas, gone_hpas, statuses = await self._take_hpas(state)
+        pods, gone_pods = await self._take_pods()
         specs = dict(state.specs)
         for key in gone_hpas:
             specs.pop(key, None)
-        for view in hpas:
-            specs[view.namespace, view.name] = read_spec(view, state.settings)
+        async for views in pieces_in_turns(hpas, self._clock):
+            for view in views:
+                specs[view.namespace, view.name] = read_spec(view, state.settings)
         scales = await self._read_scales(state, specs)
         answers, values = await self._measure(state, specs, scales)
         return Delta(
@@ -102,23 +104,24 @@ class Gatherer:
 
     # ── objects ──
 
-    def _take_hpas(self, state: State) -> tuple[list[HpaView], list[Key], list[StatusView]]:
+    async def _take_hpas(self, state: State) -> tuple[list[HpaView], list[Key], list[StatusView]]:
         hpas: list[HpaView] = []
         gone: list[Key] = []
         to_compare = self._suspect
         self._suspect = {}
-        for key, hpa in sorted(self._hpas.drain().items()):
-            if hpa is None:
-                self._statuses.pop(key, None)
-                self._workloads.pop(key, None)
-                if key in state.views:
-                    gone.append(key)
-                continue
-            self._statuses[key] = hpa.status
-            to_compare[key] = None
-            view = view_of_hpa(hpa)
-            if state.views.get(key) != view:
-                hpas.append(view)
+        async for changed in pieces_in_turns(sorted(self._hpas.drain().items()), self._clock):
+            for key, hpa in changed:
+                if hpa is None:
+                    self._statuses.pop(key, None)
+                    self._workloads.pop(key, None)
+                    if key in state.views:
+                        gone.append(key)
+                    continue
+                self._statuses[key] = hpa.status
+                to_compare[key] = None
+                view = view_of_hpa(hpa)
+                if state.views.get(key) != view:
+                    hpas.append(view)
         statuses = [
             StatusView(*key, self._statuses[key])
             for key in sorted(to_compare)
@@ -126,12 +129,13 @@ class Gatherer:
         ]
         return hpas, gone, statuses
 
-    def _take_pods(self) -> tuple[list[PodView], list[Key]]:
-        changed = sorted(self._pods.drain().items())
-        return (
-            [view_of_pod(pod) for _, pod in changed if pod is not None],
-            [key for key, pod in changed if pod is None],
-        )
+    async def _take_pods(self) -> tuple[list[PodView], list[Key]]:
+        pods: list[PodView] = []
+        gone: list[Key] = []
+        async for changed in pieces_in_turns(sorted(self._pods.drain().items()), self._clock):
+            pods += [view_of_pod(pod) for _, pod in changed if pod is not None]
+            gone += [key for key, pod in changed if pod is None]
+        return pods, gone
 
     # ── scales ──
 
@@ -139,18 +143,19 @@ class Gatherer:
         """Gives the scale of every target: from a cache where there is one, else by asking."""
         scales: dict[Key, ScaleView] = {}
         to_ask: list[Autoscaler] = []
-        for key in sorted(specs):
-            spec = specs[key]
-            workload: Any = self._targets.cached(spec)
-            if workload is None:
-                to_ask.append(spec)
-                continue
-            known = self._workloads.get(key)
-            if known is not None and known[0] is spec and known[1] is workload and key in state.scales:
-                scales[key] = state.scales[key]
-                continue
-            scales[key] = view_of_workload(spec, workload)
-            self._workloads[key] = (spec, workload)
+        async for keys in pieces_in_turns(sorted(specs), self._clock):
+            for key in keys:
+                spec = specs[key]
+                workload: Any = self._targets.cached(spec)
+                if workload is None:
+                    to_ask.append(spec)
+                    continue
+                known = self._workloads.get(key)
+                if known is not None and known[0] is spec and known[1] is workload and key in state.scales:
+                    scales[key] = state.scales[key]
+                    continue
+                scales[key] = view_of_workload(spec, workload)
+                self._workloads[key] = (spec, workload)
         await self._targets.learn(to_ask)
         limit = state.settings.concurrent_syncs
         for scale in await in_parallel(to_ask, self._targets.read, limit=limit):
