@@ -19,10 +19,12 @@ from kubetide.horizontal.memory import (
     remember_event,
 )
 from kubetide.horizontal.options.flapping import kept
-from kubetide.horizontal.patches import changed_fields
+from kubetide.horizontal.patches import changed_fields, only_values
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import action_of, changed_status
+from kubetide.horizontal.views import Key
+from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.meta import Condition
 from kubetide.units.steps import Steps, finish, is_pause
 from kubetide.units.time import Instant, format_rfc3339
@@ -98,6 +100,10 @@ def _settle(
     if action != "none" or verdict.forget_zero:
         conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
     status = changed_status(before, verdict, conditions, rescaled_at=rescaled_at, settled=decided)
+    changes = changed_fields(before, status)
+    held = _waits(state, key, changes, before, status, now)
+    if held:
+        status, changes = before, ()
     state.statuses[key] = status
     if spec.options.any and verdict.stage != "waiting":
         change = verdict.desired - verdict.current if action != "none" else 0
@@ -107,7 +113,7 @@ def _settle(
     return Settlement(
         verdict=verdict,
         status=status,
-        changes=changed_fields(before, status),
+        changes=changes,
         events=said,
         late_events=verdict.late_events,
         action=action,
@@ -116,8 +122,23 @@ def _settle(
         wanted=verdict.desired if decided else None,
         normal_end=decided,
         withheld=withheld,
+        held=held,
         kept=conditions is before.conditions,
     )
+
+
+def _waits(
+    state: State, key: Key, changes: tuple[str, ...], before: HpaStatus, after: HpaStatus, now: Instant
+) -> bool:
+    """Whether a change of the status is not written yet; notes when one is."""
+    period = state.settings.metrics_status_period
+    if not period or not changes:
+        return False
+    written = state.written.get(key)
+    if written is not None and now < written + period and only_values(before, after, changes):
+        return True
+    state.written[key] = now
+    return False
 
 
 def _with_zero(

@@ -141,6 +141,8 @@ class Settlement(msgspec.Struct, eq=False):
         withheld: Whether a change of the target was decided and, on purpose, not written.
         wanted: Replicas that are wanted of the target from now on, also for the desired-replicas gauge;
             None when the tick did not come to its end.
+        held: Whether a change of nothing but measured values waits for its time to be written; ``status`` is
+            the one that is there.
         kept: Whether the conditions are the very ones of before.
         normal_end: Whether a failing status write becomes the error of the tick.
     """
@@ -156,6 +158,7 @@ class Settlement(msgspec.Struct, eq=False):
     wanted: int | None = None
     normal_end: bool = True
     withheld: bool = False
+    held: bool = False
     kept: bool = False
 
     @property
@@ -166,7 +169,7 @@ class Settlement(msgspec.Struct, eq=False):
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is to be written or said."""
-        return not (self.changes or self.events or self.late_events or self.verdict.rescale)
+        return not (self.held or self.changes or self.events or self.late_events or self.verdict.rescale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,10 +196,15 @@ class HpaEvent(msgspec.Struct, frozen=True):
 
 
 class ResultRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A result as it stands in a record: only what changes or is said."""
+    """A result as it stands in a record: only what changes or is said.
+
+    Attributes:
+        held: HPAs whose status was not written although what was measured has changed.
+    """
 
     statuses: tuple[StatusPatch, ...] = ()
     events: tuple[HpaEvent, ...] = ()
+    held: tuple[Key, ...] = ()
 
 
 def record_of(result: Result) -> ResultRecord:
@@ -209,6 +217,7 @@ def record_of(result: Result) -> ResultRecord:
             for one in settled
             if one.events or one.late_events
         ),
+        held=tuple(one.verdict.key for one in settled if one.held),
     )
 
 

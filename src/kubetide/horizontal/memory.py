@@ -75,6 +75,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         recommendations: In slot order; empty for an HPA that has never been seen.
         selector: The one last seen on its target.
         options: What its options remember.
+        status_written: When its status was last written, ns; only with ``metrics_status_period``.
     """
 
     namespace: str
@@ -83,6 +84,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     events: ScaleEvents = msgspec.field(default_factory=ScaleEvents)
     selector: str = ""
     options: OptionMemory | None = None
+    status_written: int | None = None
 
 
 def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: int) -> None:

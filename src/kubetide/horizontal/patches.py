@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.objects.base import Json
-from kubetide.objects.hpa import HpaStatus, MetricStatus
+from kubetide.objects.hpa import HpaStatus, MetricStatus, MetricValueStatus
 
 _ATTRIBUTES = {
     "observedGeneration": "observed_generation",
@@ -33,6 +33,25 @@ def changed_fields(before: HpaStatus, after: HpaStatus) -> tuple[str, ...]:
     if (before.conditions or None) != after.conditions:
         found.append("conditions")
     return tuple(found)
+
+
+def only_values(before: HpaStatus, after: HpaStatus, changes: tuple[str, ...]) -> bool:
+    """Whether the same metrics stand in both, and nothing but what was measured differs."""
+    if changes != (METRICS,):
+        return False
+    old, new = before.current_metrics or (), after.current_metrics or ()
+    return list(map(_without_value, old)) == list(map(_without_value, new))
+
+
+def _without_value(metric: MetricStatus) -> MetricStatus:
+    """Gives the entry of a metric without what was measured."""
+    for field in ("resource", "container_resource", "pods", "object", "external"):
+        part = getattr(metric, field)
+        if part is not None:
+            return msgspec.structs.replace(
+                metric, **{field: msgspec.structs.replace(part, current=MetricValueStatus())}
+            )
+    return metric
 
 
 def patch_of(status: HpaStatus, fields: tuple[str, ...]) -> Json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.units.time import Duration, minutes, seconds
+from kubetide.units.time import ZERO, Duration, minutes, seconds
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Upstream's flags, and three of ours that the node loop has too.
+    """Upstream's flags, one of ours, and three of ours that the node loop has too.
 
     Attributes:
         sync_period: Time between two ticks.
@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True):
         cpu_initialization_period: For so long after its start a pod's CPU may be skipped.
         initial_readiness_delay: Within it after the start, a change to not ready is the first state.
         concurrent_syncs: Writes in flight at once.
+        metrics_status_period: A status of which only what was measured has changed is written once in so long;
+            0 writes every change, as upstream does.
         gates: The feature gates.
         max_cache_age: Nothing is scaled down on a cache of pods that has heard nothing for longer.
         max_relist_loss: Nor after a new list that lost more than this share of the pods.
@@ -47,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True):
     cpu_initialization_period: Duration = minutes(5)
     initial_readiness_delay: Duration = seconds(30)
     concurrent_syncs: int = 5
+    metrics_status_period: Duration = ZERO
     gates: FeatureGates = FeatureGates()
     max_cache_age: Duration = minutes(10)
     max_relist_loss: float = 0.2
@@ -56,6 +59,11 @@ class Settings(msgspec.Struct, frozen=True):
         if self.concurrent_syncs < 1:
             raise ValueError(
                 f"concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {self.concurrent_syncs}"
+            )
+        if self.metrics_status_period < 0:
+            raise ValueError(
+                "horizontal-pod-autoscaler-metrics-status-period must not be negative, "
+                f"but got {self.metrics_status_period} ns"
             )
         if self.sync_period <= 0:
             raise ValueError(

@@ -105,6 +105,8 @@ class State:
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
         self.holds: tuple[str, ...] = ()
+        self.written: dict[Key, int] = {}
+        """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
@@ -148,6 +150,8 @@ class State:
             self.events[key] = entry.events
             if entry.options is not None:
                 self.options[key] = entry.options
+            if entry.status_written is not None:
+                self.written[key] = entry.status_written
             if entry.selector:
                 self._claim(key, entry.selector)
         for number, scale in enumerate(delta.scales):
@@ -171,13 +175,22 @@ class State:
     def _put_status(self, view: StatusView) -> None:
         key = view.namespace, view.name
         self.statuses[key] = view.status
+        self.written.pop(key, None)  # it is somebody else's, or the write has failed
         last = self.last_pass
         if last is not None and len(last.quiet) and key in last.columns.position:
             last.quiet[last.columns.position[key]] = False
 
     def _forget_hpa(self, key: Key) -> None:
         """Drops an HPA with its memory."""
-        for known in (self.views, self.specs, self.statuses, self.scales, self.events, self.options):
+        for known in (
+            self.views,
+            self.specs,
+            self.statuses,
+            self.scales,
+            self.events,
+            self.options,
+            self.written,
+        ):
             known.pop(key, None)
         self.recommendations.forget(key)
         self.table.members.release(key)
@@ -260,8 +273,11 @@ class State:
                     self.events.get(key, ScaleEvents()).copy(),
                     selectors.get(key, ""),
                     self.options.get(key),
+                    self.written.get(key),
                 )
-                for key in sorted({*self.recommendations.keys(), *self.events, *self.options, *selectors})
+                for key in sorted(
+                    {*self.recommendations.keys(), *self.events, *self.options, *self.written, *selectors}
+                )
             ],
             sample_pods=self.samples.pods(),
         )

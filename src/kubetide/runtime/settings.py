@@ -45,6 +45,7 @@ _HORIZONTAL = {
     "horizontal-pod-autoscaler-tolerance": "tolerance",
     "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
     "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
+    "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
     # Of both loops
     "max-cache-age": "max_cache_age",
     "max-relist-loss": "max_relist_loss",
