@@ -32,6 +32,7 @@ from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
+from kubetide.units.steps import AT_ONCE, Steps
 from kubetide.units.time import ZERO, Duration, Instant, seconds, to_seconds
 from kubetide.watching import Caches, Informer, shrunken, too_old
 
@@ -160,7 +161,7 @@ class HorizontalController:
         await in_turns(self._state.applying(delta), clock)
         self._tick += 1
         full = self._recorder.wants_full(LOOP)
-        gathered = self._encoded_state(delta) if full else encode_delta(delta)
+        gathered = await in_turns(self._encoding(delta, full=full), clock)
         commands = await in_turns(deciding(self._state, now), clock)
         outcomes = await self._actor.scale(commands.writes)
         result = await in_turns(absorbing(self._state, commands, outcomes), clock)
@@ -174,11 +175,18 @@ class HorizontalController:
         await self._record(now, gathered, commands, outcomes, result, full=full)
         self.last_tick = self._clock.now()
 
-    def _encoded_state(self, delta: Delta) -> bytes:
-        """Gives everything, with this tick's samples and values, as it is before deciding."""
-        values = tuple(self._state.values.values())
-        full = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=values)
-        return encode_delta(full)
+    def _encoding(self, delta: Delta, *, full: bool) -> Steps[bytes]:
+        """Gives what was gathered, or everything with this tick's samples and values, as it is before deciding."""
+        large = len(self._state.table.rows) >= AT_ONCE
+        if full:
+            values = tuple(self._state.values.values())
+            delta = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=values)
+            if large:
+                yield
+        encoded = encode_delta(delta)
+        if large:
+            yield
+        return encoded
 
     def _holds(self, settings: Settings) -> Sequence[str]:
         now = self._clock.now()
@@ -236,6 +244,9 @@ class HorizontalController:
         reasons, repeated = await in_turns(
             self._news.of(result, self._state.specs, self._state.holds, full=full), self._clock
         )
+        encoded = encode_result(result)
+        if len(result.settlements) >= AT_ONCE:
+            await self._clock.sleep(ZERO)
         self._recorder.write(
             Record(
                 loop=LOOP,
@@ -245,7 +256,7 @@ class HorizontalController:
                 state=msgspec.Raw(gathered),
                 commands=msgspec.Raw(encode_commands(commands)),
                 outcomes=msgspec.Raw(encode_outcomes(outcomes)),
-                result=msgspec.Raw(encode_result(result)),
+                result=msgspec.Raw(encoded),
                 reasons=reasons,
                 repeated=repeated,
             )
