@@ -210,8 +210,11 @@ def of_custom_pods(source, pods, key, selector, told, now, current):
     )
 
 
-def of_value(target, value, pods, current, there):
-    """One value: in all by the ready pods, or so much for each replica that there is."""
+def of_value(target, values, pods, current, there):
+    """The sum of some values: in all by the ready pods, or so much for each replica that there is."""
+    if isinstance(values, str):
+        raise Failed
+    value = sum(values)
     if target.average_value is None:
         ratio = value / milli(target.value)
         if within(ratio):
@@ -247,10 +250,9 @@ def proposal(metric, pods, key, scale, told, now):
         source, answers = (
             (metric.object, told.objects) if metric.type == "Object" else (metric.external, told.external)
         )
-        values = answers.get((key[0], source.metric.name), "not there")
-        if isinstance(values, str) or not values:
-            raise Failed
-        return of_value(source.target, sum(values), pods, current, scale.status_replicas)
+        return of_value(
+            source.target, answers[key[0], source.metric.name], pods, current, scale.status_replicas
+        )
     except Failed:
         raise Failed(REASONS[metric.type]) from None
 

@@ -156,7 +156,11 @@ def states(draw):
 
 
 def seen(state, columns_from):
-    commands = decide(state, worlds.NOW, columns_from=columns_from)
+    return is_told(decide(state, worlds.NOW, columns_from=columns_from))
+
+
+def is_told(commands):
+    """All that commands and verdicts say."""
     return commands.writes, [
         (
             (v.key, v.current, v.desired, v.rescale, v.why, v.raw, v.slot, v.stabilized, v.limit, v.first),

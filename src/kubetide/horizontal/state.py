@@ -147,7 +147,7 @@ class State:
         for entry in delta.memory:
             key = entry.namespace, entry.name
             self.recommendations.put(key, entry.recommendations)
-            self.events[key] = entry.events
+            self.events[key] = entry.events.copy()
             if entry.options is not None:
                 self.options[key] = entry.options
             if entry.status_written is not None:
