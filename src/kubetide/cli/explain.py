@@ -18,28 +18,37 @@ import click
     "after the start of the run.  [default: the end]",
 )
 @click.option(
+    "--nodes",
+    is_flag=True,
+    help="Of a pod: what each node says to it, and the smallest change that would let it in.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("kubetide-out"),
     show_default=True,
     help="Folder that the run writes to.",
 )
-def command(kind: str, name: str, namespace: str, at: str | None, out: Path) -> None:
+def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, out: Path) -> None:
     """Say why a pod waits, an HPA wants what it wants, a node stays or goes, a node group cannot grow.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,
-    where the group's template comes from, and the smallest change that would help.
+    where the group's template comes from, and the smallest change that would help. With --nodes the
+    same of each node there is.
 
     \b
     Examples:
       kubetide explain pod storefront-7d9f8c6b5-x2kqp
+      kubetide explain pod storefront-7d9f8c6b5-x2kqp --nodes
       kubetide explain hpa storefront --at 12:20
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.simulate.when import read_moment, start_of_records
     from kubetide.simulate.why import explain_object
 
+    if nodes and kind != "pod":
+        raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
     moment = None
     if at is not None:
         start = start_of_records(out)
@@ -51,4 +60,4 @@ def command(kind: str, name: str, namespace: str, at: str | None, out: Path) -> 
                 "from the start (90m)",
                 param_hint="--at",
             ) from error
-    click.echo(explain_object(out, kind, name, namespace=namespace, at=moment))
+    click.echo(explain_object(out, kind, name, namespace=namespace, at=moment, by_node=nodes))

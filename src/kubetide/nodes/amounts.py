@@ -1,4 +1,4 @@
-"""Amounts of resources in words, and pods that ask for less."""
+"""Amounts of resources in words, refusals with theirs, and pods that ask for less."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kubetide.objects.base import Quantities
 from kubetide.objects.pod import Container, Pod, ResourceRequirements
+from kubetide.scheduling import Refusal
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 _MIB = 1 << 20
@@ -47,6 +48,19 @@ def lower_requests(pod: Pod, targets: Mapping[str, int]) -> Pod:
             containers[at] = _with_request(containers[at], resource, _request(containers[at], resource) - cut)
             excess -= cut
     return replace(pod, spec=replace(pod.spec, containers=tuple(containers)))
+
+
+def refusal_text(refusal: Refusal) -> str:
+    """Gives the words of a refusal with its numbers."""
+    parts = [
+        f"{short.resource}: {amount_text(short.resource, short.requested)} requested, "
+        f"{amount_text(short.resource, short.free)} free of {amount_text(short.resource, short.allocatable)} allocatable"
+        for short in refusal.numbers
+    ]
+    if refusal.detail:
+        parts.append(refusal.detail)
+    words = ", ".join(refusal.reasons) or refusal.plugin
+    return f"{words} ({'; '.join(parts)})" if parts else words
 
 
 def _bytes_text(amount: int) -> str:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.amounts import amount_text, floor_amount, lower_requests
 from kubetide.nodes.cluster_state import observe
 from kubetide.nodes.limits import CLUSTER_WIDE_FLAGS, capacity_of
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import TEMPLATE_LABEL
+from kubetide.nodes.pod_changes import Change, Changed, ask_less, labels_missing, labels_text, tolerate
 from kubetide.nodes.pods import kind_of
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
 from kubetide.nodes.scale_up import open_tick, plan_scale_up
@@ -25,24 +25,12 @@ from kubetide.nodes.state import Key, State
 from kubetide.nodes.templates import Template, learn_templates
 from kubetide.nodes.tick import Rejection, Tick
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Pod, Toleration
+from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Refusal
-from kubetide.scheduling.filters.taint_toleration import tolerates
 from kubetide.units.time import Instant, format_rfc3339
 
 _MOST_CHANGES = 5
-
-
-class Change(msgspec.Struct, frozen=True):
-    """Something that would have to be different. ``what`` is a sentence in the imperative.
-
-    ``until`` is set where nothing but waiting is asked for.
-    """
-
-    kind: str
-    what: str
-    until: Instant | None = None
 
 
 class Remedy(msgspec.Struct, frozen=True):
@@ -205,67 +193,23 @@ def _rejection(tick: Tick, group_id: str, key: Key) -> Rejection | None:
 def _put_refusal_right(
     refusal: Refusal, template: Template, group_id: str, supposed: _Supposed
 ) -> Change | None:
+    changed: Changed | None = None
     match refusal.plugin:
         case "NodeResourcesFit":
-            return _ask_less(refusal, supposed)
+            changed = ask_less(supposed.pod, refusal)
         case "TaintToleration":
-            return _tolerate(template.node, supposed)
+            changed = tolerate(supposed.pod, template.node.spec.taints or ())
         case "NodeAffinity":
-            return _label(template.node, group_id, supposed)
-    return None
-
-
-def _ask_less(refusal: Refusal, supposed: _Supposed) -> Change | None:
-    targets: dict[str, int] = {}
-    parts: list[str] = []
-    for short in refusal.numbers:
-        least = floor_amount(short.resource, short.free)
-        if short.resource == "pods" or least <= 0:
-            return None  # nothing is left of it: asking for less does not help
-        targets[short.resource] = least
-        requested, fits = amount_text(short.resource, short.requested), amount_text(short.resource, least)
-        parts.append(f"lower {short.resource} request from {requested} to <= {fits}")
-    if not targets:
+            missing = labels_missing(
+                supposed.pod, {**(template.node.metadata.labels or {}), **supposed.labels}
+            )
+            if missing:
+                supposed.labels.update(missing)
+                return Change("label", f"add label {labels_text(missing)} to the nodes of group {group_id}")
+    if changed is None:
         return None
-    supposed.pod = lower_requests(supposed.pod, targets)
-    return Change("request", " and ".join(parts))
-
-
-def _tolerate(node: Node, supposed: _Supposed) -> Change | None:
-    tolerations = supposed.pod.spec.tolerations or ()
-    for taint in node.spec.taints or ():
-        if taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(tolerations, taint):
-            added = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-            spec = replace(supposed.pod.spec, tolerations=(*tolerations, added))
-            supposed.pod = replace(supposed.pod, spec=spec)
-            value = f"={taint.value}" if taint.value else ""
-            return Change("toleration", f"tolerate taint {taint.key}{value}:{taint.effect}")
-    return None
-
-
-def _label(node: Node, group_id: str, supposed: _Supposed) -> Change | None:
-    """Supposes the labels that the pod's nodeSelector, or else its first affinity term, asks for."""
-    labels = {**(node.metadata.labels or {}), **supposed.labels}
-    wanted = dict(supposed.pod.spec.node_selector or {})
-    affinity = supposed.pod.spec.affinity
-    required = (
-        affinity.node_affinity.required_during_scheduling_ignored_during_execution
-        if affinity is not None and affinity.node_affinity is not None
-        else None
-    )
-    for term in (required.node_selector_terms or ())[:1] if required is not None else ():
-        for requirement in term.match_expressions or ():
-            if requirement.operator == "In" and requirement.values:
-                if labels.get(requirement.key) not in requirement.values:
-                    wanted[requirement.key] = requirement.values[0]
-            elif requirement.operator == "Exists" and requirement.key not in labels:
-                wanted[requirement.key] = ""
-    missing = {name: value for name, value in sorted(wanted.items()) if labels.get(name) != value}
-    if not missing:
-        return None
-    supposed.labels.update(missing)
-    text = ", ".join(f"{name}={value}" for name, value in missing.items())
-    return Change("label", f"add label {text} to the nodes of group {group_id}")
+    supposed.pod, change = changed
+    return change
 
 
 def _raise_total(supposed: _Supposed, tick: Tick) -> Change | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.nodes.amounts import amount_text
+from kubetide.nodes.amounts import refusal_text
 from kubetide.nodes.backoff import is_backed_off
 from kubetide.nodes.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.counterfactual import Remedy, Supposing
@@ -18,7 +18,7 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates import Template, learn_templates, template_of
 from kubetide.nodes.tick import Tick, Verdict
 from kubetide.objects.pod import Pod
-from kubetide.scheduling import Refusal, Shortfall
+from kubetide.scheduling import Shortfall
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -270,7 +270,7 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
     return GroupVerdict(
         group=group,
         takes=False,
-        why=", ".join(rejection.reasons) if refusal is None else _refusal_text(refusal),
+        why=", ".join(rejection.reasons) if refusal is None else refusal_text(refusal),
         reasons=rejection.reasons,
         plugin="" if refusal is None else refusal.plugin,
         shortfalls=() if refusal is None else refusal.numbers,
@@ -295,18 +295,6 @@ def _bargain_text(tick: Tick, key: Key) -> str:
 
 def _key(pod: Pod) -> Key:
     return pod.metadata.namespace, pod.metadata.name
-
-
-def _refusal_text(refusal: Refusal) -> str:
-    parts = [
-        f"{short.resource}: {amount_text(short.resource, short.requested)} requested, "
-        f"{amount_text(short.resource, short.free)} free of {amount_text(short.resource, short.allocatable)} allocatable"
-        for short in refusal.numbers
-    ]
-    if refusal.detail:
-        parts.append(refusal.detail)
-    words = ", ".join(refusal.reasons) or refusal.plugin
-    return f"{words} ({'; '.join(parts)})" if parts else words
 
 
 def _unlooked(state: State, group: str) -> tuple[str, str]:

@@ -26,9 +26,11 @@ from kubetide.nodes.explain import (
     explain_node,
     explain_pod,
 )
+from kubetide.nodes.node_fit import explain_on_nodes
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.records import RecordError, read_records
 from kubetide.simulate.marks import VOCABULARIES, marks_of
+from kubetide.simulate.node_lines import node_lines
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -62,7 +64,9 @@ class _Brought:
     """Whether a time after the end of the records was asked for."""
 
 
-def explain_object(folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None) -> str:
+def explain_object(
+    folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, by_node: bool = False
+) -> str:
     """Says in plain words why an object is as it is.
 
     Args:
@@ -71,6 +75,7 @@ def explain_object(folder: Path, kind: str, name: str, *, namespace: str, at: Mo
         name: The object's name; ``namespace`` counts for pods and HPAs.
         at: The moment asked about; None is the end of the records. After that end the answer is that of
             the end, and says so.
+        by_node: Of a pod, what each node says to it, in the place of what each group says.
     Raises: RecordError; WhyError where there is no such object, or the run had not begun.
     """
     if kind == "hpa":
@@ -81,7 +86,9 @@ def explain_object(folder: Path, kind: str, name: str, *, namespace: str, at: Mo
     last = brought.last
     _finish(core, last)
     try:
-        if kind == "pod":
+        if kind == "pod" and by_node:
+            lines = node_lines(explain_on_nodes(core.state, (namespace, name)))
+        elif kind == "pod":
             lines = _pod_lines(explain_pod(core.state, (namespace, name), last.now))
         elif kind == "node":
             lines = _node_lines(explain_node(core.state, name, last.now))
