@@ -39,7 +39,7 @@ from kubetide.scheduling.fleet.problem import no_limits
 from kubetide.scheduling.fleet.relaxation import relax
 from kubetide.units.time import Instant, after, parse_rfc3339, seconds
 
-DATA = Path(os.environ.get("KUBETIDE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PODS = "alibaba-gpu-2023/openb_pod_list_default.csv.gz"
 TYPES = "node-catalogue/node_types.csv"
 PEAK_S = 11_821_598
