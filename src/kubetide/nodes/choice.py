@@ -127,7 +127,7 @@ def _bargain_reasons(options: tuple[Option, ...], bargain: Bargain) -> list[Reas
                 groups=len(options),
                 price=f"{bargain.price:.4f}",
                 bound=f"{bargain.bound:.4f}",
-                by=bargain.bound_by or "one by one",
+                by=bargain.bound_by,
                 gap=f"{bargain.gap:.2%}",
                 greedy=f"{bargain.greedy_price:.4f}",
                 rounds=bargain.rounds,

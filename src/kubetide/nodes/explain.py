@@ -289,7 +289,7 @@ def _bargain_text(tick: Tick, key: Key) -> str:
         f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
         f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {bargain.price:.4f} an hour"
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
-        f"{bargain.bound:.4f} ({bargain.bound_by or 'one by one'}), so this is at most {bargain.gap:.2%} too dear."
+        f"{bargain.bound:.4f} ({bargain.bound_by}), so this is at most {bargain.gap:.2%} too dear."
     )
 
 

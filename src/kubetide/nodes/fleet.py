@@ -5,54 +5,32 @@ Pods that mind only their own node are reckoned by arithmetic (``scheduling/flee
 would need for them, the cheapest for each pod is taken, and so on; then what is free on those nodes
 is filled. All of it happens on a fork of the tick's snapshot, so the filters have the last word.
 
-Groups that only grow to their maximum, and those whose DaemonSet pods keep others away, serve the
-first kind of pods only.
+Groups that only grow to their maximum, and those whose DaemonSet pods keep others away, have no part in
+the arithmetic: they serve pods that mind others, and pods that no other group takes.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import numpy as np
 
 from kubetide.nodes.expander import Option, choose
 from kubetide.nodes.failures import is_zero_or_max
+from kubetide.nodes.fleet_offers import Kind, Offer, kind_of_class, problem_of
 from kubetide.nodes.limits import Headroom, capacity_of
 from kubetide.nodes.options import similar_groups
 from kubetide.nodes.state import State
-from kubetide.nodes.templates import Template
 from kubetide.nodes.tick import Bargain, Tick
 from kubetide.objects.pod import Pod
-from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import PodClass, classify
-from kubetide.scheduling.fleet import Budget, Fleet, FleetProblem, solve
+from kubetide.scheduling.fleet import RELAXATION, Budget, Fleet, relax, solve
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.packing import Estimate, Limits, estimate
 from kubetide.scheduling.placement import place
 from kubetide.scheduling.pod_class import classify_unbound
-from kubetide.scheduling.resources import PODS
 from kubetide.units.time import Instant
 
 _SEARCHES_A_ROUND = 3
-
-
-@dataclass(slots=True)
-class _Offer:
-    """A group, with those that share its increases, and what is bought of it."""
-
-    group: NodeGroup
-    template: Template
-    similar: tuple[str, ...]
-    price: float
-    room: int
-    whole: bool
-    """Whether it grows to its maximum or not at all."""
-    by_arithmetic: bool
-    uses: dict[str, int]
-    nodes: list[list[Pod]] = field(default_factory=list)
-    """What is bought: the pods of each node."""
 
 
 class _Bid(NamedTuple):
@@ -102,10 +80,11 @@ def choose_fleet(
     )
     price = sum(option.nodes * buying.offers[option.group.id].price for option in options)
     apart = price - (fleet.price if fleet else 0.0)
+    alone = fleet if not buying.minding and all(one.by_arithmetic for one in buying.offers.values()) else None
     return options, Bargain(
         price=price,
-        bound=apart + (fleet.bound if fleet else 0.0),
-        bound_by=fleet.bound_by if fleet else "",
+        bound=alone.bound if alone else buying.bound_of_all(),
+        bound_by=alone.bound_by if alone else RELAXATION,
         greedy_price=apart + (fleet.greedy_price if fleet else 0.0),
         rounds=fleet.rounds if fleet else 0,
         minding=buying.minding,
@@ -134,10 +113,10 @@ class _Buying:
                 self.waiting[number] = verdict.pods
                 self._accepted[number] = accepted
 
-    def _offers(self) -> dict[str, _Offer]:
+    def _offers(self) -> dict[str, Offer]:
         """Gives the groups that are offered; similar ones of the same price are one offer."""
         tick = self._tick
-        found: dict[str, _Offer] = {}
+        found: dict[str, Offer] = {}
         shared: dict[str, None] = {}
         for group_id in tick.view.groups:
             group, template = self._state.groups[group_id], tick.templates[group_id]
@@ -153,7 +132,7 @@ class _Buying:
             sizes = [self._state.groups[one] for one in (group_id, *similar)]
             whole = is_zero_or_max(group)
             lonely = any(classify_unbound(pod).anti_affinity for pod in template.pods)
-            found[group_id] = _Offer(
+            found[group_id] = Offer(
                 group,
                 template,
                 similar,
@@ -217,7 +196,7 @@ class _Buying:
                 found.append(_Bid(option, packed, takes, whole))
         return found
 
-    def _most_of(self, offer: _Offer) -> int:
+    def _most_of(self, offer: Offer) -> int:
         most = min(offer.room, self._most_nodes)
         for name, need in offer.uses.items():
             if need:
@@ -253,14 +232,14 @@ class _Buying:
             self.minding += len(scheduled)
             self._serve(number, len(scheduled))
 
-    def _add_node(self, offer: _Offer) -> str:
+    def _add_node(self, offer: Offer) -> str:
         name = f"{offer.template.node.metadata.name}-fleet-{len(self._made):04d}"
         self._snapshot.add_template(offer.template.node, offer.template.pods, name)
         self._made[name] = []
         offer.nodes.append(self._made[name])
         return name
 
-    def _spend(self, offer: _Offer, nodes: int) -> None:
+    def _spend(self, offer: Offer, nodes: int) -> None:
         offer.room -= nodes
         self._most_nodes -= nodes
         for name, need in offer.uses.items():
@@ -301,40 +280,27 @@ class _Buying:
         numbers = [at for at, group in self.waiting.items() if not self._minds(at, group.pod_class)]
         offers = [one for one in self.offers.values() if one.by_arithmetic and self._most_of(one) > 0]
         ids = [offer.group.id for offer in offers]
-        kinds: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], list[int]] = {}
+        kinds: dict[Kind, list[int]] = {}
         for number in numbers:
             accepted = tuple(one for one in self._accepted[number] if one in ids)
-            requests = tuple((name, amount) for name, amount in self._requests(number).items() if amount > 0)
             if accepted:
-                kinds.setdefault((requests, accepted), []).append(number)
+                kind = kind_of_class(self.waiting[number].pod_class, accepted)
+                kinds.setdefault(kind, []).append(number)
         if not kinds:
             return None
-        names = sorted({name for requests, _ in kinds for name, _ in requests} - {PODS})
-        columns = [PODS, *names]
-        stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
-        asked = [{**dict(requests), PODS: 1} for requests, _ in kinds]
-        limits = sorted(self._left)
-        problem = FleetProblem(
-            demand=np.array([sum(len(self.waiting[at].pods) for at in group) for group in kinds.values()]),
-            requests=np.array([[one.get(name, 0) for name in columns] for one in asked], np.int64),
-            stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
-            prices=np.array([offer.price for offer in offers]),
-            most=np.array([self._most_of(offer) for offer in offers], np.int64),
-            allowed=np.array([[one in accepted for one in ids] for _, accepted in kinds]),
-            uses=np.array(
-                [[1] * len(offers), *([offer.uses[name] for offer in offers] for name in limits)], np.int64
-            ),
-            left=np.array([self._most_nodes, *(max(0, self._left[name]) for name in limits)], np.int64),
+        problem = problem_of(
+            {kind: sum(len(self.waiting[at].pods) for at in group) for kind, group in kinds.items()},
+            offers,
+            most=[self._most_of(offer) for offer in offers],
+            left=self._left,
+            most_nodes=self._most_nodes,
         )
         rounds = self._state.settings.least_cost_rounds
         fleet = solve(problem, Budget(rounds=rounds, searches=rounds * _SEARCHES_A_ROUND))
         self._deliver(fleet, offers, list(kinds.values()))
         return fleet
 
-    def _requests(self, number: int) -> dict[str, int]:
-        return dict(classify(self.waiting[number].pods[0]).requests)
-
-    def _deliver(self, fleet: Fleet, offers: list[_Offer], kinds: list[list[int]]) -> None:
+    def _deliver(self, fleet: Fleet, offers: list[Offer], kinds: list[list[int]]) -> None:
         queues = [
             itertools.chain.from_iterable([self.waiting[number].pods for number in kind]) for kind in kinds
         ]
@@ -355,3 +321,38 @@ class _Buying:
             rest = tuple(queue)
             if rest:
                 self.waiting[kind[0]] = PodGroup(rest, classify(rest[0]))
+
+    # ── How good it is ──
+
+    def bound_of_all(self) -> float:
+        """Gives the price of the linear relaxation for all pods that have a place on the new nodes.
+
+        What pods mind beside amounts is left out, so no choice for the same pods can cost less.
+        """
+        classes = {
+            (pod.metadata.namespace, pod.metadata.name): verdict.pods.pod_class
+            for verdict in self._tick.verdicts
+            for pod in verdict.pods.pods
+        }
+        offers = list(self.offers.values())
+        ids = tuple(self.offers)
+        kinds: dict[Kind, int] = {}
+        bought = 0
+        left = dict(self._left)
+        for offer in offers:
+            bought += len(offer.nodes)
+            for name, need in offer.uses.items():
+                left[name] += need * len(offer.nodes)
+            for pod in itertools.chain.from_iterable(offer.nodes):
+                kind = kind_of_class(classes[pod.metadata.namespace, pod.metadata.name], ids)
+                kinds[kind] = kinds.get(kind, 0) + 1
+        if not kinds:
+            return 0.0
+        problem = problem_of(
+            kinds,
+            offers,
+            most=[offer.room + len(offer.nodes) for offer in offers],
+            left=left,
+            most_nodes=self._most_nodes + bought,
+        )
+        return relax(problem, may_leave_out=False).price

@@ -165,9 +165,9 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
         # A template copy stands for it until it has started.
         state.snapshot.remove_node(name)
     tick.upcoming[view.group.id] = count
-    for number in range(count):
-        name = f"{template.node.metadata.name}-upcoming-{number:04d}"
-        state.snapshot.add_template(template.node, template.pods, name)
+    names = [f"{template.node.metadata.name}-upcoming-{number:04d}" for number in range(count)]
+    state.snapshot.add_templates(template.node, template.pods, names)
+    for number, name in enumerate(names):
         tick.upcoming_nodes[name] = view.group.id
         tick.hints.update(dict.fromkeys(planned[number] if number < len(planned) else (), name))
 

@@ -58,9 +58,8 @@ class Bargain:
 
     Attributes:
         price: Of all new nodes an hour, those for pods that mind others included.
-        bound: No choice that places the same pods within the same limits costs less; nodes for pods
-            that mind others are taken as they were chosen.
-        bound_by: What proves the bound; empty when nothing was reckoned by arithmetic.
+        bound: No choice that places the same pods on new nodes within the same limits costs less.
+        bound_by: What proves the bound.
         greedy_price: What the greedy choice alone would have cost.
         rounds: Rounds of column generation.
         minding: Pods that were placed one by one, as they mind more than their own node.

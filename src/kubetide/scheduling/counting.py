@@ -65,6 +65,25 @@ class GuardingPods(msgspec.Struct, frozen=True):
         return self.term in pod.anti_affinity
 
 
+class Domains:
+    """The values of a label over the nodes that take part: the same for all counts, until nodes change.
+
+    Attributes:
+        codes: Per row, the code of the node's domain; 0 for nodes that take no part.
+        present: Per code, whether any node takes part; False at 0.
+        number: How many are present.
+    """
+
+    __slots__ = ("all_present", "codes", "number", "present")
+
+    def __init__(self, codes: CodeVector, size: int) -> None:
+        self.codes = codes
+        self.present: BoolVector = np.bincount(codes, minlength=size) > 0
+        self.present[0] = False
+        self.number = int(np.count_nonzero(self.present))
+        self.all_present = self.number == size - 1
+
+
 class DomainTable:
     """The counts of one column added up by the values of a label, over the nodes that take part.
 
@@ -88,16 +107,20 @@ class DomainTable:
         "total",
     )
 
-    def __init__(self, counts: Int64Vector, codes: CodeVector, size: int) -> None:
-        self.codes = codes
-        # Weighted counts are floats: exact, as they stay far below 2^53.
-        self.counts: Int64Vector = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
-        self.counts[0] = 0
-        self.present: BoolVector = np.bincount(codes, minlength=size) > 0
-        self.present[0] = False
-        self.domains = int(np.count_nonzero(self.present))
+    def __init__(self, counts: Int64Vector, domains: Domains) -> None:
+        codes = self.codes = domains.codes
+        size = len(domains.present)
+        self.counts: Int64Vector
+        if counts.any():
+            # Weighted counts are floats: exact, as they stay far below 2^53.
+            self.counts = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
+            self.counts[0] = 0
+        else:
+            self.counts = np.zeros(size, np.int64)
+        self.present = domains.present
+        self.domains = domains.number
         self.total = int(self.counts.sum())
-        self._all_present = self.domains == size - 1
+        self._all_present = domains.all_present
         self._count_cells: memoryview = memoryview(self.counts)  # type: ignore[arg-type]  # numpy arrays have a buffer
         self._code_cells: memoryview = memoryview(codes)  # type: ignore[arg-type]  # numpy arrays have a buffer
         self._minimum: int | None = None

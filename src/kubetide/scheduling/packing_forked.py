@@ -144,10 +144,10 @@ class ForkedPacking:
             work.put(np.arange(first, first + number), np.full(number, each, np.int64))
 
     def _add(self, number: int) -> None:
-        for _ in range(number):
-            name = f"{self._template.metadata.name}-e-{len(self.added)}"
-            self.added.append(name)
-            self._snapshot.add_template(self._template, self._daemon_pods, name)
+        first = len(self.added)
+        names = [f"{self._template.metadata.name}-e-{at}" for at in range(first, first + number)]
+        self.added += names
+        self._snapshot.add_templates(self._template, self._daemon_pods, names)
 
     def _fall_back(self, work: _Group, last: int) -> bool:
         """Places one pod or more anywhere but on the last node, where spreading by hostname kept it off that."""
@@ -250,7 +250,7 @@ class _Group:
             quota = self.left
             if existing < n:
                 quota = min(quota, self.shared_quota(n - 1))
-            room = self._room(known, terms, open_rows)
+            room = self._room(known, terms, open_rows, existing)
             if levels:
                 return self._deal_levels(levels[0], room, quota, start)
             return self._deal(room, quota, start)
@@ -285,10 +285,17 @@ class _Group:
             start = row + 1
         return start
 
-    def _room(self, known: Known, terms: Sequence[Term], open_rows: BoolVector) -> Int64Vector:
-        """How many pods each row takes, but for spreading by hostname and for what new nodes share."""
+    def _room(
+        self, known: Known, terms: Sequence[Term], open_rows: BoolVector, first: int = 0
+    ) -> Int64Vector:
+        """How many pods each row takes, but for spreading by hostname and for what new nodes share.
+
+        Rows before ``first`` are closed, so nothing is reckoned for them.
+        """
         n = len(open_rows)
-        room = np.where(open_rows, _resources(known, self.pod_class, 0, n), 0)
+        room = np.zeros(n, np.int64)
+        room[first:] = _resources(known, self.pod_class, first, n)
+        room[~open_rows] = 0
         for term in terms:
             if term.counted and not _is_shared(term):
                 if not term.level:

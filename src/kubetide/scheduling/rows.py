@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from kubetide.objects.node import Node, Taint
 from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.counting import CountColumn, CountKey, DomainTable, GuardingPods
+from kubetide.scheduling.columns import Column, LabelColumn
+from kubetide.scheduling.counting import CountColumn, CountKey, Domains, DomainTable, GuardingPods
 from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import Charges, ColumnKey, PodClass, Port
-from kubetide.scheduling.resources import node_allocatable, wrap
+from kubetide.scheduling.resources import node_allocatable
 
 Int64Vector = npt.NDArray[np.int64]
 BoolVector = npt.NDArray[np.bool_]
@@ -39,47 +41,6 @@ class Placed(NamedTuple):
     charges: Charges
     pod_class: PodClass
     terminating: bool
-
-
-class Column:
-    """Stock of one resource (or host port) on every node: what is offered and what is left."""
-
-    __slots__ = ("allocatable", "cells", "free")
-
-    def __init__(self, allocatable: Int64Vector, free: Int64Vector) -> None:
-        self.allocatable = allocatable
-        self.free = free
-        # Single cells are read and written as Python ints through the buffer of ``free``.
-        self.cells: memoryview = memoryview(free)  # type: ignore[arg-type]  # numpy arrays have a buffer
-
-    def take(self, row: int, amount: int) -> None:
-        """Takes an amount from a row; wraps as int64 does."""
-        left = self.cells[row] - amount
-        try:
-            self.cells[row] = left
-        except ValueError:
-            self.cells[row] = wrap(left)
-
-    def offer(self, row: int, amount: int) -> None:
-        """Sets what the row offers; what is taken stays taken."""
-        before = int(self.allocatable[row])
-        if before != amount:
-            self.take(row, before - amount)
-            self.allocatable[row] = amount
-
-
-class LabelColumn:
-    """The values of one label key: code 0 stands for absent, ``codes[row]`` for the row's value."""
-
-    __slots__ = ("code_of", "codes")
-
-    def __init__(self, capacity: int) -> None:
-        self.codes: CodeVector = np.zeros(capacity, np.int32)
-        self.code_of: dict[str, int] = {}
-
-    def put(self, row: int, value: str | None) -> None:
-        """Sets the row's value."""
-        self.codes[row] = 0 if value is None else self.code_of.setdefault(value, len(self.code_of) + 1)
 
 
 class Rows:
@@ -110,6 +71,7 @@ class Rows:
         self.ports: dict[tuple[str, int], list[Port]] = {}
         self.taint_sets: dict[tuple[Taint, ...], int] = {}
         self._labels: dict[str, LabelColumn] = {}
+        self._domains: dict[tuple[str, Hashable], Domains] = {}
         self._unschedulable: BoolVector = np.zeros(capacity, np.bool_)
         self._taint_codes: CodeVector = np.zeros(capacity, np.int32)
 
@@ -171,11 +133,40 @@ class Rows:
         self.write(row, node)
         return row
 
-    def pop(self) -> None:
-        """Takes back the last ``append``."""
-        self.n -= 1
-        self.nodes.pop()
-        del self.row_of[self.names.pop()]
+    def append_copies(self, nodes: Sequence[Node]) -> None:
+        """Adds rows for nodes that differ only in their names and the label of the hostname."""
+        while self.n + len(nodes) > self.capacity:
+            self._grow()
+        first, last = self.n, self.n + len(nodes)
+        self.n = last
+        self.names += [node.metadata.name for node in nodes]
+        self.nodes += nodes
+        self.row_of.update(zip(self.names[first:last], range(first, last), strict=True))
+        node = nodes[0]
+        self._unschedulable[first:last] = node.spec.unschedulable
+        self._taint_codes[first:last] = self._taint_code(node)
+        for key, label in self._labels.items():
+            if key == HOSTNAME:
+                for row in range(first, last):
+                    label.put(row, labels_of(self.nodes[row]).get(key))
+            else:
+                label.put(first, labels_of(node).get(key))
+                label.codes[first:last] = label.codes[first]
+        offered = node_allocatable(node)
+        for resource, column in self.columns.items():
+            amount = offered.get(resource, 0) if isinstance(resource, str) else 0
+            column.allocatable[first:last] = amount
+            column.free[first:last] = amount
+        for counted in self.counts.values():
+            counted.counts[first:last] = 0
+
+    def pop(self, count: int = 1) -> None:
+        """Takes back the last ``append``, or the last ``append_copies`` of so many."""
+        self.n -= count
+        del self.nodes[self.n :]
+        for name in self.names[self.n :]:
+            del self.row_of[name]
+        del self.names[self.n :]
 
     def missing(self, node: Node) -> list[str]:
         """The resources of the node that have no column yet, in the node's order."""
@@ -261,14 +252,27 @@ class Rows:
         column = self.count_column(key)
         table = column.tables.get((topology_key, eligibility))
         if table is None:
+            domains = self._domains_of(topology_key, eligibility, eligible)
+            table = DomainTable(column.counts[: self.n], domains)
+            column.tables[topology_key, eligibility] = table
+        return table
+
+    def _domains_of(
+        self,
+        topology_key: str,
+        eligibility: Hashable = None,
+        eligible: Callable[[], BoolVector | None] = lambda: None,
+    ) -> Domains:
+        """Gives the values of a label over the nodes that take part; kept until nodes change."""
+        domains = self._domains.get((topology_key, eligibility))
+        if domains is None:
             label = self.label(topology_key)
             nodes = eligible()
             codes = label.codes[: self.n].copy()
             if nodes is not None:
                 codes[~nodes] = 0
-            table = DomainTable(column.counts[: self.n], codes, len(label.code_of) + 1)
-            column.tables[topology_key, eligibility] = table
-        return table
+            domains = self._domains[topology_key, eligibility] = Domains(codes, len(label.code_of) + 1)
+        return domains
 
     def joint_table(self, keys: Sequence[CountKey], topology_key: str) -> DomainTable:
         """Gives the pods that any of the keys means, by the values of a node label; one counts once per key."""
@@ -281,15 +285,15 @@ class Rows:
             counts = np.zeros(self.n, np.int64)
             for column in columns:
                 counts += column.counts[: self.n]
-            label = self.label(topology_key)
-            table = DomainTable(counts, label.codes[: self.n].copy(), len(label.code_of) + 1)
+            table = DomainTable(counts, self._domains_of(topology_key))
             # Each column keeps it up to date.
             for column in columns:
                 column.tables[name] = table
         return table
 
     def drop_tables(self) -> None:
-        """Forgets the tables of domains: nodes have changed."""
+        """Forgets domains and the tables of them: nodes have changed."""
+        self._domains.clear()
         for column in self.counts.values():
             column.tables.clear()
 

@@ -22,6 +22,10 @@ _MOST_COUNTS = 2048
 """Columns of counts kept; each rollout of a spread workload may ask for a new one."""
 
 
+_FEW_COPIES = 4
+"""Below this many, nodes are added one by one."""
+
+
 class _Mark(NamedTuple):
     log_length: int
     version: int
@@ -192,6 +196,25 @@ class SnapshotStore:
             renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
             self.add_pod(replace(pod, metadata=renamed), name)
 
+    def add_templates(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
+        """Adds copies of a template as ``add_template`` does, many at once."""
+        waiting = any(name in self._pods or name in self._rows.row_of for name in names)
+        if daemon_pods or waiting or len(names) < _FEW_COPIES:
+            for name in names:
+                self.add_template(template, daemon_pods, name)
+            return
+        rows = self._compacted()
+        self._add_columns(rows.missing(template))
+        labels, metadata = template.metadata.labels or {}, template.metadata
+        rows.append_copies(
+            [
+                replace(template, metadata=replace(metadata, name=name, labels={**labels, HOSTNAME: name}))
+                for name in names
+            ]
+        )
+        self._record(self._pop, len(names))
+        self._touch(static=True)
+
     # ── Trying out ──
 
     def fork(self) -> None:
@@ -292,8 +315,8 @@ class SnapshotStore:
         if self._marks:
             self._log.append((undo, arguments))
 
-    def _pop(self) -> None:
-        self._rows.pop()
+    def _pop(self, count: int = 1) -> None:
+        self._rows.pop(count)
         self._nodes_changed()
 
     def _rewrite(self, row: int, node: Node) -> None:

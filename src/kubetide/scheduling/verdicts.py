@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubetide.scheduling.columns import Column
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
 from kubetide.scheduling.filters.registry import CAPACITY_FILTERS, MOVING_FILTERS, STATIC_FILTERS
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
-from kubetide.scheduling.rows import BoolVector, Column, Rows
+from kubetide.scheduling.rows import BoolVector, Rows
 
 _MAX_CLASSES = 1 << 13
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubetide.scheduling.columns import LabelColumn
 from kubetide.scheduling.counting import DomainTable, SpreadPods
 from kubetide.scheduling.filters.base import UNLIMITED
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
@@ -11,7 +12,7 @@ from kubetide.scheduling.filters.taint_toleration import TaintToleration
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import SpreadConstraint
 from kubetide.scheduling.refusal import ERROR, UNSCHEDULABLE, Refusal
-from kubetide.scheduling.rows import BoolVector, LabelColumn, Rows
+from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL = f"{REASON} (missing required label)"

@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from kubetide.scheduling.fleet.linear import has_solver
 from kubetide.scheduling.fleet.problem import Budget, Fleet, FleetProblem, Pattern, Purchase
-from kubetide.scheduling.fleet.solve import solve
+from kubetide.scheduling.fleet.relaxation import relax
+from kubetide.scheduling.fleet.solve import RELAXATION, solve
 
-__all__ = ["Budget", "Fleet", "FleetProblem", "Pattern", "Purchase", "has_solver", "solve"]
+__all__ = [
+    "RELAXATION",
+    "Budget",
+    "Fleet",
+    "FleetProblem",
+    "Pattern",
+    "Purchase",
+    "has_solver",
+    "relax",
+    "solve",
+]

@@ -1,0 +1,85 @@
+"""Groups as offers, and waiting pods as kinds: the arrays that fleets are reckoned with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from kubetide.nodes.templates import Template
+from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import PodClass
+from kubetide.scheduling.fleet import FleetProblem
+from kubetide.scheduling.resources import PODS
+
+
+@dataclass(slots=True)
+class Offer:
+    """A group, with those that share its increases, and what is bought of it.
+
+    Attributes:
+        room: Nodes that may still be bought.
+        whole: Whether it grows to its maximum or not at all.
+        by_arithmetic: Whether pods may be put on its nodes by arithmetic.
+        uses: What a node takes of the limits on the whole cluster.
+        nodes: What is bought: the pods of each node.
+    """
+
+    group: NodeGroup
+    template: Template
+    similar: tuple[str, ...]
+    price: float
+    room: int
+    whole: bool
+    by_arithmetic: bool
+    uses: dict[str, int]
+    nodes: list[list[Pod]] = field(default_factory=list)
+
+
+class Kind(NamedTuple):
+    """Pods that arithmetic cannot tell apart: what each asks for, and the groups that take it."""
+
+    requests: tuple[tuple[str, int], ...]
+    groups: tuple[str, ...]
+
+
+def kind_of_class(pod_class: PodClass, groups: tuple[str, ...]) -> Kind:
+    """Gives the kind of a class that these groups take."""
+    return Kind(tuple((name, amount) for name, amount in pod_class.requests.items() if amount > 0), groups)
+
+
+def problem_of(
+    kinds: Mapping[Kind, int],
+    offers: Sequence[Offer],
+    *,
+    most: Sequence[int],
+    left: Mapping[str, int],
+    most_nodes: int,
+) -> FleetProblem:
+    """Gives the arrays of a choice.
+
+    Args:
+        kinds: How many pods there are of each kind, at least one kind.
+        offers: At least one.
+        most: Most nodes of each offer.
+        left: What is left of the limits on the whole cluster.
+        most_nodes: Most nodes together.
+    """
+    columns = [PODS, *sorted({name for kind in kinds for name, _ in kind.requests} - {PODS})]
+    stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
+    asked = [{**dict(kind.requests), PODS: 1} for kind in kinds]
+    limits = sorted(left)
+    uses = [[1] * len(offers), *([offer.uses[name] for offer in offers] for name in limits)]
+    return FleetProblem(
+        demand=np.array(list(kinds.values()), np.int64),
+        requests=np.array([[one.get(name, 0) for name in columns] for one in asked], np.int64),
+        stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
+        prices=np.array([offer.price for offer in offers], np.float64),
+        most=np.array(most, np.int64),
+        allowed=np.array([[one.group.id in kind.groups for one in offers] for kind in kinds], np.bool_),
+        uses=np.array(uses, np.int64),
+        left=np.array([most_nodes, *(max(0, left[name]) for name in limits)], np.int64),
+    )
