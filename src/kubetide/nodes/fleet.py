@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kubetide.nodes.expander import Option, choose
 from kubetide.nodes.failures import is_zero_or_max
-from kubetide.nodes.fleet_offers import Kind, Offer, kind_of_class, problem_of
+from kubetide.nodes.fleet_offers import Kind, Offer, kind_of_class, least_price_of_a_pod, problem_of
 from kubetide.nodes.limits import Headroom, capacity_of
 from kubetide.nodes.options import similar_groups
 from kubetide.nodes.state import State
@@ -31,6 +31,8 @@ from kubetide.scheduling.pod_class import classify_unbound
 from kubetide.units.time import Instant
 
 _SEARCHES_A_ROUND = 3
+_MOST_BIDS = 16
+"""Offers that the estimator is asked about at a time: with hundreds of groups it takes most of a tick."""
 
 
 class _Bid(NamedTuple):
@@ -170,12 +172,12 @@ class _Buying:
         )
 
     def _bids(self, numbers: list[int]) -> list[_Bid]:
-        found = []
-        for group_id, offer in self.offers.items():
-            takes = [one for one in numbers if group_id in self._accepted[one]]
+        """Gives what the most promising offers would do; others are asked only while these can do nothing."""
+        found: list[_Bid] = []
+        for offer, takes in self._promising(numbers):
+            if len(found) >= _MOST_BIDS:
+                break
             most = self._most_of(offer)
-            if not takes or most < 1:
-                continue
             packed = estimate(
                 self._snapshot,
                 offer.template.node,
@@ -195,6 +197,16 @@ class _Buying:
                 )
                 found.append(_Bid(option, packed, takes, whole))
         return found
+
+    def _promising(self, numbers: list[int]) -> list[tuple[Offer, list[int]]]:
+        """Gives the offers that take any of the pods, with these: first where a pod can be cheapest."""
+        ranked: list[tuple[float, str, list[int]]] = []
+        for group_id, offer in self.offers.items():
+            takes = [one for one in numbers if group_id in self._accepted[one]]
+            if takes and self._most_of(offer) > 0:
+                groups = [self.waiting[one] for one in takes]
+                ranked.append((least_price_of_a_pod(offer, groups), group_id, takes))
+        return [(self.offers[group_id], takes) for _, group_id, takes in sorted(ranked)]
 
     def _most_of(self, offer: Offer) -> int:
         most = min(offer.room, self._most_nodes)

@@ -13,6 +13,9 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import PodClass
 from kubetide.scheduling.fleet import FleetProblem
+from kubetide.scheduling.grouping import PodGroup
+from kubetide.scheduling.node_selection import HOSTNAME
+from kubetide.scheduling.pod_class import ColumnKey
 from kubetide.scheduling.resources import PODS
 
 
@@ -49,6 +52,25 @@ class Kind(NamedTuple):
 def kind_of_class(pod_class: PodClass, groups: tuple[str, ...]) -> Kind:
     """Gives the kind of a class that these groups take."""
     return Kind(tuple((name, amount) for name, amount in pod_class.requests.items() if amount > 0), groups)
+
+
+def least_price_of_a_pod(offer: Offer, groups: Sequence[PodGroup]) -> float:
+    """Gives what each pod of these groups costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
+    stock = offer.template.fresh.stock(offer.template.node.metadata.name)
+    asked: dict[ColumnKey, int] = {}
+    nodes = 1.0
+    for group in groups:
+        count = len(group.pods)
+        charges: tuple[tuple[ColumnKey, int], ...] = ((PODS, 1), *group.pod_class.requests.items())
+        for name, amount in charges:
+            asked[name] = asked.get(name, 0) + amount * count
+        if any(term.topology_key == HOSTNAME for term in group.pod_class.anti_affinity):
+            nodes = max(nodes, float(count))
+    for name, amount in asked.items():
+        there = stock.get(name, 0)
+        if amount > 0 and there > 0:
+            nodes = max(nodes, amount / there)
+    return offer.price * nodes / sum(len(group.pods) for group in groups)
 
 
 def problem_of(
