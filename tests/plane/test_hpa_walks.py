@@ -16,27 +16,15 @@ import yaml
 from click.testing import CliRunner
 from tests.plane.hpa_walks import TIMES, WALKS, Scene, Walk
 from tests.plane.running import Programs
-from tests.plane.towns import ROOT, cron_tabs, kubetide_run, requests_of, town
+from tests.plane.towns import ROOMY, ROOT, cron_tabs, kubetide_run, requests_of, town
 from tools.plane.build import find
 
 from kubetide.cli.main import cli
-from kubetide.embedded.cloud import GroupSpec
-from kubetide.embedded.draws import fixed
 from kubetide.runtime.clock import run_real
-from kubetide.units.time import milliseconds
 
 pytestmark = pytest.mark.slow
 
 ACCOUNT = "system:serviceaccount:kube-system:kubetide"
-ROOMY = GroupSpec(
-    name="roomy",
-    instance_type="m5.4xlarge",
-    min_size=1,
-    max_size=1,
-    boot=fixed(milliseconds(100)),
-    ready=fixed(milliseconds(100)),
-    shutdown=fixed(milliseconds(100)),
-)
 
 
 class Seen(NamedTuple):

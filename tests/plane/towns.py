@@ -376,3 +376,14 @@ MEDIUM = GroupSpec(
     shutdown=fixed(milliseconds(500)),
 )
 """Machines of 1.93 cores."""
+
+ROOMY = GroupSpec(
+    name="roomy",
+    instance_type="m5.4xlarge",
+    min_size=1,
+    max_size=1,
+    boot=fixed(milliseconds(100)),
+    ready=fixed(milliseconds(100)),
+    shutdown=fixed(milliseconds(100)),
+)
+"""One machine of nearly 16 cores, for what is not about nodes."""
