@@ -1,150 +1,23 @@
-"""Walks through what the Kubernetes documentation does with HPAs, typed into kubectl, whichever controller works.
-
-A walk ends each of its steps with a scene: what kubectl and the API say once everything has settled.
-"""
+"""Walks through what the Kubernetes documentation does with HPAs, and what people do beside it."""
 
 from __future__ import annotations
 
-import asyncio
-import re
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
-from tests.plane.towns import CRON_TABS, ROOT, Town
-from tools.plane.build import find
+from tests.plane.hpa_walk import Walk
+from tests.plane.towns import CRON_TABS, ROOT
 
-from kubetide.objects.base import Json
-from kubetide.objects.kinds import EVENTS, HPAS
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS
+from kubetide.testing import builders
 
 EXAMPLES = ROOT / "examples"
-PERIOD = ("--horizontal-pod-autoscaler-sync-period=1s",)
-TIMES = (
-    *PERIOD,
-    "--horizontal-pod-autoscaler-downscale-stabilization=2s",
-    "--horizontal-pod-autoscaler-cpu-initialization-period=0s",
-    "--horizontal-pod-autoscaler-initial-readiness-delay=0s",
-    "--feature-gates=HPAScaleToZero=true",
-)
-"""Flags that both controllers take."""
-
 GOT = "SucceededGetScale"
 READY = "ReadyForNewScale"
 VALID = "ValidMetricFound"
 WITHIN = "DesiredWithinRange"
 FEW = "TooFewReplicas"
 MANY = "TooManyReplicas"
-
-
-class Scene(NamedTuple):
-    """What is to be seen, without times and with ``HOME`` for the namespace.
-
-    Attributes:
-        shown: The columns of ``kubectl get hpa`` but the age.
-        described: ``kubectl describe hpa``.
-        status: Of the HPA.
-        events: About it, each with what tells it from the others.
-    """
-
-    shown: list[str]
-    described: str
-    status: Json
-    events: list[Json]
-
-
-class Walk:
-    """One walk in a town: types commands, waits, and keeps scenes."""
-
-    def __init__(self, place: Town) -> None:
-        self.place = place
-        self.scenes: dict[str, Scene] = {}
-
-    async def kubectl(self, *arguments: str) -> str:
-        """Gives what kubectl prints. Raises AssertionError with what it says when it fails."""
-        process = await asyncio.create_subprocess_exec(
-            str(find("kubectl")),
-            f"--kubeconfig={self.place.plane.kubeconfig}",
-            f"--namespace={self.place.home}",
-            *arguments,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, problems = await process.communicate()
-        assert process.returncode == 0, problems.decode()
-        return out.decode()
-
-    async def scene(self, name: str, hpa: str, shown: str, *reasons: str, says: str = "") -> None:
-        """Waits until kubectl shows this row and the conditions have these reasons, and keeps what there is.
-
-        Args:
-            name: The scene's.
-            hpa: Its name.
-            shown: The row of ``kubectl get hpa`` without the name and the age.
-            reasons: Of the first conditions, in order. A rescale adds ScaledToZero to all walks, as the gate is on.
-            says: What the message of a condition must have, too.
-        """
-        wanted = [hpa, *re.split(r"\s{2,}", shown)]
-        seen: object = None
-        deadline = self.place.deadline()
-        while True:
-            found = await self._look(hpa, wanted, list(reasons), says)
-            if isinstance(found, Scene):
-                self.scenes[name] = found
-                return
-            seen = found
-            assert self.place.clock.monotonic() < deadline, f"{name}: {seen} in place of {wanted} {reasons}"
-            await self.place.pause()
-
-    async def _look(self, hpa: str, wanted: list[str], reasons: list[str], says: str) -> Scene | object:
-        """Gives the scene where it is as wanted, what there is where it is not."""
-        status = await self._status(hpa)
-        found = [one["reason"] for one in status.get("conditions", [])]
-        if found[: len(reasons)] != reasons or says not in str(status):
-            return found
-        shown = re.split(r"\s{2,}", (await self.kubectl("get", "hpa", hpa, "--no-headers")).strip())[:-1]
-        if shown != wanted:
-            return shown
-        described = await self.kubectl("describe", "hpa", hpa)
-        scene = Scene(shown, self._plain(described), status, await self._events(hpa))
-        # It has not gone on in the meantime.
-        return scene if await self._status(hpa) == status else status
-
-    async def _status(self, hpa: str) -> Json:
-        found = await self.place.cluster.get(HPAS.untyped, hpa, namespace=self.place.home)
-        status = {name: value for name, value in found.get("status", {}).items() if name != "lastScaleTime"}
-        for condition in status.get("conditions", []):
-            del condition["lastTransitionTime"]
-            condition["message"] = self._named(condition["message"])
-        return status
-
-    async def _events(self, hpa: str) -> list[Json]:
-        found = await self.place.cluster.list(EVENTS.untyped, namespace=self.place.home)
-        kept = []
-        for event in found.items:
-            about = event["involvedObject"]
-            if (about["kind"], about["name"]) == (HPAS.kind, hpa):
-                said = {name: event.get(name) for name in _OF_EVENTS}
-                said |= {"message": self._named(event["message"]), "apiVersion": about["apiVersion"]}
-                kept.append(said)
-        return sorted(kept, key=str)
-
-    def _named(self, text: str) -> str:
-        """Gives names that are drawn at random another one."""
-        return re.sub(r"(?<= of Pod )[\w-]+", "POD", text.replace(self.place.home, "HOME"))
-
-    def _plain(self, described: str) -> str:
-        """Takes out what no two runs have in common: times, and how often and in which order events came."""
-        told: list[str] = []
-        events: list[str] = []
-        for line in self._named(described).splitlines():
-            if line.startswith(("  Normal", "  Warning")):
-                kind, reason, _, source, text = re.split(r"\s{2,}", line.strip(), maxsplit=4)
-                events.append(f"  {kind}  {reason}  {source}  {text}")
-            elif not line.startswith("CreationTimestamp:"):
-                told.append(re.sub(r"(?<=\S)(\s{2,}|\t+)", "  ", line).rstrip())
-        return "\n".join([*told, *sorted(events)])
-
-
-_OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "reportingInstance", "action")
+FAILED = "FailedGetResourceMetric"
 REQUESTS = ("ingresses.networking.k8s.io", "main-route", "requests-per-second")
 
 
@@ -240,12 +113,86 @@ async def nothing_to_go_by(walk: Walk) -> None:
     await walk.place.until("it runs", lambda: len(walk.place.running("modest")) == 1)
     await walk.kubectl("autoscale", "deployment", "modest", "--cpu=50%", "--max=3")
     row = "Deployment/modest  cpu: <unknown>/50%  1  3  1"
-    failed = "FailedGetResourceMetric"
-    await walk.scene("no metrics", "modest", row, GOT, failed, says="no metrics returned")
+    await walk.scene("no metrics", "modest", row, GOT, FAILED, says="no metrics returned")
     walk.place.load.set("modest", 100)
-    await walk.scene("no requests", "modest", row, GOT, failed, says="missing request for cpu")
+    await walk.scene("no requests", "modest", row, GOT, FAILED, says="missing request for cpu")
     await walk.kubectl("delete", "deployment", "modest")
-    await walk.scene("no target", "modest", row, "FailedGetScale", failed)
+    await walk.scene("no target", "modest", row, "FailedGetScale", FAILED)
+
+
+async def by_hand(walk: Walk) -> None:
+    """Somebody sets replicas by hand: none switches the HPA off, too few and too many are mended at once."""
+    place, app = walk.place, "manual"
+    place.load.set(app, 100)
+    await place.cluster.create(
+        DEPLOYMENTS, builders.deployment(app, replicas=2, cpu="100m"), namespace=place.home
+    )
+    await place.until("two run", lambda: len(place.running(app)) == 2)
+    await walk.kubectl("autoscale", "deployment", app, "--cpu=50%", "--min=2", "--max=4")
+
+    async def scale(replicas: int) -> None:
+        await walk.kubectl("scale", "deployment", app, f"--replicas={replicas}")
+
+    row = "Deployment/manual  cpu: {}/50%  {}  4  {}"
+    await walk.scene("two", app, row.format("50%", 2, 2), READY, VALID, WITHIN)
+    await scale(0)
+    await walk.scene("off", app, row.format("<unknown>", 2, 0), GOT, "ScalingDisabled", WITHIN)
+    await scale(1)
+    told = "New size: 2; reason: Current number of replicas below Spec.MinReplicas"
+    await walk.scene("on again", app, row.format("50%", 2, 2), READY, VALID, WITHIN, told=told)
+    await scale(6)
+    told = "New size: 4; reason: Current number of replicas above Spec.MaxReplicas"
+    await walk.scene("from six", app, row.format("50%", 2, 2), READY, VALID, WITHIN, told=told)
+    await walk.kubectl("patch", "hpa", app, "--patch", '{"spec": {"minReplicas": 3}}')
+    await walk.scene("at least three", app, row.format("33%", 3, 3), READY, VALID, FEW)
+
+
+async def behavior(walk: Walk) -> None:
+    """Policies, windows and tolerances of the HPA's own."""
+    place = walk.place
+    slow = {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 1800}], "tolerance": "0.5"}
+    rules = {
+        "careful": {"scaleUp": slow, "scaleDown": {"selectPolicy": "Disabled"}},
+        "steady": {"scaleUp": {"stabilizationWindowSeconds": 600}},
+    }
+    for app, own in rules.items():
+        place.load.set(app, 50)
+        body = builders.deployment(app, replicas=1, cpu="100m")
+        await place.cluster.create(DEPLOYMENTS, body, namespace=place.home)
+        body = builders.hpa(app, app, extra={"spec": {"behavior": own}})
+        await place.cluster.create(HPAS, body, namespace=place.home)
+
+    def row(app: str, percent: int, replicas: int) -> str:
+        return f"Deployment/{app}  cpu: {percent}%/50%  1  10  {replicas}"
+
+    for app in rules:
+        await walk.scene(f"{app} at rest", app, row(app, 50, 1), READY, VALID, WITHIN)
+        place.load.set(app, 70)
+    await walk.scene("tolerated", "careful", row("careful", 70, 1), READY, VALID, WITHIN)
+    for app in rules:
+        place.load.set(app, 400)
+    await walk.scene("limited", "careful", row("careful", 133, 3), READY, VALID, "ScaleUpLimit")
+    await walk.scene("stabilized", "steady", row("steady", 400, 1), "ScaleUpStabilized", VALID, WITHIN)
+    place.load.set("careful", 50)
+    await walk.scene("never down", "careful", row("careful", 16, 3), READY, VALID, "ScaleDownLimit")
+
+
+async def stateful_set(walk: Walk) -> None:
+    """A StatefulSet by an average value, as ``kubectl autoscale`` writes it."""
+    place, app = walk.place, "db"
+    place.load.set(app, 40)
+    body = builders.deployment(app, replicas=1, cpu="100m")
+    body["spec"]["serviceName"] = app
+    body = {**body, "apiVersion": STATEFUL_SETS.api_version, "kind": STATEFUL_SETS.kind}
+    await place.cluster.create(STATEFUL_SETS, body, namespace=place.home)
+    await place.until("one runs", lambda: len(place.running(app)) == 1)
+    await walk.kubectl("autoscale", "statefulset", app, "--cpu=50m", "--max=4")
+    row = "StatefulSet/db  cpu: {}/50m  1  4  {}"
+    await walk.scene("one", app, row.format("40m", 1), READY, VALID, WITHIN)
+    place.load.set(app, 140)
+    await walk.scene("three", app, row.format("46m", 3), READY, VALID, WITHIN)
+    place.load.set(app, 1000)
+    await walk.scene("four", app, row.format("250m", 4), READY, VALID, MANY)
 
 
 WALKS: dict[str, Callable[[Walk], Awaitable[None]]] = {
@@ -254,4 +201,7 @@ WALKS: dict[str, Callable[[Walk], Awaitable[None]]] = {
     "to zero": to_zero,
     "custom kind": custom_kind,
     "nothing to go by": nothing_to_go_by,
+    "by hand": by_hand,
+    "behavior": behavior,
+    "StatefulSet": stateful_set,
 }

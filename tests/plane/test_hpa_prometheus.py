@@ -10,7 +10,8 @@ from tests.cluster.prometheus_server import (
     find_prometheus,
     running_prometheus,
 )
-from tests.plane.hpa_walks import EXAMPLES, GOT, READY, TIMES, VALID, WITHIN, Walk
+from tests.plane.hpa_walk import TIMES, Walk
+from tests.plane.hpa_walks import EXAMPLES, GOT, READY, VALID, WITHIN
 from tests.plane.towns import ROOMY, kubetide_run, town
 
 from kubetide.runtime.clock import run_real

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.plane.hpa_walks import TIMES, WALKS, Scene, Walk
+from tests.plane.hpa_walk import TIMES, Scene, Walk
+from tests.plane.hpa_walks import WALKS
 from tests.plane.running import Programs
 from tests.plane.towns import ROOMY, ROOT, cron_tabs, kubetide_run, requests_of, town
 from tools.plane.build import find

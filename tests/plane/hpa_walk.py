@@ -1,0 +1,150 @@
+"""A walk through a town by kubectl, whichever controller of HPAs works there.
+
+Each of its steps ends with a scene: what kubectl and the API say once everything has settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import NamedTuple
+
+from tests.plane.towns import Town
+from tools.plane.build import find
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import EVENTS, HPAS
+
+PERIOD = ("--horizontal-pod-autoscaler-sync-period=1s",)
+TIMES = (
+    *PERIOD,
+    "--horizontal-pod-autoscaler-downscale-stabilization=2s",
+    "--horizontal-pod-autoscaler-cpu-initialization-period=0s",
+    "--horizontal-pod-autoscaler-initial-readiness-delay=0s",
+    "--feature-gates=HPAScaleToZero=true",
+)
+"""Flags that both controllers take."""
+
+_OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "reportingInstance", "action")
+
+
+class Scene(NamedTuple):
+    """What is to be seen, without times and with ``HOME`` for the namespace.
+
+    Attributes:
+        shown: The columns of ``kubectl get hpa`` but the age.
+        described: ``kubectl describe hpa``.
+        status: Of the HPA.
+        events: About it, each with what tells it from the others.
+    """
+
+    shown: list[str]
+    described: str
+    status: Json
+    events: list[Json]
+
+
+class Walk:
+    """One walk in a town: types commands, waits, and keeps scenes."""
+
+    def __init__(self, place: Town) -> None:
+        self.place = place
+        self.scenes: dict[str, Scene] = {}
+
+    async def kubectl(self, *arguments: str) -> str:
+        """Gives what kubectl prints. Raises AssertionError with what it says when it fails."""
+        process = await asyncio.create_subprocess_exec(
+            str(find("kubectl")),
+            f"--kubeconfig={self.place.plane.kubeconfig}",
+            f"--namespace={self.place.home}",
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, problems = await process.communicate()
+        assert process.returncode == 0, problems.decode()
+        return out.decode()
+
+    async def scene(
+        self, name: str, hpa: str, shown: str, *reasons: str, says: str = "", told: str = ""
+    ) -> None:
+        """Waits until kubectl shows this row and the conditions have these reasons, and keeps what there is.
+
+        Args:
+            name: The scene's.
+            hpa: Its name.
+            shown: The row of ``kubectl get hpa`` without the name and the age.
+            reasons: Of the first conditions, in order. A rescale adds ScaledToZero to all walks, as the gate is on.
+            says: What the message of a condition must have, too.
+            told: What the message of an event must have, too.
+        """
+        wanted = [hpa, *re.split(r"\s{2,}", shown)]
+        deadline = self.place.deadline()
+        while not isinstance(found := await self._look(hpa, wanted, list(reasons), says, told), Scene):
+            in_time = self.place.clock.monotonic() < deadline
+            assert in_time, f"{name}: {found} in place of {wanted} {reasons} {says} {told}"
+            await self.place.pause()
+        self.scenes[name] = found
+
+    async def _look(
+        self, hpa: str, wanted: list[str], reasons: list[str], says: str, told: str
+    ) -> Scene | object:
+        """Gives the scene where it is as wanted, what there is where it is not."""
+        status = await self._status(hpa)
+        conditions = status.get("conditions", [])
+        found = [one["reason"] for one in conditions]
+        if found[: len(reasons)] != reasons or says not in str(conditions):
+            return conditions
+        shown = re.split(r"\s{2,}", (await self.kubectl("get", "hpa", hpa, "--no-headers")).strip())[:-1]
+        if shown != wanted:
+            return shown
+        events = await self._events(hpa)
+        if told not in str(events) or not _all_told(conditions, events):
+            return events
+        described = await self.kubectl("describe", "hpa", hpa)
+        # It has not gone on in the meantime.
+        now = await self._status(hpa)
+        return Scene(shown, self._plain(described), status, events) if now == status else now
+
+    async def _status(self, hpa: str) -> Json:
+        found = await self.place.cluster.get(HPAS.untyped, hpa, namespace=self.place.home)
+        status = {name: value for name, value in found.get("status", {}).items() if name != "lastScaleTime"}
+        for condition in status.get("conditions", []):
+            del condition["lastTransitionTime"]
+            condition["message"] = self._named(condition["message"])
+        return status
+
+    async def _events(self, hpa: str) -> list[Json]:
+        found = await self.place.cluster.list(EVENTS.untyped, namespace=self.place.home)
+        kept = []
+        for event in found.items:
+            about = event["involvedObject"]
+            if (about["kind"], about["name"]) == (HPAS.kind, hpa):
+                said = {name: event.get(name) for name in _OF_EVENTS}
+                said |= {"message": self._named(event["message"]), "apiVersion": about["apiVersion"]}
+                kept.append(said)
+        return sorted(kept, key=str)
+
+    def _named(self, text: str) -> str:
+        """Gives names that are drawn at random another one."""
+        return re.sub(r"(?<= of Pod )[\w-]+", "POD", text.replace(self.place.home, "HOME"))
+
+    def _plain(self, described: str) -> str:
+        """Takes out what no two runs have in common: times, and how often and in which order events came."""
+        told: list[str] = []
+        events: list[str] = []
+        for line in self._named(described).splitlines():
+            if line.startswith(("  Normal", "  Warning")):
+                kind, reason, _, source, text = re.split(r"\s{2,}", line.strip(), maxsplit=4)
+                events.append(f"  {kind}  {reason}  {source}  {text}")
+            elif not line.startswith("CreationTimestamp:"):
+                told.append(re.sub(r"(?<=\S)(\s{2,}|\t+)", "  ", line).rstrip())
+        return "\n".join([*told, *sorted(events)])
+
+
+def _all_told(conditions: list[Json], events: list[Json]) -> bool:
+    """Whether the events are there that come with failures: they are written beside the status, not before it."""
+    failures = [one["message"] for one in conditions if one["reason"].startswith("Failed")]
+    messages = [event["message"] for event in events]
+    # "the HPA was unable to ...: ERROR", as the event has only the error.
+    return all(any(failure.endswith(f": {message}") for message in messages) for failure in failures)
