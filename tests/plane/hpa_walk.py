@@ -9,6 +9,7 @@ import asyncio
 import re
 from typing import NamedTuple
 
+from tests.plane.running import Plane
 from tests.plane.towns import Town
 from tools.plane.build import find
 
@@ -44,6 +45,23 @@ class Scene(NamedTuple):
     events: list[Json]
 
 
+async def kubectl(plane: Plane, *arguments: str) -> str:
+    """Gives what kubectl prints. Raises AssertionError with what it says when it fails.
+
+    This process serves APIs that kubectl asks for, so it must not stand still in the meantime.
+    """
+    process = await asyncio.create_subprocess_exec(
+        str(find("kubectl")),
+        f"--kubeconfig={plane.kubeconfig}",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, problems = await process.communicate()
+    assert process.returncode == 0, problems.decode()
+    return out.decode()
+
+
 class Walk:
     """One walk in a town: types commands, waits, and keeps scenes."""
 
@@ -52,18 +70,8 @@ class Walk:
         self.scenes: dict[str, Scene] = {}
 
     async def kubectl(self, *arguments: str) -> str:
-        """Gives what kubectl prints. Raises AssertionError with what it says when it fails."""
-        process = await asyncio.create_subprocess_exec(
-            str(find("kubectl")),
-            f"--kubeconfig={self.place.plane.kubeconfig}",
-            f"--namespace={self.place.home}",
-            *arguments,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, problems = await process.communicate()
-        assert process.returncode == 0, problems.decode()
-        return out.decode()
+        """Gives what kubectl prints in the town's namespace. Raises AssertionError with what it says when it fails."""
+        return await kubectl(self.place.plane, f"--namespace={self.place.home}", *arguments)
 
     async def scene(
         self, name: str, hpa: str, shown: str, *reasons: str, says: str = "", told: str = ""
