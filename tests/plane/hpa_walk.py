@@ -63,11 +63,18 @@ async def kubectl(plane: Plane, *arguments: str) -> str:
 
 
 class Walk:
-    """One walk in a town: types commands, waits, and keeps scenes."""
+    """One walk in a town: types commands, waits, and keeps scenes.
+
+    Attributes:
+        scenes: By name, in order.
+        passing: Reasons of events that come or not as luck will have it; they are left out. A status that
+            the controller writes just when somebody changes the spec is refused.
+    """
 
     def __init__(self, place: Town) -> None:
         self.place = place
         self.scenes: dict[str, Scene] = {}
+        self.passing = {"FailedUpdateStatus"}
 
     async def kubectl(self, *arguments: str) -> str:
         """Gives what kubectl prints in the town's namespace. Raises AssertionError with what it says when it fails."""
@@ -127,7 +134,7 @@ class Walk:
         kept = []
         for event in found.items:
             about = event["involvedObject"]
-            if (about["kind"], about["name"]) == (HPAS.kind, hpa):
+            if (about["kind"], about["name"]) == (HPAS.kind, hpa) and event["reason"] not in self.passing:
                 said = {name: event.get(name) for name in _OF_EVENTS}
                 said |= {"message": self._named(event["message"]), "apiVersion": about["apiVersion"]}
                 kept.append(said)
@@ -144,7 +151,8 @@ class Walk:
         for line in self._named(described).splitlines():
             if line.startswith(("  Normal", "  Warning")):
                 kind, reason, _, source, text = re.split(r"\s{2,}", line.strip(), maxsplit=4)
-                events.append(f"  {kind}  {reason}  {source}  {text}")
+                if reason not in self.passing:
+                    events.append(f"  {kind}  {reason}  {source}  {text}")
             elif not line.startswith("CreationTimestamp:"):
                 told.append(re.sub(r"(?<=\S)(\s{2,}|\t+)", "  ", line).rstrip())
         return "\n".join([*told, *sorted(events)])

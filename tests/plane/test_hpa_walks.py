@@ -95,40 +95,6 @@ def seen_with(controller, plane, folder):
     return run_real(run)
 
 
-@pytest.fixture(scope="module")
-def ours_seen(audited, tmp_path_factory):
-    return seen_with(ours, audited, tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def upstreams_seen(audited, tmp_path_factory):
-    return seen_with(upstream, audited, tmp_path_factory.mktemp("upstream"))
-
-
-@pytest.mark.parametrize("walk", WALKS)
-def test_both_controllers_come_to_the_same(ours_seen, upstreams_seen, walk):
-    """After each step: replicas, values, conditions and events, in the API's words and in kubectl's."""
-    expected = upstreams_seen.walks[walk]
-    assert list(ours_seen.walks[walk]) == list(expected)
-    for step, scene in ours_seen.walks[walk].items():
-        assert lines_of(scene) == lines_of(expected[step]), step
-
-
-def lines_of(scene):
-    """As text, of which a difference can be read."""
-    return json.dumps(scene._asdict(), indent=1).replace("\\n", "\n").splitlines()
-
-
-def test_the_shipped_roles_suffice(ours_seen, audited):
-    """With what ``deploy/manifests`` grants, nothing that it asked for was forbidden."""
-    assert ours_seen.walks
-    asked = requests_of(audited, ACCOUNT)
-    assert {"deployments/scale", "crontabs/scale", "horizontalpodautoscalers/status"} <= {
-        request.resource for request in asked
-    }
-    assert [request for request in asked if request.code == 403] == []
-
-
 DESCRIBED = """\
 Name:  php-apache
 Namespace:  HOME
@@ -157,26 +123,50 @@ cpu resource utilization (percentage of request) above target
 cpu resource utilization (percentage of request) above target"""
 
 
-def test_kubectl_describes_it_as_the_documentation_does(ours_seen):
-    """The same fields, conditions and events, without their times."""
-    assert ours_seen.walks["php-apache"]["under load"].described == DESCRIBED
+def test_both_controllers_come_to_the_same(audited, tmp_path_factory):
+    """After each step: replicas, values, conditions and events, in the API's words and in kubectl's.
+
+    One test, as the walks take most of a minute and every check is about the same ones.
+    """
+    seen = seen_with(ours, audited, tmp_path_factory.mktemp("ours"))
+    expected = seen_with(upstream, audited, tmp_path_factory.mktemp("upstream"))
+    assert steps_of(seen) == steps_of(expected)
+    for walk, scenes in seen.walks.items():
+        for step, scene in scenes.items():
+            assert lines_of(scene) == lines_of(expected.walks[walk][step]), (walk, step)
+    assert seen.walks["php-apache"]["under load"].described == DESCRIBED
+    check_requests(audited)
+    check_explanation(seen)
+    # What was recorded beside a real control plane replays byte for byte.
+    assert "decided again, all bytes equal" in kubetide("replay", seen.folder / "kubetide")
 
 
-def kubetide(*arguments):
-    done = CliRunner().invoke(cli, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
-    return done.output
+def steps_of(seen):
+    return {walk: list(scenes) for walk, scenes in seen.walks.items()}
 
 
-def test_explain_tells_why(ours_seen):
-    """Each change of the walk with the values behind it, and what would have been without limits."""
+def lines_of(scene):
+    """As text, of which a difference can be read."""
+    return json.dumps(scene._asdict(), indent=1).replace("\\n", "\n").splitlines()
+
+
+def check_requests(plane):
+    """With what ``deploy/manifests`` grants, nothing that it asked for was forbidden."""
+    asked = requests_of(plane, ACCOUNT)
+    resources = {request.resource for request in asked}
+    assert {"deployments/scale", "crontabs/scale", "horizontalpodautoscalers/status"} <= resources
+    assert [request for request in asked if request.code == 403] == []
+
+
+def check_explanation(seen):
+    """Each change of the walk with the values behind it."""
     told = kubetide(
-        "explain", "hpa", "php-apache", "--namespace", ours_seen.home, "--out", ours_seen.folder / "kubetide"
+        "explain", "hpa", "php-apache", "--namespace", seen.home, "--out", seen.folder / "kubetide"
     )
     for line in (
-        f"{ours_seen.home}/php-apache: scaled from 1 to 4",
-        f"{ours_seen.home}/php-apache: scaled from 4 to 7",
-        f"{ours_seen.home}/php-apache: scaled from 3 to 6",
+        f"{seen.home}/php-apache: scaled from 1 to 4",
+        f"{seen.home}/php-apache: scaled from 4 to 7",
+        f"{seen.home}/php-apache: scaled from 3 to 6",
         "packets-per-second of the pods: 900 of 1k: ratio 0.9 is within tolerance 0.9 to 1.1, so 3 replicas",
         "requests-per-second of Ingress main-route: 100k of 10k: ratio 10 x 3 pods = 30, so 30 replicas",
         "30 is held at 6 (ScaleUpLimit)",
@@ -185,6 +175,7 @@ def test_explain_tells_why(ours_seen):
         assert line in told
 
 
-def test_the_walks_are_decided_again_alike(ours_seen):
-    """What was recorded beside a real control plane replays byte for byte."""
-    assert "decided again, all bytes equal" in kubetide("replay", ours_seen.folder / "kubetide")
+def kubetide(*arguments):
+    done = CliRunner().invoke(cli, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return done.output
