@@ -124,7 +124,8 @@ async def nothing_to_go_by(walk: Walk) -> None:
     await walk.scene("no metrics", "modest", row, GOT, FAILED, says="no metrics returned")
     walk.place.load.set("modest", 100)
     await walk.scene("no requests", "modest", row, GOT, FAILED, says="missing request for cpu")
-    await walk.kubectl("delete", "deployment", "modest")
+    # Its pods stay, so that nothing but the target is missed at any moment.
+    await walk.kubectl("delete", "deployment", "modest", "--cascade=orphan")
     await walk.scene("no target", "modest", row, "FailedGetScale", FAILED)
 
 
