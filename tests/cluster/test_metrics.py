@@ -129,6 +129,25 @@ def test_without_a_known_version_nothing_is_asked(answer, text):
     assert server.asked == ["/apis/custom.metrics.k8s.io"]
 
 
+@pytest.mark.parametrize(
+    ("discovery", "text"),
+    [
+        (lambda: status(503, "ServiceUnavailable"), "no known available metric versions found"),
+        ({"kind": "APIResourceList"}, "code 503"),
+        (None, "code 503"),
+    ],
+)
+def test_an_adapter_that_cannot_be_reached_serves_no_version(discovery, text):
+    """As discovery tells upstream; where discovery answers, the values' own refusal is the error."""
+    server = pods_served("v1beta2").add("/apis/custom.metrics.k8s.io/v1beta2", discovery)
+    path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/m"
+    server.add(path, lambda: status(503, "ServiceUnavailable"))
+    asked = with_client(
+        server, lambda client, clock: refusal(custom_of(client, clock).pod_values("m", namespace="default"))
+    )
+    assert asked == CUSTOM + text
+
+
 def test_the_version_is_looked_up_once_a_sync_period():
     """Questions at the same time share one lookup; after the period there is another, so a new version is seen."""
     server = pods_served("v1beta2")

@@ -18,7 +18,7 @@ from kubetide.cluster.decoding import decode
 from kubetide.cluster.metric_answers import Named, Part, Server, ask, milli_of, time_of
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import ApiError, MetricsError, NotFound
+from kubetide.ports.errors import ApiError, MetricsError, NotFound, Unavailable
 from kubetide.ports.metrics import ExternalValues, ObjectValue, PodValues
 from kubetide.units.time import Duration, seconds
 
@@ -27,6 +27,7 @@ _CUSTOM_VERSIONS = ("v1beta2", "v1beta1")
 _EXTERNAL_ROOT = "/apis/external.metrics.k8s.io/v1beta1"
 
 _CUSTOM_FAILED = "unable to fetch metrics from custom metrics API: "
+_NO_VERSION = "no known available metric versions found"
 _EXTERNAL_FAILED = "unable to fetch metrics from external metrics API: "
 
 _RECHECK = seconds(15)
@@ -146,9 +147,24 @@ class HttpCustomMetrics:
             parts = "/".join(quote(part, safe="*") for part in path)
             said = {name: text for name, text in query.items() if text}
             full = f"/apis/{_CUSTOM_GROUP}/{version}/{parts}"
-            return (await ask(self._server, full, said, _ItemList, about)).items or ()
+            try:
+                return (await ask(self._server, full, said, _ItemList, about)).items or ()
+            except MetricsError as error:
+                if isinstance(error.__cause__, Unavailable) and not await self._is_reached(version):
+                    raise MetricsError(_NO_VERSION) from error
+                raise
         except MetricsError as error:
             raise MetricsError(f"{_CUSTOM_FAILED}{error}") from error
+
+    async def _is_reached(self, version: str) -> bool:
+        """Whether discovery gets an answer: a version whose adapter cannot be reached counts as none."""
+        try:
+            await self._server.get_raw(f"/apis/{_CUSTOM_GROUP}/{version}", hasty=True)
+        except Unavailable:
+            return False
+        except ApiError:
+            return True
+        return True
 
     async def _chosen_version(self) -> str:
         """Gives the version that the server prefers, or else its first that is known here."""
@@ -164,7 +180,7 @@ class HttpCustomMetrics:
             offered = [group.preferred_version.version, *(one.version for one in group.versions or ())]
             known = [version for version in offered if version in _CUSTOM_VERSIONS]
             if not known:
-                raise MetricsError("no known available metric versions found")
+                raise MetricsError(_NO_VERSION)
             self._version, self._chosen_at = known[0], self._clock.monotonic()
             return self._version
 
