@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import yaml
+from tests.plane.aggregated import API_SERVICES
 from tests.plane.hpa_walk import Walk
+from tests.plane.metric_apis import CUSTOM, EXTERNAL
 from tests.plane.towns import CRON_TABS, ROOT
+from tests.plane.usage_api import METRICS
 
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS
 from kubetide.testing import builders
@@ -206,6 +209,44 @@ async def stateful_set(walk: Walk) -> None:
     await walk.scene("three", app, row.format("46m", 3), READY, VALID, WITHIN)
     place.load.set(app, 1000)
     await walk.scene("four", app, row.format("250m", 4), READY, VALID, MANY)
+
+
+async def without_metrics(walk: Walk) -> None:
+    """After the other walks: what serves the metrics cannot be reached, and then is not registered any more."""
+    cluster, apis = walk.place.cluster, [group.api_service for group in (METRICS, CUSTOM, EXTERNAL)]
+    # Of the moments in between events tell as luck will have it; what holds stands in the conditions.
+    walk.passing |= {
+        FAILED,
+        *(f"FailedGet{kind}Metric" for kind in ("Pods", "Object", "External", "ContainerResource")),
+    }
+    walk.passing.add("FailedComputeMetricsReplicas")
+    app, several = "php-apache", "Deployment/php-apache  {}  1  10  1"
+    none = "Deployment/worker  <unknown>/30 (avg)  0  5  0"
+    down = "the server is currently unable to handle the request (get {})"
+    gone = "the server could not find the requested resource (get {})"
+
+    for name in apis:
+        await cluster.patch(API_SERVICES, name, {"spec": {"service": {"port": 1}}})
+    row = several.format("cpu: <unknown>/50%, <unknown>/1k + 1 more...")
+    await walk.scene("usage is down", app, row, GOT, FAILED, WITHIN, says=down.format("pods.metrics.k8s.io"))
+    says = down.format("queue_messages_ready.external.metrics.k8s.io")
+    await walk.scene("series are down", "worker", none, GOT, "FailedGetExternalMetric", WITHIN, says=says)
+    first_away = ("patch", "hpa", app, "--type=json", '--patch=[{"op": "remove", "path": "/spec/metrics/0"}]')
+    await walk.kubectl(*first_away)
+    row, says = several.format("<unknown>/1k, <unknown>/10k"), "no known available metric versions found"
+    await walk.scene("values of pods are down", app, row, GOT, "FailedGetPodsMetric", WITHIN, says=says)
+    await walk.kubectl(*first_away)
+    row, reason = several.format("<unknown>/10k"), "FailedGetObjectMetric"
+    await walk.scene("values of objects are down", app, row, GOT, reason, WITHIN, says=says)
+
+    for name in apis:
+        await cluster.delete(API_SERVICES, name)
+    says = "no custom metrics API (custom.metrics.k8s.io) registered"
+    await walk.scene("no values", app, row, GOT, reason, WITHIN, says=says)
+    says = gone.format("queue_messages_ready.external.metrics.k8s.io")
+    await walk.scene("no series", "worker", none, GOT, "FailedGetExternalMetric", WITHIN, says=says)
+    row, says = "Deployment/shipped  cpu: <unknown>/60%  1  6  1", gone.format("pods.metrics.k8s.io")
+    await walk.scene("no usage", "shipped", row, GOT, "FailedGetContainerResourceMetric", WITHIN, says=says)
 
 
 WALKS: dict[str, Callable[[Walk], Awaitable[None]]] = {

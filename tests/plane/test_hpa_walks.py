@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from tests.plane.hpa_walk import TIMES, Scene, Walk, kubectl
-from tests.plane.hpa_walks import WALKS
+from tests.plane.hpa_walks import WALKS, without_metrics
 from tests.plane.running import Programs
 from tests.plane.towns import ROOMY, ROOT, cron_tabs, kubetide_run, requests_of, town
 
@@ -82,14 +82,17 @@ async def shipped_roles(plane, folder):
 
 
 def seen_with(controller, plane, folder):
-    """Does all walks side by side."""
+    """Does all walks side by side, and the one without metrics at the end."""
 
     async def run(clock):
         async with town(plane, clock, folder, ROOMY) as place, cron_tabs(place):
             walks = {name: Walk(place) for name in WALKS}
-            async with controller(place), asyncio.TaskGroup() as together:
-                for name, walk in walks.items():
-                    together.create_task(WALKS[name](walk))
+            async with controller(place):
+                async with asyncio.TaskGroup() as together:
+                    for name, walk in walks.items():
+                        together.create_task(WALKS[name](walk))
+                last = walks["without metrics"] = Walk(place)
+                await without_metrics(last)
             return Seen({name: walk.scenes for name, walk in walks.items()}, place.home, folder)
 
     return run_real(run)
