@@ -18,7 +18,8 @@ from tests.cluster.answering import asking, config_map, status
 from tests.cluster.served import served
 
 from kubetide.cluster import Connection, HttpCluster
-from kubetide.cluster.decoding import decode_event, decode_list, lines_of
+from kubetide.cluster.bounds import Lines
+from kubetide.cluster.decoding import decode_event, decode_list
 from kubetide.cluster.limits import Limits
 from kubetide.embedded.server.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
@@ -344,21 +345,10 @@ def test_lines_come_out_as_they_went_in(lines, data):
     """However a stream is cut into pieces, its lines are the same; empty ones are left out."""
     text = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=10)))
-    found, rest = [], b""
+    found, cut = [], Lines("pods")
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
-        whole, rest = lines_of(rest, text[start:end])
-        found += whole
+        found += cut.take(text[start:end])
     assert found == [line for line in lines if line]
-    assert rest == b""
-
-
-def test_a_line_without_end_is_not_held_forever():
-    """A watch that sends no line break is given up before it fills the memory."""
-    rest, piece = b"", b"x" * (16 << 20)
-    for _ in range(5):
-        _, rest = lines_of(rest, piece)
-    with pytest.raises(InternalError, match="longer than 64 MiB"):
-        lines_of(rest, piece)
 
 
 def test_a_bookmark_may_hold_what_no_object_would():

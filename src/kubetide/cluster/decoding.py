@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from sys import intern
 from typing import Any, Generic, TypeVar, cast
 
@@ -20,9 +19,6 @@ T = TypeVar("T")
 
 INITIAL_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the objects that a watch begins with."""
-
-_LONGEST_LINE = 64 << 20
-"""Bytes of one event; etcd keeps no object of over 1.5 MiB."""
 
 
 class ListMeta(msgspec.Struct, rename=json_name):
@@ -155,16 +151,3 @@ def _share_texts(item: Any) -> None:
             _set(owner, field, intern(getattr(owner, field)))
     if isinstance(item, Pod) and item.spec.node_name:
         _set(item.spec, "node_name", intern(item.spec.node_name))
-
-
-def lines_of(rest: bytes, piece: bytes) -> tuple[Sequence[bytes], bytes]:
-    """Cuts a piece of a stream into whole lines; gives them, and the beginning of the next one.
-
-    Raises: InternalError for a line that does not end.
-    """
-    if b"\n" not in piece:
-        if len(rest) > _LONGEST_LINE:
-            raise InternalError(f"an event of a watch is longer than {_LONGEST_LINE >> 20} MiB")
-        return (), rest + piece
-    *lines, rest = (rest + piece).split(b"\n")
-    return [line for line in lines if line], rest

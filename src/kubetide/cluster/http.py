@@ -95,7 +95,9 @@ class HttpCluster:
             refusal=refusal,
         )
         codec = _protobuf_codec() if protobuf else None
-        self._reader = Reader(self._transport, stall=limits.stall, seed=seed, codec=codec)
+        self._reader = Reader(
+            self._transport, stall=limits.stall, most=limits.objects, seed=seed, codec=codec
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -11,6 +11,8 @@ from kubetide.units.time import ZERO, Duration, minutes, seconds
 
 _DEADLINE = seconds(60)
 _STALL = minutes(3)
+_ANSWER_BYTES = 512 << 20
+_OBJECTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Limits:
         writes: Writes that may be under way at once.
         deadline: How long a request may take, repeats and their pauses included; watches have none.
         stall: After how long without a word, not even a bookmark, a watch is given up.
+        answer_bytes: Of one answer, out of its compression; watches and streamed lists have no such bound.
+        objects: Of one list, all of its parts together, streamed or not.
     """
 
     qps: float = 0.0
@@ -30,10 +34,13 @@ class Limits:
     writes: int = 32
     deadline: Duration = _DEADLINE
     stall: Duration = _STALL
+    answer_bytes: int = _ANSWER_BYTES
+    objects: int = _OBJECTS
 
     def __post_init__(self) -> None:
-        if self.qps < 0 or self.burst < 1 or self.writes < 1 or self.deadline <= 0 or self.stall <= 0:
-            raise ValueError(f"{self}: qps must be 0 or more, burst and writes 1 or more, times positive")
+        counts = self.burst, self.writes, self.answer_bytes, self.objects
+        if self.qps < 0 or min(counts) < 1 or self.deadline <= 0 or self.stall <= 0:
+            raise ValueError(f"{self}: qps must be 0 or more, numbers 1 or more, times positive")
 
 
 class TokenBucket:

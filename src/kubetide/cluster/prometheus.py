@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import aiohttp
 import msgspec
 
+from kubetide.cluster.bounds import TooMuch, read_bounded
 from kubetide.cluster.connection import Connection
 from kubetide.cluster.credentials import Credentials
 from kubetide.cluster.promql import PromQuestion, prometheus_question
@@ -23,6 +24,7 @@ from kubetide.cluster.transport import USER_AGENT
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
+from kubetide.units.quantity import bytes_to_text
 from kubetide.units.time import Duration, Instant, seconds, to_seconds
 
 _FAILED = "unable to fetch metrics from Prometheus: "
@@ -114,7 +116,14 @@ class PrometheusClient:
                 proxy=self._connection.proxy or None,
                 allow_redirects=False,
             ) as answer:
-                body = await _body(answer)
+                try:
+                    body = await read_bounded(answer.content, _LARGEST_ANSWER)
+                except TooMuch as error:
+                    answer.close()
+                    raise MetricsError(
+                        f"the answer of {url} is larger than {bytes_to_text(_LARGEST_ANSWER)} and is not read; let the "
+                        "query give fewer series, as sum(...) does"
+                    ) from error
                 # Refusals of a query are JSON too; what a proxy says in its place is not.
                 if answer.status >= 400 and answer.content_type != "application/json":
                     raise MetricsError(f"{answer.status} {answer.reason} from {url}")
@@ -179,15 +188,6 @@ class PrometheusMetrics:
             return await self._client.instant(question.query, now)
         step = max(Duration(question.over // _POINTS), _SHORTEST_STEP)
         return await self._client.range(question.query, Instant(now - question.over), now, step)
-
-
-async def _body(answer: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for piece in answer.content.iter_chunked(1 << 16):
-        body += piece
-        if len(body) > _LARGEST_ANSWER:
-            raise MetricsError(f"the answer is larger than {_LARGEST_ANSWER} bytes")
-    return bytes(body)
 
 
 def _series_of(data: Any) -> list[Series]:

@@ -10,13 +10,14 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kubetide.cluster.decoding import ObjectList, decode_event, decode_list, lines_of
+from kubetide.cluster.bounds import Cut, Frames, Lines
+from kubetide.cluster.decoding import ObjectList, decode_event, decode_list
 from kubetide.cluster.paths import path_of, selectors
 from kubetide.cluster.transport import JSON, Asked, Stream, Transport
 from kubetide.objects.kinds import Kind
 from kubetide.objects.protobuf import MAGIC, MEDIA_TYPE, PROTOBUF_OR_JSON
 from kubetide.ports.cluster import Listing, WatchEvent
-from kubetide.ports.errors import BadRequest, Expired, Invalid, MethodNotAllowed, Unavailable
+from kubetide.ports.errors import BadRequest, Expired, InternalError, Invalid, MethodNotAllowed, Unavailable
 from kubetide.units.seeds import uniform
 from kubetide.units.time import Duration, seconds
 
@@ -43,11 +44,8 @@ class _NotStreamedError(Exception):
 class _Form(NamedTuple):
     """How a stream is read: cut into events, and each event decoded."""
 
-    cut: Callable[[bytes, bytes], tuple[Sequence[bytes], bytes]]
+    cut: Cut
     event: Callable[[bytes, Kind[Any]], tuple[WatchEvent[Any], bool]]
-
-
-_LINES = _Form(lines_of, decode_event)
 
 
 class Reader:
@@ -56,16 +54,24 @@ class Reader:
     Args:
         transport: Sends the requests.
         stall: After how long without a word a watch is given up.
+        most: Objects of one list.
         seed: Of the lengths of watches and the jitter of pauses.
         codec: Reads what the server sends in protobuf; with it the kinds that it knows are asked for so.
             A server may answer in JSON all the same.
     """
 
     def __init__(
-        self, transport: Transport, *, stall: Duration, seed: int, codec: ProtobufCodec | None = None
+        self,
+        transport: Transport,
+        *,
+        stall: Duration,
+        most: int,
+        seed: int,
+        codec: ProtobufCodec | None = None,
     ) -> None:
         self._transport = transport
         self._stall = stall
+        self._most = most
         self._seed = seed
         self._codec = codec
         self._draws = 0
@@ -90,7 +96,7 @@ class Reader:
             query["resourceVersion"] = resource_version
         async with (
             self._transport.stream(path_of(kind, namespace), query, self._accepted(kind)) as stream,
-            aclosing(self._batches(kind, stream, b"")) as batches,
+            aclosing(self._batches(kind, stream, self._form_of(stream, kind))) as batches,
         ):
             yield ()  # the server has taken the watch on, though it may say nothing for long
             async for batch in batches:
@@ -131,6 +137,7 @@ class Reader:
             part = self._read_list(kind, body)
             del body  # the next one need not be held beside it
             items += part.items or ()
+            self._check_number(kind, len(items))
             version, token = version or part.metadata.resource_version, part.metadata.continue_
             if not token:
                 return Listing(tuple(items), version)
@@ -145,47 +152,54 @@ class Reader:
         except (BadRequest, Invalid, MethodNotAllowed) as error:
             raise _NotStreamedError from error
         try:
-            listing, first, rest = await self._initial(kind, stream)
+            form = self._form_of(stream, kind)
+            listing, first = await self._initial(kind, stream, form)
             yield listing
             if first:
                 yield first
-            async with aclosing(self._batches(kind, stream, rest)) as batches:
+            async with aclosing(self._batches(kind, stream, form)) as batches:
                 async for batch in batches:
                     yield batch
         finally:
             await opening.__aexit__(None, None, None)
 
     async def _initial(
-        self, kind: Kind[T], stream: Stream
-    ) -> tuple[Listing[T], Sequence[WatchEvent[T]], bytes]:
-        """Reads the objects that a watch begins with; gives them, the events behind them, and the rest of the bytes."""
+        self, kind: Kind[T], stream: Stream, form: _Form
+    ) -> tuple[Listing[T], Sequence[WatchEvent[T]]]:
+        """Reads the objects that a watch begins with; gives them, and the events behind them."""
         items: list[tuple[str, str, T]] = []
-        rest, form = b"", self._form_of(stream)
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
             if piece is None:
                 raise _NotStreamedError
             if not piece:
                 raise Unavailable(f"the list of {kind.resource} broke off after {len(items)} objects")
-            pieces, rest = form.cut(rest, piece)
+            pieces = form.cut.take(piece)
             for number, one in enumerate(pieces):
                 event, ends = form.event(one, kind)
                 if ends:
                     later = [form.event(other, kind)[0] for other in pieces[number + 1 :]]
                     # A stream promises no order; a list does.
                     items.sort(key=lambda item: item[:2])
-                    return Listing(tuple(item[2] for item in items), event.resource_version), later, rest
+                    return Listing(tuple(item[2] for item in items), event.resource_version), later
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question
                 items.append((event.namespace, event.name, event.object))
+            self._check_number(kind, len(items))
+
+    def _check_number(self, kind: Kind[T], number: int) -> None:
+        """Raises: InternalError for a list that does not end."""
+        if number > self._most:
+            raise InternalError(
+                f"the list of {kind.resource} has more than {self._most} objects (max-list-objects) and is not read "
+                "on; where there are so many, allow more"
+            )
 
     async def _batches(
-        self, kind: Kind[T], stream: Stream, rest: bytes
+        self, kind: Kind[T], stream: Stream, form: _Form
     ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
-        form = self._form_of(stream)
         while piece := await stream.read(self._stall):
-            pieces, rest = form.cut(rest, piece)
-            if pieces:
+            if pieces := form.cut.take(piece):
                 yield [form.event(one, kind)[0] for one in pieces]
 
     def _accepted(self, kind: Kind[Any]) -> str:
@@ -196,10 +210,10 @@ class Reader:
             return self._codec.decode_list(kind, body)
         return decode_list(kind, body)
 
-    def _form_of(self, stream: Stream) -> _Form:
+    def _form_of(self, stream: Stream, kind: Kind[Any]) -> _Form:
         if self._codec is not None and stream.media_type == MEDIA_TYPE:
-            return _Form(self._codec.cut, self._codec.decode_event)
-        return _LINES
+            return _Form(Frames(self._codec.cut), self._codec.decode_event)
+        return _Form(Lines(kind.resource), decode_event)
 
     def _watch_query(self) -> dict[str, Any]:
         # Not all watches of all clients end together.

@@ -12,6 +12,7 @@ from io import BytesIO
 import aiohttp
 
 import kubetide
+from kubetide.cluster.bounds import ERROR_BYTES, TooMuch, read_bounded
 from kubetide.cluster.connection import Connection
 from kubetide.cluster.credentials import Credentials, Identity
 from kubetide.cluster.limits import Limits, TokenBucket
@@ -20,7 +21,8 @@ from kubetide.cluster.refusals import error_of_body
 from kubetide.cluster.repeats import Failure, Stage, pause_before_repeat
 from kubetide.cluster.skew import Skew
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import ApiError, Unavailable, Withheld
+from kubetide.ports.errors import ApiError, InternalError, Unavailable, Withheld
+from kubetide.units.quantity import bytes_to_text
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, format_duration, to_seconds
 
@@ -246,7 +248,7 @@ class Transport:
             self.skew.note(answer.headers.get("Date", ""), Duration(self._clock.monotonic() - begun))
             if answer.status >= 300:
                 async with answer:
-                    error = error_of_body(answer.status, await answer.read())
+                    error = error_of_body(answer.status, await _beginning(answer))
                 raise _Failed(Failure(_with_pause(error, answer), "answered", answer.status))
         except (aiohttp.ClientError, OSError) as error:
             raise _Failed(Failure(self._unavailable(asked, error), _stage_of(error))) from error
@@ -257,7 +259,14 @@ class Transport:
     async def _read(self, answer: aiohttp.ClientResponse, asked: Asked) -> bytes:
         async with answer:
             try:
-                return await answer.read()
+                return await read_bounded(answer.content, self._limits.answer_bytes)
+            except TooMuch as error:
+                _give_up(answer)
+                raise InternalError(
+                    f"{asked.method} {self._connection.url}{asked.path}: the answer is larger than "
+                    f"{bytes_to_text(self._limits.answer_bytes)} (max-answer-size) and is not read; where that is "
+                    "its real size, allow more"
+                ) from error
             except (aiohttp.ClientError, OSError) as error:
                 raise _Failed(Failure(self._unavailable(asked, error), "broken")) from error
 
@@ -268,6 +277,15 @@ class Transport:
     def _too_late(self, asked: Asked) -> Unavailable:
         allowed = format_duration(self._limits.deadline)
         return Unavailable(f"{asked.method} {self._connection.url}{asked.path}: no answer within {allowed}")
+
+
+async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
+    """Reads a refusal, of one that does not end as much as may tell anything."""
+    try:
+        return await read_bounded(answer.content, ERROR_BYTES)
+    except TooMuch as error:
+        _give_up(answer)
+        return error.begun
 
 
 async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:

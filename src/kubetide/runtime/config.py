@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NewType, get_args
 
 import msgspec
 import yaml
@@ -19,12 +19,18 @@ from kubetide.cluster import is_protobuf_installed
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.settings import FlagError, LoopSettings, Value, flag_names, is_switch, parse_flags
+from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
 CONTROLLERS: Final = ("horizontal", "nodes")
 _PREFIX = "KUBETIDE_"
+_LEAST_ANSWER = 1 << 20
 _SLIP = 0.9
 """How much alike a name and a setting are, from 0 to 1, where one was meant for the other."""
+
+
+Bytes = NewType("Bytes", int)
+"""A size, written as a quantity such as 512Mi."""
 
 
 class ConfigError(KubetideError):
@@ -48,6 +54,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         kube_api_qps: Requests a second to the API server, watches and leases apart.
         kube_api_burst: Requests at once.
         kube_api_content_type: What pods and nodes are asked for in.
+        max_answer_size: Of one answer of the API server; a larger one is an error.
+        max_list_objects: Of one list, all of its parts together; likewise.
         prometheus_url: Where External metrics whose selector says so come from; empty for nowhere.
         prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
         prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
@@ -74,6 +82,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     kube_api_content_type: Literal["application/json", "application/vnd.kubernetes.protobuf"] = (
         "application/json"
     )
+    max_answer_size: Bytes = Bytes(512 << 20)
+    max_list_objects: int = 1_000_000
     prometheus_url: str = ""
     prometheus_token_file: str = ""
     prometheus_user: str = ""
@@ -226,6 +236,8 @@ def _read(where: str, name: str, value: Value) -> Any:
     try:
         if wanted is Duration:
             return parse_duration(str(value))
+        if wanted is Bytes:
+            return Bytes(whole(str(value)))
         if name == "controllers":
             return tuple(part.strip() for part in str(value).split(",") if part.strip())
         if wanted is bool and isinstance(value, str):
@@ -234,6 +246,7 @@ def _read(where: str, name: str, value: Value) -> Any:
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         words = {
             Duration: "a duration such as 15s",
+            Bytes: "a size such as 512Mi",
             bool: "true or false",
             int: "a whole number",
             float: "a number",
@@ -259,6 +272,8 @@ def _check(run: RunSettings) -> None:
             "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
             "1.2 times leader-elect-retry-period"
         )
+    if run.max_answer_size < _LEAST_ANSWER or run.max_list_objects < 1:
+        raise ConfigError("max-answer-size must be at least 1Mi and max-list-objects at least 1")
     if min(run.max_inactivity, run.max_failing_time, run.max_startup_time) <= 0:
         raise ConfigError("max-inactivity, max-failing-time and max-startup-time must be greater than 0")
     if run.kube_api_qps <= 0 or run.kube_api_burst < 1:

@@ -132,7 +132,12 @@ class _Process:
         electors = await self._electors(connection, clock, stack, requests)
         show_leases(registry, electors)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
-        limits = Limits(qps=run.kube_api_qps, burst=run.kube_api_burst)
+        limits = Limits(
+            qps=run.kube_api_qps,
+            burst=run.kube_api_burst,
+            answer_bytes=run.max_answer_size,
+            objects=run.max_list_objects,
+        )
         # The loops ask the guard too; here it is asked once more when a write has waited for its turn.
         cluster = HttpCluster(
             connection,

@@ -136,19 +136,37 @@ def no_streams(page=500):
 
 
 def rewrites(change, where=reads):
-    """Objects, lists and the objects of events come with that change."""
+    """Objects, lists and the objects of events come with that change; what the server says of errors does not."""
 
     def in_list(body):
         for item in body.get("items") or [body]:
-            change(item)
+            in_object(item)
 
     def in_event(event):
-        change(event["object"])
+        in_object(event["object"])
+
+    def in_object(item):
+        if item.get("kind") != "Status":
+            change(item)
 
     async def fault(exchange):
         if not where(exchange):
             return None
         return await exchange.pass_on(body=changed(in_list), line=lambda line: [changed(in_event)(line)])
+
+    return fault
+
+
+def loses_items(resource, every=2):
+    """Lists lack each so many-th object, as those of a server that was set back: no error, and nothing tells of it."""
+
+    def lose(body):
+        body["items"] = [one for number, one in enumerate(body.get("items") or ()) if (number + 1) % every]
+
+    async def fault(exchange):
+        if not (exchange.lists and exchange.is_about(resource)):
+            return None
+        return await exchange.pass_on(body=changed(lose))
 
     return fault
 
