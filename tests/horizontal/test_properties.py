@@ -123,7 +123,8 @@ def within_policies(spec, verdict, history, now):
     assert any(far) if rules.select == "Max" else all(far)
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
 @given(states(), STORIES, st.randoms(use_true_random=False))
 def test_the_order_of_pods_plays_no_part(state, story, random):
     """Pods and samples that come in another order, and so stand in other rows, change no verdict."""
@@ -137,7 +138,8 @@ def test_the_order_of_pods_plays_no_part(state, story, random):
         assert is_told(one) == is_told(two)
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
 @given(states(), STORIES, st.permutations([0, 1, 2]))
 def test_the_order_of_metrics_plays_no_part(state, story, order):
     """Metrics in another order come to the same number."""
