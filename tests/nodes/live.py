@@ -75,6 +75,7 @@ class World:
         catalogue=None,
         full_every=50,
         guard=FREE,
+        wrap=lambda cluster: cluster,
         **settings,
     ):
         self.clock, self.board, self.recorder = clock, Board(), Kept(full_every)
@@ -86,7 +87,7 @@ class World:
         extra = {} if catalogue is None else {"catalogue": catalogue}
         self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
         self.controller = NodesController(
-            guarded_cluster(self.cluster, guard),
+            wrap(guarded_cluster(self.cluster, guard)),
             guarded_cloud(self.cloud, guard),
             clock,
             self.recorder,

@@ -206,7 +206,7 @@ def _labelled(node: Node) -> Node:
 def _template(node: Node, pods: tuple[Pod, ...], origin: Origin, source: str, state: State) -> Template:
     if origin == "cloud" or state.settings.force_ds:
         pods = pods + _daemon_pods(node, pods, state.daemon_sets)
-    return Template(node, pods, origin, source, fresh_node(node, pods))
+    return Template(node, pods, origin, source, fresh_node(node, pods, state.snapshot.facts))
 
 
 def _daemon_pods(

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.filters.node_ports import collide
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import ColumnKey, PodClass, Port
 from kubetide.scheduling.resources import PODS
 from kubetide.scheduling.rows import Int64Vector
-from kubetide.scheduling.snapshot import Snapshot
 from kubetide.scheduling.template import fresh_node
 
 _UNLIMITED = np.iinfo(np.int64).max
@@ -26,9 +26,10 @@ class NewNodes:
     A class that tells names apart (by hostname or metadata.name) is judged node by node.
     """
 
-    def __init__(self, template: Node, daemon_pods: Sequence[Pod]) -> None:
+    def __init__(self, template: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts) -> None:
         self._template = template
-        self._fresh = fresh_node(template, daemon_pods)
+        self._facts = facts
+        self._fresh = fresh_node(template, daemon_pods, facts)
         self._base: dict[ColumnKey, int] = self._fresh.stock(template.metadata.name)
         self._free: dict[ColumnKey, Int64Vector] = {}
         self._used = np.zeros(0, np.bool_)
@@ -95,8 +96,7 @@ class NewNodes:
         name = self._name(position)
         labels = {**(self._template.metadata.labels or {}), HOSTNAME: name}
         metadata = replace(self._template.metadata, name=name, labels=labels)
-        renamed = Snapshot()
-        renamed.set_node(replace(self._template, metadata=metadata))
+        renamed = fresh_node(replace(self._template, metadata=metadata), (), self._facts)
         return bool(renamed.static_part(pod_class)[0])
 
     def _column(self, key: ColumnKey) -> Int64Vector:

@@ -217,7 +217,7 @@ class _Packing:
     def __init__(
         self, snapshot: Snapshot, template: Node, daemon_pods: Sequence[Pod], limits: Limits, start: int
     ) -> None:
-        self.nodes = NewNodes(template, daemon_pods)
+        self.nodes = NewNodes(template, daemon_pods, snapshot.facts)
         self.start = start
         self.may_add = True
         self._existing = len(snapshot)

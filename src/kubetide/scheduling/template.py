@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.snapshot import Snapshot
@@ -36,9 +37,17 @@ def check_in_cluster(
         snapshot.revert()
 
 
-def fresh_node(node: Node, daemon_pods: Sequence[Pod]) -> Snapshot:
-    """Gives a snapshot of just the template, under its own name, with its DaemonSet pods."""
+def fresh_node(node: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts | None = None) -> Snapshot:
+    """Gives a snapshot of just the template, under its own name, with its DaemonSet pods.
+
+    Args:
+        node: The template.
+        daemon_pods: What will be on it.
+        facts: Of the cluster that it would join: without them claims are not looked at.
+    """
     snapshot = Snapshot()
+    if facts is not None:
+        snapshot.set_facts(facts)
     snapshot.set_node(node)
     for pod in daemon_pods:
         snapshot.add_pod(pod, node.metadata.name)
