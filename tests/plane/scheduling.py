@@ -19,12 +19,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from tests.plane import random_pods
 from tests.plane.random_pods import CHANGE, Json
+from tests.plane.random_volumes import RandomVolumes
 from tests.plane.running import Plane, running_plane
 
 from kubetide.cluster import HttpCluster
+from kubetide.embedded.controllers import VolumeCache
 from kubetide.embedded.controllers.why_nowhere import why_nowhere
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.node import Namespace, Node
@@ -32,17 +35,22 @@ from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real
 from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, PodClass, Snapshot, classify
-from kubetide.units.time import seconds
+from kubetide.scheduling.volume_use import claims_of
+from kubetide.units.time import Duration, seconds
 from kubetide.watching import Informer, Key
 
 PATIENCE = ("--node-monitor-grace-period=24h",)
 """For kube-controller-manager: no node is missed, however long it is silent."""
 
 _PATIENCE = seconds(60)
+_SECOND_LOOK = seconds(8)
+_WITH_CLAIMS = 0.3
 _CORDON = "node.kubernetes.io/unschedulable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _NO_CLAIMS = "no new claims to deallocate"
 """What the plugin of device claims has to say after each refusal since v1.36."""
+_NOTHING_KEPT = "not found"
+"""What it says where PreFilter has refused the pod for all nodes: then nobody looks at preemption."""
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NO_HELP = "Preemption is not helpful for scheduling"
 
@@ -53,21 +61,33 @@ class Found:
 
     Attributes:
         bound, refused: How many pods.
+        with_claims: How many of the bound ones have claims.
         reasons: How many refusals name each reason.
         disagreements: One text each: the pod, what kube-scheduler did, what we say.
     """
 
     bound: int = 0
     refused: int = 0
+    with_claims: int = 0
     changes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     disagreements: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [f"{self.bound} bound, {self.refused} refused, {self.changes} changes of nodes"]
+        lines = [
+            f"{self.bound} bound ({self.with_claims} with claims), {self.refused} refused, {self.changes} changes of nodes"
+        ]
         lines += [f"  {number:5} {reason}" for reason, number in self.reasons.most_common()]
         lines += [f"{len(self.disagreements)} disagreements", *self.disagreements]
         return "\n".join(lines)
+
+
+class Judged(NamedTuple):
+    """What we say of a pod: the nodes that take it, or the words and reasons of its refusal."""
+
+    nodes: frozenset[str]
+    words: str
+    reasons: tuple[str, ...]
 
 
 class Comparison:
@@ -83,16 +103,24 @@ class Comparison:
         self.pods: Informer[Pod] = Informer(cluster, PODS, clock)
         self.nodes: Informer[Node] = Informer(cluster, NODES, clock)
         self.namespaces: Informer[Namespace] = Informer(cluster, NAMESPACES, clock)
+        self.cache = VolumeCache(cluster, clock)
+        self.volumes = RandomVolumes(cluster, Random(seed), self.cache, self.nodes)
         self._stirred = asyncio.Event()
         for informer in (self.pods, self.nodes, self.namespaces):
             informer.on_change(lambda *_: self._stirred.set())
+        self.cache.follow(lambda *_: self._stirred.set())
 
-    async def until(self, what: str, holds) -> None:
+    async def until(self, what: str, holds, patience: Duration = _PATIENCE) -> None:
         """Waits for a change after which something holds. Raises TimeoutError naming it."""
-        async with asyncio.timeout(_PATIENCE / 1e9):
-            while not holds():
-                self._stirred.clear()
-                await self._stirred.wait()
+        try:
+            async with asyncio.timeout(patience / 1e9):
+                while not holds():
+                    self._stirred.clear()
+                    await self.volumes.provision()
+                    if not holds():
+                        await self._stirred.wait()
+        except TimeoutError:
+            raise TimeoutError(f"waited in vain: {what}") from None
 
     async def clear(self) -> None:
         """Takes away what would be in the way of the next comparison."""
@@ -101,6 +129,7 @@ class Comparison:
         for _, name in list(self.nodes.objects):
             await self.cluster.delete(NODES, name)
         await self.until("no node is left", lambda: not self.nodes.objects)
+        await self.volumes.clear()
 
     async def settle(self, count: int) -> None:
         """Makes namespaces and nodes, and returns when kube-scheduler knows all of them."""
@@ -115,6 +144,8 @@ class Comparison:
             self.snapshot.set_node(self.nodes.objects["", name])
         labels = {name: one.metadata.labels or {} for (_, name), one in self.namespaces.objects.items()}
         self.snapshot.set_facts(ClusterFacts(namespaces=labels))
+        await self.volumes.make()
+        await self.until("volumes are there", self.volumes.settled)
         for _, name in sorted(self.nodes.objects):
             await self._seen(name)
 
@@ -161,37 +192,70 @@ class Comparison:
     async def play(self, index: int) -> None:
         """Makes one pod, compares, and now and then changes something."""
         body = random_pods.pod(self.rng, index)
+        namespace = body["metadata"]["namespace"]
+        if self.rng.random() < _WITH_CLAIMS:
+            volumes, claims = self.volumes.draw(index, namespace)
+            body["spec"]["volumes"] = [*body["spec"].get("volumes", ()), *volumes]
+            await self.volumes.add(claims, namespace)
+            await self.until("its claims are seen", lambda: self.volumes.are_seen(claims, namespace))
+        self.snapshot.set_volumes(self.cache.objects.volumes())
         pod = await self.create(body)
         key = pod.metadata.namespace, pod.metadata.name
-        await self.until(f"{key} is judged", lambda: _verdict(self.pods.objects.get(key)))
+        # Said before anything is heard of the pod: what comes of it changes volumes.
+        ours = self._judge(pod)
+        await self._verdict_on(key, ours)
         seen = self.pods.objects[key]
-        self._compare(pod, seen)
+        self._compare(ours, seen)
         if seen.spec.node_name:
             self.snapshot.add_pod(seen, seen.spec.node_name)
+            names = [(namespace, use.name) for use in claims_of(seen)]
+            await self.until("its claims are bound", lambda: self.volumes.are_bound(names))
         else:
             await self.remove(key)
         await self._stir()
 
-    def _compare(self, asked: Pod, seen: Pod) -> None:
-        pod_class = self.judged(asked)
+    def _judge(self, pod: Pod) -> Judged:
+        pod_class = self.judged(pod)
         fits = self.snapshot.feasible(pod_class)
-        names = self.snapshot.node_names
+        named = [name for name, fit in zip(self.snapshot.node_names, fits, strict=True) if fit]
+        if named:
+            return Judged(frozenset(named), "", ())
+        words = said(self.snapshot, pod_class)
+        return Judged(frozenset(), words, tuple(self.snapshot.refusals(pod_class)))
+
+    async def _verdict_on(self, key: Key, ours: Judged) -> None:
+        """Waits until kube-scheduler has judged a pod.
+
+        What it knows of claims it hears apart from pods: a pod with claims that it judges otherwise than we
+        do gets some time, as it is tried again when a claim comes.
+        """
+        await self.until(f"{key} is judged", lambda: _verdict(self.pods.objects.get(key)))
+        first = self.pods.objects[key]
+        while claims_of(first) and not first.spec.node_name and _verdict(first) != ours.words:
+            await self.volumes.provision()
+            try:
+                await self.until("it is judged again", self._differs(key, _verdict(first)), _SECOND_LOOK)
+            except TimeoutError:
+                return
+            first = self.pods.objects[key]
+
+    def _differs(self, key: Key, verdict: str) -> Callable[[], bool]:
+        return lambda: _verdict(self.pods.objects.get(key)) not in {"", verdict}
+
+    def _compare(self, ours: Judged, seen: Pod) -> None:
         name = f"{seen.metadata.namespace}/{seen.metadata.name}"
         if seen.spec.node_name:
             self.found.bound += 1
-            refusal = self.snapshot.first_refusal(pod_class, seen.spec.node_name)
-            if not fits[self.snapshot.row(seen.spec.node_name)] or refusal is not None:
-                self.found.disagreements.append(f"{name}: bound to {seen.spec.node_name}, we say {refusal}")
+            self.found.with_claims += bool(claims_of(seen))
+            if seen.spec.node_name not in ours.nodes:
+                text = f"{name}: bound to {seen.spec.node_name}, we say {ours}"
+                self.found.disagreements.append(text)
             return
         self.found.refused += 1
-        theirs = _verdict(seen)
-        if fits.any():
-            ours = f"fits on {[one for one, fit in zip(names, fits, strict=True) if fit]}"
-        else:
-            ours = said(self.snapshot, pod_class)
-        if ours != theirs:
-            self.found.disagreements.append(f"{name}:\n    they {theirs}\n    we   {ours}")
-        self.found.reasons.update(list(self.snapshot.refusals(pod_class)))
+        self.found.reasons.update(ours.reasons)
+        if _verdict(seen) != ours.words:
+            text = f"{name}:\n    they {_verdict(seen)}\n    we   {ours.words or sorted(ours.nodes)}"
+            self.found.disagreements.append(text)
 
     async def _stir(self) -> None:
         """Takes a pod away, lets one linger, or changes a node."""
@@ -243,6 +307,9 @@ def _verdict(pod: Pod | None) -> str:
 def said(snapshot: Snapshot, pod_class: PodClass) -> str:
     """Gives the message of FailedScheduling with its part about preemption, where all pods are of one priority."""
     count = len(snapshot)
+    everywhere = snapshot.refused_everywhere(pod_class)
+    if everywhere is not None and everywhere.phase == "PreFilter":
+        return f"{why_nowhere(snapshot, pod_class)} {_NOTHING_KEPT}"
     codes = Counter(
         _NO_VICTIMS if refusal.code == UNSCHEDULABLE else _NO_HELP
         for name in snapshot.node_names
@@ -260,7 +327,7 @@ async def watched(plane: Plane, clock: Clock, seed: int, judged: Callable[[Pod],
     """Gives a comparison whose caches are kept, and leaves the plane without pods and nodes."""
     async with HttpCluster(plane.connection, clock) as cluster, asyncio.TaskGroup() as group:
         comparison = Comparison(cluster, clock, seed, judged)
-        informers = (comparison.pods, comparison.nodes, comparison.namespaces)
+        informers = (comparison.pods, comparison.nodes, comparison.namespaces, comparison.cache)
         tasks = [group.create_task(one.run()) for one in informers]
         for one in informers:
             await one.synced()
