@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+
 import pytest
+from tests.cluster.served import TOKEN, served
 from tests.objects import samples
+from tools.plane.build import find
 
 from kubetide.cluster import HttpCluster
+from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import KINDS
 from kubetide.ports.errors import ApiError
@@ -158,3 +164,58 @@ def test_objects_are_judged_alike(quiet_plane):
         return found
 
     assert run_real(run) == {}
+
+
+SHOWN = (
+    samples.volume("v1", claimRef={"namespace": "default", "name": "c"}),
+    samples.volume("v2", accessModes=["ReadWriteMany", "ReadOnlyMany"], storageClassName="slow"),
+    samples.claim("c1"),
+    samples.claim("c2", storageClassName="fast", volumeMode="Block", volumeName="v9"),
+    samples.storage_class("fast", allowVolumeExpansion=True),
+    {
+        **samples.storage_class("usual", volumeBindingMode="WaitForFirstConsumer"),
+        "metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    },
+    samples.csi_node("n1", drivers=[{"name": "csi.test", "nodeID": "n"}]),
+    samples.csi_driver("d1", tokenRequests=[{"audience": "a"}, {"audience": "b"}]),
+    samples.csi_driver("d2", attachRequired=False, storageCapacity=True, podInfoOnMount=True),
+    samples.capacity("s1"),
+    samples.attachment("a1"),
+)
+
+
+async def shown(client, kubectl, config):
+    """What `kubectl get -o wide` prints of one object after another, without ages."""
+    printed = []
+    for body in SHOWN:
+        kind = KINDS[body["apiVersion"], body["kind"]]
+        name = body["metadata"].get("name", "usual")
+        meta = {"name": name, **{k: v for k, v in body["metadata"].items() if k == "annotations"}}
+        namespace = "default" if kind.namespaced else ""
+        await client.create(kind, {**body, "metadata": meta}, namespace=namespace)
+        command = [kubectl, f"--kubeconfig={config}", "get", kind.plural, name, "-o", "wide"]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        text, _ = await process.communicate()
+        plain = re.sub(r"\b\d+s\b", "AGE", re.sub(r" +", " ", text.decode()))
+        printed.append(re.sub(r"\d{4}-\S+Z", "DATE", plain))
+        await client.patch(kind, name, {"metadata": {"finalizers": None}}, namespace=namespace)
+        await client.delete(kind, name, namespace=namespace)
+    return printed
+
+
+def test_kubectl_shows_the_same(quiet_plane, tmp_path):
+    """The columns and cells of each kind, as wide as they get."""
+    kubectl = str(find("kubectl"))
+
+    async def run(clock):
+        async with HttpCluster(quiet_plane.connection, clock) as client:
+            real = await shown(client, kubectl, quiet_plane.kubeconfig)
+        async with served(clock) as (_, server, connection), HttpCluster(connection, clock) as client:
+            config = tmp_path / "kubeconfig"
+            write_kubeconfig(
+                config, kubeconfig(server.url, token=TOKEN, authority=connection.authority.encode())
+            )
+            return real, await shown(client, kubectl, config)
+
+    real, ours = run_real(run)
+    assert ours == real
