@@ -35,8 +35,8 @@ class Snapshot(SnapshotStore):
         version: Another number after every change; after ``revert`` the number of before the fork.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, facts: ClusterFacts | None = None) -> None:
+        super().__init__(facts)
         self._verdicts = Verdicts()
 
     # ── Reading ──

@@ -39,7 +39,7 @@ class SnapshotStore:
         version: Another number after every change; after ``revert`` the number of before the fork.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, facts: ClusterFacts | None = None) -> None:
         self.version = 0
         self._static_version = 0
         self._volume_version = 0
@@ -47,7 +47,7 @@ class SnapshotStore:
         self._stamps = 0
         self._placed: dict[PodKey, Placed] = {}
         self._pods: dict[str, dict[PodKey, Pod]] = {}
-        self._rows = Rows(facts=ClusterFacts(), placed=self._placed, pods=self._pods)
+        self._rows = Rows(facts=facts or ClusterFacts(), placed=self._placed, pods=self._pods)
         self._dead: dict[int, None] = {}
         self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._marks: list[_Mark] = []

@@ -45,9 +45,7 @@ def fresh_node(node: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts | Non
         daemon_pods: What will be on it.
         facts: Of the cluster that it would join: without them claims are not looked at.
     """
-    snapshot = Snapshot()
-    if facts is not None:
-        snapshot.set_facts(facts)
+    snapshot = Snapshot(facts)
     snapshot.set_node(node)
     for pod in daemon_pods:
         snapshot.add_pod(pod, node.metadata.name)
