@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import aiohttp
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, LEASES, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
 from kubetide.runtime.clock import run_real
+from kubetide.runtime.records import RecordError, read_records
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
 
@@ -155,6 +157,47 @@ def test_it_acts_when_told_to(tmp_path):
         assert (await cluster.get(HPAS, "web", namespace="default")).status.desired_replicas == 4
         events = (await cluster.list(EVENTS, namespace="default")).items
         assert [event.reason for event in events] == ["SuccessfulRescale"]
+
+    story(main, tmp_path)
+
+
+def has_records(out):
+    try:
+        return any(record.full for record in read_records(out, "horizontal"))
+    except RecordError:
+        return False
+
+
+def test_records_outlive_a_restart(tmp_path):
+    """Two processes after one another, the first killed: both are explained and decided again."""
+    out = tmp_path / "out"
+
+    async def main(cluster, config):
+        async with running(config, out, QUICK) as first:
+            await line_with(first, "would be scaled from 2 to 4")
+            async with asyncio.timeout(PATIENCE_S):
+                # It is said before it is kept.
+                while not has_records(out):  # noqa: ASYNC110  a file tells nobody
+                    await asyncio.sleep(0.05)
+            first.kill()
+            await first.wait()
+        between = datetime.now(UTC)
+        await cluster.patch(HPAS, "web", {"spec": {"maxReplicas": 3}}, namespace="default")
+        async with running(config, out, QUICK) as second:
+            await line_with(second, "would be scaled from 2 to 3")
+        runner = CliRunner()
+
+        def explained(*more):
+            result = runner.invoke(cli, ["explain", "hpa", "web", f"--out={out}", *more])
+            assert result.exit_code == 0, result.output
+            return result.output
+
+        earlier = explained("--at", between.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+        assert "would be scaled from 2 to 4" in earlier
+        assert "would be scaled from 2 to 3" not in earlier
+        assert "would be scaled from 2 to 3" in explained()
+        replayed = runner.invoke(cli, ["replay", str(out)])
+        assert replayed.exit_code == 0, replayed.output
 
     story(main, tmp_path)
 

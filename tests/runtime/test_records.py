@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kubetide.explain.records import Record
+from kubetide.runtime import records
 from kubetide.runtime.records import (
     Ending,
     RecordError,
@@ -149,3 +150,88 @@ def test_missing_lines_are_found(tmp_path):
     path.write_bytes(b"".join(lines[:2] + lines[3:]))
     with pytest.raises(RecordError, match="there are 3 records where the run wrote 4"):
         list(read_records(tmp_path, "nodes"))
+
+
+HERE = "run on https://10.0.0.1:6443"
+
+
+def process(folder, ticks, *, origin=HERE, size=10, clean=True, **more):
+    """Writes the records of one process; ticks count from 1."""
+    writer = RecordWriter(folder, warn=pytest.fail, **more)
+    writer.start(origin)
+    for tick in range(1, ticks + 1):
+        write(writer, tick, size)
+    if clean:
+        writer.close()
+
+
+def ticks_of(folder):
+    return [(one.tick, one.full) for one in read_records(folder, "nodes")]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_process_goes_on_behind_an_earlier_one(tmp_path, clean):
+    """After a clean end or a kill: all records are there, and those of each process begin with the whole state."""
+    process(tmp_path, 3, clean=clean)
+    process(tmp_path, 2)
+    assert ticks_of(tmp_path) == [(1, True), (2, False), (3, False), (1, True), (2, False)]
+    assert ending(tmp_path, "nodes") is Ending.WHOLE
+
+
+def test_a_line_that_was_cut_ends_its_process_only(tmp_path):
+    """A machine that lost its power leaves part of a line; what the next process wrote is read."""
+    process(tmp_path, 3, clean=False)
+    path = segments(tmp_path, "nodes")[0]
+    path.write_bytes(path.read_bytes()[:-5])
+    process(tmp_path, 1)
+    assert ticks_of(tmp_path) == [(1, True), (2, False), (1, True)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", HERE), (HERE, ""), ("run on https://elsewhere", HERE), ("", "")]
+)
+def test_records_of_something_else_are_not_mixed_in(tmp_path, before, after):
+    """A simulation, or another cluster, in the same folder."""
+    process(tmp_path, 3, origin=before)
+    process(tmp_path, 1, origin=after)
+    assert ticks_of(tmp_path) == [(1, True)]
+
+
+def test_records_of_another_version_are_cleared(tmp_path):
+    """What this version cannot read must not stand in the way of what it writes."""
+    process(tmp_path, 3)
+    path = segments(tmp_path, "nodes")[0]
+    path.write_bytes(path.read_bytes().replace(b"kubetide-record/", b"kubetide-record/old-"))
+    process(tmp_path, 1)
+    assert ticks_of(tmp_path) == [(1, True)]
+
+
+def test_the_cap_holds_over_restarts_and_small_segments_stay(tmp_path):
+    """The oldest go by bytes, not by number: many short processes do not drive out a day's records."""
+    process(tmp_path, 40, size=1000, max_bytes=80_000)
+    for _ in range(20):
+        process(tmp_path, 1, max_bytes=80_000)
+    found = ticks_of(tmp_path)
+    assert len(found) == 60
+    for _ in range(20):
+        process(tmp_path, 10, size=1000, max_bytes=80_000)
+        assert sum(path.stat().st_size for path in segments(tmp_path, "nodes")) <= 80_000
+    assert ticks_of(tmp_path)[-10:] == [(tick, tick == 1) for tick in range(1, 11)]
+
+
+def test_a_process_that_never_stays_up_does_not_fill_the_folder(tmp_path, monkeypatch):
+    """However small they are, so many segments stay."""
+    monkeypatch.setattr(records, "_MOST_SEGMENTS", 12)
+    for _ in range(30):
+        process(tmp_path, 1)
+    names = [path.name for path in segments(tmp_path, "nodes")]
+    assert names == [f"nodes-{number:04d}.jsonl" for number in range(19, 31)]
+
+
+def test_segments_are_in_order_past_their_digits(tmp_path):
+    """After 9999 comes 10000."""
+    process(tmp_path, 2)
+    segments(tmp_path, "nodes")[0].rename(tmp_path / "records" / "nodes-9999.jsonl")
+    process(tmp_path, 1)
+    assert [path.stem for path in segments(tmp_path, "nodes")] == ["nodes-9999", "nodes-10000"]
+    assert ticks_of(tmp_path) == [(1, True), (2, False), (1, True)]

@@ -24,7 +24,7 @@ from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
 CONTROLLERS: Final = ("horizontal", "nodes")
 _PREFIX = "KUBETIDE_"
-_LEAST_ANSWER = 1 << 20
+_LEAST_SIZE = 1 << 20
 _SLIP = 0.9
 """How much alike a name and a setting are, from 0 to 1, where one was meant for the other."""
 
@@ -65,6 +65,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         max_startup_time: In place of both until its first tick has ended well.
         log_format: ``console`` for people, ``json`` for machines.
         out: Folder of the decision records, for ``kubetide explain``.
+        max_records_size: Of the records of one loop; the oldest go when there would be more.
     """
 
     controllers: tuple[str, ...] = ("horizontal",)
@@ -95,6 +96,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_startup_time: Duration = minutes(20)
     log_format: Literal["console", "json"] = "console"
     out: str = "kubetide-out"
+    max_records_size: Bytes = Bytes(4 << 30)
 
 
 class RunConfig(msgspec.Struct, frozen=True):
@@ -272,8 +274,10 @@ def _check(run: RunSettings) -> None:
             "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
             "1.2 times leader-elect-retry-period"
         )
-    if run.max_answer_size < _LEAST_ANSWER or run.max_list_objects < 1:
-        raise ConfigError("max-answer-size must be at least 1Mi and max-list-objects at least 1")
+    if min(run.max_answer_size, run.max_records_size) < _LEAST_SIZE or run.max_list_objects < 1:
+        raise ConfigError(
+            "max-answer-size and max-records-size must be at least 1Mi, and max-list-objects at least 1"
+        )
     if min(run.max_inactivity, run.max_failing_time, run.max_startup_time) <= 0:
         raise ConfigError("max-inactivity, max-failing-time and max-startup-time must be greater than 0")
     if run.kube_api_qps <= 0 or run.kube_api_burst < 1:

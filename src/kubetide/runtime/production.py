@@ -89,7 +89,7 @@ class _Process:
     def __init__(self, config: RunConfig, out: Path, log: Log) -> None:
         self._config = config
         self._log = log
-        self._writer = RecordWriter(out, warn=log.warn)
+        self._writer = RecordWriter(out, warn=log.warn, max_bytes=config.run.max_records_size)
         self._told_to_end = False
 
     async def main(self, clock: Clock) -> None:
@@ -125,7 +125,8 @@ class _Process:
         connection = find_connection(
             os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
         )
-        self._writer.start()
+        # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
+        self._writer.start(origin=f"run on {connection.url}")
         stack.callback(self._writer.close)
         registry = Registry()
         requests = ClientSeries(registry).of(connection.url)

@@ -3,15 +3,16 @@
 ``records/nodes-0001.jsonl`` and so on. Each segment starts with a record that holds the whole
 state, so that any segment can be replayed by itself; the oldest go when the cap is passed. A disk
 that fails never stops a loop: the writer says so once, drops, and begins a new segment when
-writing works again. The last line of a run that ended cleanly is ``{"end":N}``, N the records of
-its segment: without it the run is still going on, or was cut.
+writing works again. The last line of a process that ended cleanly is ``{"end":N}``, N the records of
+its segment: without it the process is still going on, or was cut. A process may go on behind the
+segments of an earlier one that recorded the same thing; its ticks count from 1 again.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -23,7 +24,12 @@ from kubetide.ports.errors import KubetideError
 FULL_EVERY = 360
 """Ticks between two records of the whole state: an hour of node ticks, an hour and a half of HPA ticks."""
 
+MAX_BYTES = 4 << 30
+"""Cap on the size of all segments of one loop together."""
+
 _SEGMENTS_KEPT = 8
+_MOST_SEGMENTS = 1000
+"""However small they are: a process that is started again and again begins one each time."""
 _END = re.compile(rb'\{"end":\d+\}\n')
 _TAIL = 64
 """Bytes that hold the line before last's end and any last line ``{"end":N}``."""
@@ -39,6 +45,8 @@ class Header(msgspec.Struct, frozen=True):
     schema: str
     loop: str
     segment: int
+    origin: str = ""
+    """What was recorded, where another process may go on behind it; empty for a run that is by itself."""
 
 
 class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,24 +80,33 @@ class RecordWriter:
         folder: Path,
         *,
         warn: Callable[[str], None],
-        max_bytes: int = 4 << 30,
+        max_bytes: int = MAX_BYTES,
         full_every: int = FULL_EVERY,
     ) -> None:
         self._folder = folder / "records"
         self._warn = warn
+        self._max_bytes = max_bytes
         self._segment_bytes = max(1, max_bytes // _SEGMENTS_KEPT)
+        self._origin = ""
         self._full_every = full_every
         self._loops: dict[str, _Segment] = {}
         self._broken = False
         self.dropped = 0
         """Records that could not be written."""
 
-    def start(self) -> None:
-        """Makes the folder and clears the records of an earlier run. Raises RecordError if it cannot."""
+    def start(self, origin: str = "") -> None:
+        """Makes the folder, and clears the records of an earlier run that it does not go on behind.
+
+        Args:
+            origin: What is recorded; segments that name the same one are kept. Empty keeps none.
+        Raises: RecordError if it cannot.
+        """
+        self._origin = origin
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             for old in sorted(self._folder.glob("*.jsonl")):
-                old.unlink()
+                if not (origin and _origin_of(old) == origin):
+                    old.unlink()
         except OSError as error:
             raise RecordError(
                 f"cannot write records under {self._folder}: {error.strerror}; choose another folder with --out"
@@ -136,12 +153,14 @@ class RecordWriter:
             segment.close()
 
     def _append(self, record: Record) -> None:
-        segment = self._loops.setdefault(record.loop, _Segment(self._folder, record.loop))
+        segment = self._loops.get(record.loop)
+        if segment is None:
+            segment = self._loops[record.loop] = _Segment(self._folder, record.loop, self._origin)
         if segment.file < 0 or (record.full and segment.bytes >= self._segment_bytes):
             if not record.full:
                 self.dropped += 1
                 return
-            segment.open_next()
+            segment.open_next(self._max_bytes - self._segment_bytes)
         segment.write(msgspec.json.encode(record) + b"\n")
         segment.records += 1
         segment.since_full = 1 if record.full else segment.since_full + 1
@@ -150,29 +169,30 @@ class RecordWriter:
 class _Segment:
     """The file that a loop writes at present."""
 
-    def __init__(self, folder: Path, loop: str) -> None:
+    def __init__(self, folder: Path, loop: str, origin: str) -> None:
         self._folder = folder
         self._loop = loop
-        self._number = 0
+        self._origin = origin
         self.file = -1
         self.bytes = 0
         self.records = 0
         self.since_full = 0
 
-    def open_next(self) -> None:
+    def open_next(self, most_before: int) -> None:
+        """Begins the next segment; of those before it so many bytes stay, the newest."""
         self.close()
-        self._number += 1
-        self._path(self._number - _SEGMENTS_KEPT).unlink(missing_ok=True)
-        path = self._path(self._number)
+        there = _files(self._folder, self._loop)
+        number = _number_of(there[-1]) + 1 if there else 1
+        _make_room(there, most_before)
+        path = self._folder / f"{self._loop}-{number:04d}.jsonl"
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self.bytes = self.records = 0
-        header = Header(schema=SCHEMA, loop=self._loop, segment=self._number)
+        header = Header(schema=SCHEMA, loop=self._loop, segment=number, origin=self._origin)
         try:
             self.write(msgspec.json.encode(header) + b"\n")
         except OSError:
             self.close()
             path.unlink(missing_ok=True)
-            self._number -= 1
             raise
 
     def write(self, line: bytes) -> None:
@@ -199,14 +219,42 @@ class _Segment:
             os.close(self.file)
             self.file = -1
 
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{self._loop}-{number:04d}.jsonl"
+
+def _make_room(there: Sequence[Path], most: int) -> None:
+    """Deletes the oldest of these files, until those that stay have so many bytes at most."""
+    sizes = [path.stat().st_size for path in there]
+    total = sum(sizes)
+    for number, (path, size) in enumerate(zip(there, sizes, strict=True)):
+        if total <= most and len(there) - number < _MOST_SEGMENTS:
+            return
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def _files(folder: Path, loop: str) -> list[Path]:
+    """Gives the segments of a loop, oldest first."""
+    return sorted(folder.glob(f"{loop}-[0-9]*.jsonl"), key=_number_of)
+
+
+def _number_of(path: Path) -> int:
+    digits = path.stem.rsplit("-", 1)[1]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _origin_of(path: Path) -> str:
+    """Gives what a segment that this version can read is of; empty where it cannot tell."""
+    try:
+        with path.open("rb") as file:
+            header = msgspec.json.decode(file.readline(), type=Header)
+    except (OSError, msgspec.DecodeError):
+        return ""
+    return header.origin if header.schema == SCHEMA else ""
 
 
 def read_records(folder: Path, loop: str) -> Iterator[Record]:
-    """Gives the records of one loop in order; a last line still being written is left out.
+    """Gives the records of one loop in order; a last line still being written, or cut, is left out.
 
-    ``ending`` tells whether they are all. Raises RecordError naming the file and line.
+    Behind a process that was cut those of the next one follow, ticks from 1 on. ``ending`` tells whether they are all. Raises RecordError naming the file and line.
     """
     decoder = msgspec.json.Decoder(Record)
     for path in segments(folder, loop):
@@ -214,7 +262,7 @@ def read_records(folder: Path, loop: str) -> Iterator[Record]:
             _check_header(path, lines.readline())
             for number, line in enumerate(lines, start=2):
                 if not line.endswith(b"\n"):
-                    return
+                    break
                 if _END.fullmatch(line):
                     _check_end(path, number, msgspec.json.decode(line, type=End))
                     break
@@ -246,7 +294,7 @@ def ending(folder: Path, loop: str) -> Ending:
 
 def segments(folder: Path, loop: str) -> list[Path]:
     """Gives the segment files of a loop, oldest first. Raises RecordError if there is none."""
-    found = sorted((folder / "records").glob(f"{loop}-[0-9]*.jsonl"))
+    found = _files(folder / "records", loop)
     if not found:
         raise RecordError(
             f"no records of the {loop} loop under {folder}; name the folder that a run wrote with --out"

@@ -105,6 +105,8 @@ def _replay_loop(folder: Path, loop: str) -> tuple[int, Record | None, Differenc
     count = 0
     last: Record | None = None
     for record in read_records(folder, loop):
+        if last is not None and (record.tick, record.phase) <= (last.tick, last.phase):
+            core = make_core(loop)  # another process began here, from nothing
         difference = _decide_again(core, record)
         if difference is not None:
             return count, last, difference
