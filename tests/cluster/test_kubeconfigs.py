@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from kubetide.cluster import (
     ExecPlugin,
     Impersonation,
     KubeconfigError,
+    PemFiles,
     find_connection,
     in_cluster,
     load_kubeconfig,
@@ -69,7 +71,7 @@ def test_certificates_stand_as_data_or_as_files_beside_the_kubeconfig(tmp_path):
         cluster={"certificate-authority-data": base64.b64encode(PEM.encode()).decode()},
         user=encoded,
     )
-    assert load_kubeconfig(files) == load_kubeconfig(data)
+    assert replace(load_kubeconfig(files), files=PemFiles()) == load_kubeconfig(data)
     assert load_kubeconfig(files).key == PAIR.key.decode()
 
 
@@ -234,6 +236,7 @@ def test_a_pod_has_its_service_account(account):
         token="pod-token",
         token_file=account / "token",
         authority=PEM,
+        files=PemFiles(authority=account / "ca.crt"),
         namespace="autoscaling",
     )
     assert in_cluster({**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}, account).url == "https://[fd00::1]:443"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.cluster.connection import ConfigError, Connection, ExecPlugin, Impersonation
+from kubetide.cluster.connection import ConfigError, Connection, ExecPlugin, Impersonation, PemFiles
 from kubetide.cluster.find import find_connection
 from kubetide.cluster.http import HttpCluster, is_protobuf_installed
 from kubetide.cluster.incluster import in_cluster
@@ -20,6 +20,7 @@ __all__ = [
     "HttpMetrics",
     "Impersonation",
     "KubeconfigError",
+    "PemFiles",
     "find_connection",
     "in_cluster",
     "is_protobuf_installed",

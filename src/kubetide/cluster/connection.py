@@ -9,9 +9,9 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kubetide.objects.base import Json
 from kubetide.ports.errors import KubetideError
@@ -54,6 +54,14 @@ class ExecPlugin:
     cluster: Json | None = None
 
 
+class PemFiles(NamedTuple):
+    """Where the PEM of a connection stands in files, which may be replaced; None for what does not."""
+
+    authority: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
 @dataclass(frozen=True)
 class Connection:
     """Where a server is, and what to show it.
@@ -62,6 +70,7 @@ class Connection:
         token: A bearer token; ``token_file``, where it can be read, is used in its place and read anew.
         authority: PEM of the authorities to trust; empty for the system's.
         certificate: PEM of a client certificate, with its ``key``.
+        files: Where these three were read from.
         plugin: A command to get a token or a certificate from.
         server_name: The name that the server's certificate must bear, where it is not that of the URL.
         proxy: URL of the proxy to go through; empty for none.
@@ -73,6 +82,7 @@ class Connection:
     authority: str = ""
     certificate: str = ""
     key: str = field(default="", repr=False)
+    files: PemFiles = field(default_factory=PemFiles)
     verify: bool = True
     token_file: Path | None = None
     plugin: ExecPlugin | None = None
@@ -80,6 +90,23 @@ class Connection:
     server_name: str = ""
     proxy: str = field(default="", repr=False)
     namespace: str = "default"
+
+    def read_anew(self) -> Connection:
+        """Gives the connection with what its files hold now.
+
+        Raises: ConfigError for one that cannot be read, or is empty: no authority would mean the system's.
+        """
+        found = {}
+        for name, path in self.files._asdict().items():
+            if path is None:
+                continue
+            try:
+                found[name] = path.read_text(encoding="ascii")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"{path} cannot be read as PEM: {error}") from error
+            if not found[name].strip():
+                raise ConfigError(f"{path} cannot be read as PEM: it is empty")
+        return replace(self, **found)
 
     def tls(self, certificate: str = "", key: str = "") -> ssl.SSLContext | None:
         """Gives the TLS context, None for plain HTTP; a certificate given here is shown in the place of its own.

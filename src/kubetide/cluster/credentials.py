@@ -1,7 +1,8 @@
 """What to show a server with a request: read, run and cached as the connection says.
 
 Source: client-go v1.36: a token file is read anew once a minute and an unreadable one costs nothing while
-an earlier token is there; a plug-in's credentials hold until they expire or the server refuses them.
+an earlier token is there; a plug-in's credentials hold until they expire or the server refuses them. Files of
+certificates are looked at as often (upstream: client certificates every five minutes).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import Unauthorized
 from kubetide.units.time import Duration, minutes
 
-_TOKEN_HELD = minutes(1)
-"""How long a token that was read from a file is used."""
+_HELD = minutes(1)
+"""How long what was read from a file is used."""
 
 _HEADER_SAFE = "!#$&'*+-.^_`|~"
 
@@ -48,6 +49,8 @@ class Credentials:
         self._identity: Identity | None = None
         self._read_at = Duration(0)
         self._issued: Issued | None = None
+        self._looked_at: Duration | None = clock.monotonic()
+        self._problem = ""
         self._busy = asyncio.Lock()
 
     async def current(self) -> Identity:
@@ -62,35 +65,75 @@ class Credentials:
         async with self._busy:
             if self._identity is not shown:
                 return True  # another request has been through this already
-            if self._connection.plugin is None and self._connection.token_file is None:
+            if (
+                self._connection.plugin is None
+                and self._connection.token_file is None
+                and not self._has_files
+            ):
                 return False
-            renewed = await self._renew()
+            self._looked_at = None
+            renewed = await self._renew(refused=True)
         return renewed.headers != shown.headers or renewed.tls is not shown.tls
 
+    def doubt(self) -> None:
+        """Has the files of certificates looked at before the next request: no connection could be trusted."""
+        self._looked_at = None
+
+    @property
+    def _has_files(self) -> bool:
+        return any(self._connection.files)
+
     def _is_fresh(self) -> bool:
-        if self._identity is None:
+        if self._identity is None or (self._has_files and not self._is_recent(self._looked_at)):
             return False
         if self._connection.plugin is not None:
-            expires = self._issued.expires if self._issued is not None else None
-            return expires is None or self._clock.now() < expires
+            return self._plugin_holds()
         if self._connection.token_file is not None:
-            return self._clock.monotonic() - self._read_at < _TOKEN_HELD
+            return self._is_recent(self._read_at)
         return True
 
-    async def _renew(self) -> Identity:
-        token, tls = self._connection.token, self._tls
+    def _is_recent(self, then: Duration | None) -> bool:
+        return then is not None and self._clock.monotonic() - then < _HELD
+
+    def _plugin_holds(self) -> bool:
+        issued = self._issued
+        return issued is not None and (issued.expires is None or self._clock.now() < issued.expires)
+
+    async def _renew(self, *, refused: bool = False) -> Identity:
+        if self._has_files and not self._is_recent(self._looked_at):
+            self._look_at_files()
+        token = self._connection.token
         if self._connection.plugin is not None:
-            token, tls = await self._run()
+            if refused or not self._plugin_holds():
+                await self._run()
+            token = self._issued.token if self._issued is not None else token
         elif self._connection.token_file is not None:
             token = self._read_token()
         authorization = [("Authorization", f"Bearer {token}")] if token else []
-        made = Identity((*authorization, *self._acting_as), tls)
+        made = Identity((*authorization, *self._acting_as), self._tls)
         # The same object while nothing has changed, so that a refusal is known to be of what is shown still.
         if self._identity is None or made != self._identity:
             self._identity = made
         return self._identity
 
-    async def _run(self) -> tuple[str, ssl.SSLContext | None]:
+    def _look_at_files(self) -> None:
+        """Takes over certificates that have been replaced; what cannot be used is told once and passed over."""
+        self._looked_at = self._clock.monotonic()
+        issued = self._issued
+        try:
+            found = self._connection.read_anew()
+            if found != self._connection:
+                self._tls = found.tls(issued.certificate, issued.key) if issued else found.tls()
+                self._connection = found
+            problem = ""
+        except ConfigError as error:
+            # A certificate is often replaced before its key: the next look finds both.
+            problem = str(error)
+        if problem and problem != self._problem:
+            _LOG.warning("the earlier certificates are used: %s", problem)
+        self._problem = problem
+
+    async def _run(self) -> None:
         assert self._connection.plugin is not None
         try:
             issued = await run_plugin(self._connection.plugin)
@@ -100,7 +143,6 @@ class Credentials:
         except (PluginError, ConfigError) as error:
             raise Unauthorized(f"getting credentials: {error}") from error
         self._issued = issued
-        return issued.token, self._tls
 
     def _read_token(self) -> str:
         path = self._connection.token_file

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubetide.cluster.connection import ConfigError, Connection
+from kubetide.cluster.connection import ConfigError, Connection, PemFiles
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet puts token, authority and namespace of a pod's service account."""
@@ -40,11 +40,14 @@ def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Co
             f"unable to load in-cluster configuration: {token_file}: {error}: "
             "give the pod a service account, with automountServiceAccountToken"
         ) from error
+    authority_file = folder / "ca.crt"
+    authority = _read_or_empty(authority_file)
     return Connection(
         url=url,
         token=token,
         token_file=token_file,
-        authority=_read_or_empty(folder / "ca.crt"),
+        authority=authority,
+        files=PemFiles(authority=authority_file if authority else None),
         namespace=_read_or_empty(folder / "namespace").strip() or "default",
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from kubetide.cluster.connection import ConfigError, Connection
+from kubetide.cluster.connection import ConfigError, Connection, PemFiles
 from kubetide.cluster.users import User, user_of
 from kubetide.objects.base import Json
 
@@ -62,13 +62,17 @@ class Entry:
                 return base64.b64decode(data, validate=True).decode("ascii")
             except (binascii.Error, UnicodeDecodeError, ValueError) as error:
                 raise self.wrong(f"{name}-data: is not base64 of PEM: {error}") from error
-        path = self.path(name)
+        path = self.pem_file(name)
         if path is None:
             return ""
         try:
             return path.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError) as error:
             raise self.wrong(f"{name}: {path} cannot be read as PEM: {error}") from error
+
+    def pem_file(self, name: str) -> Path | None:
+        """Gives the file that PEM stands in; None where it stands here, or nowhere."""
+        return None if self.body.get(f"{name}-data") else self.path(name)
 
 
 @dataclass(frozen=True)
@@ -192,6 +196,7 @@ def _connection(cluster: Entry, user: User, namespace: str) -> Connection:
         authority=authority,
         certificate=user.certificate,
         key=user.key,
+        files=PemFiles(cluster.pem_file("certificate-authority"), user.certificate_file, user.key_file),
         verify=not insecure,
         token_file=user.token_file,
         plugin=user.plugin,

@@ -164,6 +164,8 @@ class Transport:
         try:
             answer = await self._open(asked, identity)
         except _Failed as failed:
+            if failed.failure.stage == "refused":
+                self._credentials.doubt()
             if failed.failure.code != 401 or not await self._credentials.refused(identity):
                 raise failed.failure.error from failed
             try:
@@ -207,6 +209,8 @@ class Transport:
             except _Failed as failed:
                 failure = failed.failure
                 code = str(failure.code) if failure.code else NO_ANSWER
+                if failure.stage == "refused":
+                    self._credentials.doubt()
                 if failure.code == 401 and not renewed and await self._credentials.refused(identity):
                     renewed = True
                     self._observer.repeated(asked.method, code)

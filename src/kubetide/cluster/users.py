@@ -32,6 +32,7 @@ class _Entry(Protocol):
     def text(self, name: str) -> str: ...
     def path(self, name: str) -> Path | None: ...
     def pem(self, name: str) -> str: ...
+    def pem_file(self, name: str) -> Path | None: ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class User:
     token_file: Path | None = None
     certificate: str = ""
     key: str = field(default="", repr=False)
+    certificate_file: Path | None = None
+    key_file: Path | None = None
     plugin: ExecPlugin | None = None
     impersonate: Impersonation | None = None
 
@@ -64,7 +67,16 @@ def user_of(entry: _Entry, cluster: _Entry) -> User:
     token, token_file = entry.text("token"), entry.path("tokenFile")
     if plugin is not None and (token or token_file):
         raise entry.wrong("exec and token, tokenFile exclude one another: leave one of them")
-    return User(token, token_file, certificate, key, plugin, _impersonation_of(entry))
+    return User(
+        token=token,
+        token_file=token_file,
+        certificate=certificate,
+        key=key,
+        certificate_file=entry.pem_file("client-certificate"),
+        key_file=entry.pem_file("client-key"),
+        plugin=plugin,
+        impersonate=_impersonation_of(entry),
+    )
 
 
 def _impersonation_of(entry: _Entry) -> Impersonation | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubetide.cluster import Connection
+from kubetide.cluster import Connection, PemFiles
 from kubetide.cluster.prometheus import BasicAuth
 from kubetide.runtime.config import ConfigError, RunSettings
 
@@ -31,7 +31,8 @@ def prometheus_access(run: RunSettings) -> tuple[Connection, BasicAuth | None]:
                 f"prometheus-ca-file: {run.prometheus_ca_file} cannot be read: {error}"
             ) from error
     token = Path(run.prometheus_token_file) if run.prometheus_token_file else None
-    connection = Connection(run.prometheus_url, token_file=token, authority=authority)
+    files = PemFiles(authority=Path(run.prometheus_ca_file) if run.prometheus_ca_file else None)
+    connection = Connection(run.prometheus_url, token_file=token, authority=authority, files=files)
     basic = (
         BasicAuth(run.prometheus_user, Path(run.prometheus_password_file)) if run.prometheus_user else None
     )
