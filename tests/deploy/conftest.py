@@ -9,6 +9,7 @@ from tools.plane.build import find
 
 BOTH = ("--set=config.controllers={horizontal,nodes}", "--set=config.cloud-provider=mine")
 ACT = "--set=config.act=true"
+IDLEST = "--set=options.idlestFirst=true"
 
 
 @pytest.fixture(scope="session")

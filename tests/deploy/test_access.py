@@ -6,7 +6,7 @@ import subprocess
 from typing import NamedTuple
 
 import pytest
-from tests.deploy.conftest import ACT, BOTH
+from tests.deploy.conftest import ACT, BOTH, IDLEST
 from tests.deploy.requests import Request
 from tools.manifests import render
 from tools.plane.build import find
@@ -27,6 +27,7 @@ GROUPS = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "syste
 class Asked(NamedTuple):
     request: Request
     acting: bool
+    value: str
 
 
 def examples():
@@ -39,7 +40,7 @@ def examples():
                 group = "argoproj.io" if grant.group == "*" else grant.group
                 for verb in grant.verbs:
                     for name in grant.names or ("web",):
-                        yield Asked(Request(verb, group, named, namespace, name), grant.acting)
+                        yield Asked(Request(verb, group, named, namespace, name), grant.acting, grant.value)
 
 
 # Beside what is granted: other objects, other namespaces, other verbs.
@@ -72,11 +73,12 @@ def review(request):
     return {"spec": {"user": ACCOUNT, "groups": GROUPS, "resourceAttributes": attributes}}
 
 
-@pytest.mark.parametrize("acting", [False, True], ids=["advice", "acting"])
-def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, acting):
-    """RBAC allows each request of the table, no write without act, and nothing else."""
+@pytest.mark.parametrize("flags", [(), (ACT,), (ACT, IDLEST)], ids=["advice", "acting", "idlest-first"])
+def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, flags):
+    """RBAC allows each request of the table, no write without act, what a value gives with that value, and nothing else."""
+    acting = ACT in flags
     file = tmp_path / "all.yaml"
-    file.write_text(render(helm, *BOTH, *([ACT] if acting else [])))
+    file.write_text(render(helm, *BOTH, *flags))
     kubectl = [find("kubectl"), "--kubeconfig", quiet_plane.kubeconfig]
     subprocess.run([*kubectl, "apply", "-f", file], check=True, capture_output=True)
 
@@ -86,7 +88,11 @@ def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, acting
             async def allowed(request):
                 return (await client.create(REVIEWS, review(request)))["status"]["allowed"]
 
-            granted = {one.request for one in examples() if acting or not one.acting}
+            granted = {
+                one.request
+                for one in examples()
+                if (acting or not one.acting) and (not one.value or IDLEST in flags)
+            }
             held_back = {one.request for one in examples()} - granted
             # The authorizer reads the roles through caches of its own.
             deadline = clock.monotonic() + seconds(30)

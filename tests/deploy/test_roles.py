@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, BOTH
+from tests.deploy.conftest import ACT, BOTH, IDLEST
 from tests.deploy.requests import Granted, Observed, Watched, granted_by
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -48,8 +48,8 @@ ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 
 
-def of_table(*, acting):
-    """Gives what the program's own table says, in the form of what is rendered."""
+def of_table(*, acting, values=()):
+    """Gives what the program's own table says, in the form of what is rendered with these values."""
     return {
         Granted(
             f"{role.kind} {role.name}",
@@ -61,7 +61,7 @@ def of_table(*, acting):
         )
         for role in ROLES
         for grant in role.grants
-        if acting or not grant.acting
+        if (acting or not grant.acting) and (not grant.value or grant.value in values)
         for resource in grant.resources
         for verb in grant.verbs
     }
@@ -70,7 +70,9 @@ def of_table(*, acting):
 @pytest.mark.parametrize("acting", [False, True])
 def test_the_chart_grants_what_the_table_says(rendered, acting):
     """The table behind the hints is the chart's, rule by rule, for a run that advises and for one that acts."""
-    assert granted_by(rendered(*BOTH, *([ACT] if acting else []))) == of_table(acting=acting)
+    flags = [*BOTH, *([ACT] if acting else [])]
+    assert granted_by(rendered(*flags)) == of_table(acting=acting)
+    assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
 
 
 def test_a_loop_that_does_not_run_gets_nothing(rendered):
@@ -262,6 +264,35 @@ def test_a_role_holds_for_the_objects_that_are_named(rendered):
     assert {one.names for one in roles} == {(), ("mine",), ("cluster-autoscaler", "kubetide")}
 
 
+def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):
+    """The option idlest-first wants one verb more; the roles give it by a value, and by nothing else."""
+
+    async def main(clock):
+        world, seen = HorizontalWorld(clock), set()
+        world.controller = HorizontalController(
+            Observed(world.cluster, seen),
+            world.usage,
+            clock,
+            world.recorder,
+            world.board,
+            HorizontalSettings(),
+        )
+        world.usage.milli = 20
+        extra = {"metadata": {"annotations": {"horizontal.kubetide.io/idlest-first": "true"}}}
+        await world.add(replicas=4, extra=extra)
+        async with world.running():
+            await clock.sleep(minutes(6))
+            assert await world.replicas() < 4
+        return seen
+
+    seen = run_virtual(main, start=START)
+    without, granted = granted_by(rendered(ACT)), granted_by(rendered(ACT, IDLEST))
+    refused = {one for one in seen if not any(rule.allows(one) for rule in without)}
+    assert {(one.verb, one.group, one.resource) for one in refused} == {("patch", "", "pods")}
+    assert all(any(rule.allows(one) for rule in granted) for one in refused)
+    assert len(granted - without) == 1
+
+
 # ── refusals ──
 
 
@@ -294,7 +325,9 @@ def test_a_refusal_names_the_role(role):
                 with pytest.raises(Forbidden) as refused:
                     User(ACCOUNT).require(Wish(verb, group, named, "default"))
                 told = str(refused.value)
-                assert with_hint(told, controllers) == f"{told}; {role.kind} {role.name} of deploy/ grants it"
+                where = f" with {grant.value}=true" if grant.value else ""
+                hint = f"; {role.kind} {role.name} of deploy/ grants it{where}"
+                assert with_hint(told, controllers) == f"{told}{hint}"
 
 
 def test_other_errors_stay_as_they_are():

@@ -20,6 +20,7 @@ class Grant(NamedTuple):
         resources: Plural names, a subresource after a slash; ``*`` stands for any.
         names: Of the only objects that it holds for; empty for all.
         acting: Whether it is needed only by a run that acts.
+        value: The value of the chart that grants it; empty for what every release gets.
     """
 
     verbs: tuple[str, ...]
@@ -27,6 +28,7 @@ class Grant(NamedTuple):
     resources: tuple[str, ...]
     names: tuple[str, ...] = ()
     acting: bool = False
+    value: str = ""
 
     def allows(self, verb: str, group: str, resource: str) -> bool:
         """Whether it grants the verb on some object; the names play no part."""
@@ -60,6 +62,7 @@ HORIZONTAL: Final = Role(
         Grant(("list",), "external.metrics.k8s.io", ("*",)),
         Grant(("update",), "*", ("*/scale",), acting=True),
         Grant(("patch",), "autoscaling", ("horizontalpodautoscalers/status",), acting=True),
+        Grant(("patch",), "", ("pods",), acting=True, value="options.idlestFirst"),
         _EVENTS,
     ),
 )
@@ -126,6 +129,8 @@ def with_hint(message: str, controllers: tuple[str, ...]) -> str:
         return message
     offered = {"horizontal": (HORIZONTAL,), "nodes": (NODES, NODES_STATUS)}
     for role in (*(role for name in controllers for role in offered[name]), LEASES):
-        if any(grant.allows(refused["verb"], refused["group"], refused["resource"]) for grant in role.grants):
-            return f"{message}; {role.kind} {role.name} of deploy/ grants it"
+        for grant in role.grants:
+            if grant.allows(refused["verb"], refused["group"], refused["resource"]):
+                where = f" with {grant.value}=true" if grant.value else ""
+                return f"{message}; {role.kind} {role.name} of deploy/ grants it{where}"
     return message
