@@ -16,8 +16,11 @@ from kubetide.runtime.series import (
     HorizontalSeries,
     NodesSeries,
     show_caches,
+    show_dropped,
+    show_holds,
     show_leases,
     show_skew,
+    show_sources,
 )
 from kubetide.units.exposition import Registry
 from kubetide.watching import Caches
@@ -90,7 +93,10 @@ def registered():
     async def main(clock):
         ClientSeries(registry)
         HorizontalSeries(registry, PodsWorld(clock).controller, clock)
-        NodesSeries(registry, NodesWorld(clock).controller, clock)
+        show_sources(registry, PodsWorld(clock).controller)
+        show_holds(registry, [])
+        show_dropped(registry, lambda: 0)
+        NodesSeries(registry, NodesWorld(clock).controller, clock, per_group=True)
         show_leases(registry, {})
         show_skew(registry, lambda: 0)
         show_caches(registry, Caches(EmbeddedCluster(Store(), clock, 1), clock), clock)

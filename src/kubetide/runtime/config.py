@@ -60,6 +60,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
         prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
         address: Where health and metrics are served; empty serves nothing.
+        emit_per_nodegroup_metrics: Whether series of each node group are told.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well.
         max_startup_time: In place of both until its first tick has ended well.
@@ -91,6 +92,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     prometheus_password_file: str = ""
     prometheus_ca_file: str = ""
     address: str = "127.0.0.1:8085"
+    emit_per_nodegroup_metrics: bool = False
     max_inactivity: Duration = minutes(10)
     max_failing_time: Duration = minutes(15)
     max_startup_time: Duration = minutes(20)
@@ -111,7 +113,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 _OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettings.__struct_fields__}
 
 
-_SWITCHES = frozenset({"act", "leader-elect"})
+_SWITCHES = frozenset({"act", "leader-elect", "emit-per-nodegroup-metrics"})
 
 
 def setting_names() -> list[str]:

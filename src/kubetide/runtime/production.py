@@ -41,7 +41,7 @@ from kubetide.runtime.process import tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
-from kubetide.runtime.series import ClientSeries, show_leases
+from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
 from kubetide.runtime.service import Service, Sources
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
@@ -132,6 +132,7 @@ class _Process:
         requests = ClientSeries(registry).of(connection.url)
         electors = await self._electors(connection, clock, stack, requests)
         show_leases(registry, electors)
+        show_dropped(registry, lambda: self._writer.dropped)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
         limits = Limits(
             qps=run.kube_api_qps,

@@ -25,7 +25,15 @@ from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.series import Heard, HorizontalSeries, NodesSeries, show_caches, show_skew
+from kubetide.runtime.series import (
+    Heard,
+    HorizontalSeries,
+    NodesSeries,
+    show_caches,
+    show_holds,
+    show_skew,
+    show_sources,
+)
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
     ZERO,
@@ -62,6 +70,10 @@ class _Loop:
         """Ticks that ended with an error."""
         controller = self.controller
         return controller.failures if isinstance(controller, NodesController) else controller.bugs
+
+    def holds(self) -> tuple[str, ...]:
+        """Why its last tick took nothing away."""
+        return self.controller.state.holds
 
     def activity(self, clock: Clock) -> Activity:
         """What it was last seen to do."""
@@ -145,6 +157,7 @@ class Service:
                 caches=self._caches,
             )
             heard.listen("horizontal", HorizontalSeries(registry, horizontal, clock).heard)
+            show_sources(registry, horizontal)
             self._loops.append(_Loop("horizontal", horizontal, settings.sync_period))
         if "nodes" in config.run.controllers:
             assert cloud is not None, "checked when the configuration was read"
@@ -159,8 +172,11 @@ class Service:
                 caches=self._caches,
                 before_tick=None if horizontal is None else horizontal.resting,
             )
-            heard.listen("nodes", NodesSeries(registry, node_loop, clock).heard)
+            per_group = config.run.emit_per_nodegroup_metrics
+            heard.listen("nodes", NodesSeries(registry, node_loop, clock, per_group=per_group).heard)
             self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
+
+        show_holds(registry, [(loop.name, loop.holds) for loop in self._loops])
 
     def begin(self) -> None:
         """Says that the run's turn has come: from now on it is asked whether it is ready and alive."""

@@ -168,6 +168,42 @@ def test_refused_increases_and_machines_that_fail_are_counted():
     told(story, groups, faults=CloudFaults(stock_outs=(out,)))
 
 
+def test_each_group_is_told_where_that_is_asked_for():
+    """Bounds, target, health and backoff; a reason that was shown stays at 0, and a group that is gone is gone."""
+    out = Window(START, after(START, minutes(4)), group="first")
+    groups = (
+        GroupSpec(name="first", instance_type="m5.large", min_size=0, max_size=6),
+        GroupSpec(name="second", instance_type="m5.xlarge", min_size=1, max_size=7),
+    )
+
+    async def story(world):
+        assert not any(key[0].startswith("node_group_") for key in world.read())
+        registry = Registry()
+        NodesSeries(registry, world.controller, world.clock, per_group=True)
+        found = lambda: read(registry, "cluster_autoscaler_node_group_")  # noqa: E731
+        assert found() == {}
+        await world.after(seconds(11))
+        assert found()["backoff_status", "first", ""] == 0
+        await world.deploy(replicas=3, cpu="1500m")
+        await world.after(minutes(2))
+        shown = found()
+        assert [shown["min_count", name] for name in ("first", "second")] == [0, 1]
+        assert [shown["max_count", name] for name in ("first", "second")] == [6, 7]
+        for name, known in world.controller.state.groups.items():
+            assert shown["target_count", name] == known.target_size
+        assert shown["healthiness", "second"] == 1
+        [(reason, value)] = [
+            (key[2], value) for key, value in shown.items() if key[:2] == ("backoff_status", "first")
+        ]
+        assert (bool(reason), value) == (True, 1)
+        await world.after(minutes(30))
+        assert found()["backoff_status", "first", reason] == 0
+        del world.controller.state.groups["first"]
+        assert not any(key[1] == "first" for key in found())
+
+    told(story, groups, faults=CloudFaults(stock_outs=(out,)))
+
+
 def test_machines_that_never_join_time_out_and_are_removed():
     """After the provision time the scale-up has failed, and the machines are deleted and counted."""
     groups = (GroupSpec(name="lost", instance_type="m5.large", max_size=3, join_failure=1.0),)

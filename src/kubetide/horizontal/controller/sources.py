@@ -39,6 +39,11 @@ class GuardedSource:
         self._timeouts = 0
         self._closed_until = Duration(0)
 
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether it is not asked now, as it did not answer several times in a row."""
+        return self._closed_until > self._clock.monotonic()
+
     async def ask(self, question: Callable[[], Awaitable[A]]) -> A:
         """Gives the answer. Raises: MetricsError, and nothing else."""
         left = self._closed_until - self._clock.monotonic()

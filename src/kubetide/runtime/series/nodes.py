@@ -25,6 +25,7 @@ from kubetide.nodes.scale_down.evictions import GONE
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
+from kubetide.runtime.series.group_gauges import GroupGauges
 from kubetide.runtime.series.node_gauges import NodeGauges
 from kubetide.units.exposition import Registry, exponential_range
 from kubetide.units.time import Duration, Instant, to_seconds
@@ -42,10 +43,18 @@ _outcomes = msgspec.json.Decoder(Outcomes)
 class NodesSeries:
     """Counts what came of each step; ``heard`` is to be called with each record of the loop."""
 
-    def __init__(self, registry: Registry, controller: NodesController, clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, controller: NodesController, clock: Clock, *, per_group: bool = False
+    ) -> None:
+        """Adds the series.
+
+        Args:
+            per_group: Whether those of each group are told too (``--emit-per-nodegroup-metrics``).
+        """
         self._controller = controller
         self._clock = clock
         self._gauges = NodeGauges(registry)
+        self._groups = GroupGauges(registry) if per_group else None
         self._drains: dict[str, bool] = {}
         self._main: Instant | None = None
         self._last = registry.gauge(f"{PREFIX}last_activity", "When a part last ran.", ("activity",))
@@ -158,6 +167,8 @@ class NodesSeries:
             if count:
                 self._errors.set(count, kind)
         self._gauges.collect(controller.state, self._clock.now())
+        if self._groups is not None:
+            self._groups.collect(controller.state, self._clock.now())
 
 
 def _example(state: State, group_id: str) -> Node | None:
