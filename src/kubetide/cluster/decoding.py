@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from kubetide.cluster.refusals import UNREADABLE, error_of_status
+from kubetide.cluster.siblings import share
 from kubetide.objects.base import json_name
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import ObjectMeta
@@ -149,5 +150,7 @@ def _share_texts(item: Any) -> None:
     for owner in meta.owner_references or ():
         for field in ("api_version", "kind", "name", "uid"):
             _set(owner, field, intern(getattr(owner, field)))
-    if isinstance(item, Pod) and item.spec.node_name:
-        _set(item.spec, "node_name", intern(item.spec.node_name))
+    if isinstance(item, Pod):
+        if item.spec.node_name:
+            _set(item.spec, "node_name", intern(item.spec.node_name))
+        share(item)

@@ -1,0 +1,69 @@
+"""What pods of one owner have in common is held once: they come of one template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubetide.objects.pod import Pod
+
+_MOST_OWNERS = 5_000
+_OF_SPEC = (
+    "tolerations",
+    "affinity",
+    "topology_spread_constraints",
+    "node_selector",
+    "init_containers",
+    "containers",
+)
+# Names of token volumes, and so mounts, differ from pod to pod.
+_OF_CONTAINER = ("name", "image", "resources", "resize_policy", "ports", "restart_policy_rules")
+_OF_METADATA = ("labels", "annotations")
+_OF_STATUS = ("phase", "container_statuses", "init_container_statuses")
+# Not their times.
+_OF_CONDITION = ("type", "status", "reason")
+
+_set = msgspec.structs.force_setattr
+
+
+_known: dict[str, Pod] = {}
+"""A pod of each owner, by the owner's uid. What is in it is shared by many pods, so nobody may change it."""
+
+
+def share(pod: Pod) -> None:
+    """Puts what a pod has in common with one of the same owner in the place of its own; nobody shares the pod yet."""
+    owners = pod.metadata.owner_references
+    if not owners:
+        return
+    uid = owners[0].uid
+    known = _known.get(uid)
+    if known is None:
+        if len(_known) >= _MOST_OWNERS:
+            _known.clear()
+        _known[uid] = pod
+        return
+    if owners == known.metadata.owner_references:
+        _set(pod.metadata, "owner_references", known.metadata.owner_references)
+    _take_over(pod.metadata, known.metadata, _OF_METADATA)
+    _take_over(pod.spec, known.spec, _OF_SPEC)
+    _take_over(pod.status, known.status, _OF_STATUS)
+    if pod.spec.containers is not known.spec.containers:
+        _each_takes_over(pod.spec.containers, known.spec.containers, _OF_CONTAINER)
+    _each_takes_over(pod.status.conditions, known.status.conditions, _OF_CONDITION)
+
+
+def _each_takes_over(
+    mine: Sequence[msgspec.Struct] | None, theirs: Sequence[msgspec.Struct] | None, fields: tuple[str, ...]
+) -> None:
+    for one, other in zip(mine or (), theirs or (), strict=False):
+        _take_over(one, other, fields)
+
+
+def _take_over(mine: msgspec.Struct, theirs: msgspec.Struct, fields: tuple[str, ...]) -> None:
+    for field in fields:
+        own = getattr(mine, field)
+        if own is not None:
+            other = getattr(theirs, field)
+            if own is not other and own == other:
+                _set(mine, field, other)
