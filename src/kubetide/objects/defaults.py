@@ -62,13 +62,14 @@ _SCALE_DOWN: Json = {
 _POD_LEVEL_RESOURCES = frozenset({"cpu", "memory"})
 
 
-def defaults(kind: Kind[Any], obj: Json) -> Json:
+def defaults(kind: Kind[Any], obj: Json, *, reads: bool = False) -> Json:
     """Gives the object with every default of its kind filled in.
 
-    An object that does not read as its type comes back as it is: validation names what is wrong.
+    An object that does not read as its type comes back as it is: validation names what is wrong. With
+    ``reads`` the caller knows already that it does.
     """
     fill = _BY_KIND.get((kind.group, kind.kind))
-    return fill(obj) if fill and not misfits(kind, obj) else obj
+    return fill(obj) if fill and (reads or not misfits(kind, obj)) else obj
 
 
 def _filled(obj: Json | None, values: Json) -> Json:

@@ -54,7 +54,7 @@ def merge_patch(target: Value, patch: Value) -> Value:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = merge_patch(merged.get(key), value)
+            merged[key] = merge_patch(merged.get(key), value) if isinstance(value, dict) else value
     return merged
 
 

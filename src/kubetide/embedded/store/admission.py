@@ -38,7 +38,7 @@ _FIRST_STATUS: dict[str, Json] = {
 
 
 def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
-    """Gives a new object as it is stored. Raises Forbidden, Invalid."""
+    """Gives a new object that is ``readable`` as it is stored. Raises Forbidden, Invalid."""
     if "status" in kind.subresources and kind.resource != "nodes":
         json = {key: value for key, value in json.items() if key != "status"}
         if kind.resource in _FIRST_STATUS:
@@ -76,19 +76,19 @@ def readable(kind: Kind[Any], json: Json) -> Json:
 
 
 def filled(kind: Kind[Any], json: Json) -> Json:
-    """Gives an object with the defaults filled in, and without what a custom kind does not know."""
+    """Gives an object that is ``readable`` with the defaults filled in, and without what a custom kind does not know."""
     if isinstance(kind, CustomKind):
         return kind.admitted(json)
-    return with_defaults(json) if kind is CUSTOM_RESOURCE_DEFINITIONS else defaults(kind, json)
+    return with_defaults(json) if kind is CUSTOM_RESOURCE_DEFINITIONS else defaults(kind, json, reads=True)
 
 
 def checked(kind: Kind[Any], json: Json, old: Json | None = None, subresource: str = "") -> Json:
-    """Gives an object with the defaults filled in. Raises Invalid when it breaks a rule."""
+    """Gives an object that is ``readable`` with the defaults filled in. Raises Invalid when it breaks a rule."""
     json = filled(kind, json)
     if subresource == "resize":
         assert old is not None, "what is resized is there"
         json = resized(json, old)
-    faults = validate(kind, json, old, subresource)
+    faults = validate(kind, json, old, subresource, reads=True)
     if isinstance(kind, CustomKind):
         faults += kind.faults(json, old)
     elif kind is CUSTOM_RESOURCE_DEFINITIONS:

@@ -51,18 +51,22 @@ class Revision:
             self._others = {**(self._others or {}), model: struct}
         return struct
 
-    def read_after(self, old: Revision, model: type[T]) -> T:
+    def read_after(self, old: Revision, model: type[T], *, same_metadata: bool) -> T:
         """Gives the object as ``model``, with the spec of the revision before it where that is still its JSON.
 
         Most writes change a status: the spec is then neither read anew nor held twice, and readers see
-        at once that it is the same. Raises as ``read_as``.
+        at once that it is the same. With ``same_metadata`` the metadata is too, but for the version.
+        Raises as ``read_as``.
         """
         spec = getattr(old._struct, "spec", None) if old._model is model else None
         if spec is None or self.json.get("spec") is not old.json.get("spec"):
             return self.read_as(model)
-        rest = {name: value for name, value in self.json.items() if name != "spec"}
+        known = {"spec": spec}
+        if same_metadata:
+            known["metadata"] = replace(old._struct.metadata, resource_version=str(self.version))
+        rest = {name: value for name, value in self.json.items() if name not in known}
         struct: Any = msgspec.convert(rest, model)
-        self._model, self._struct = model, replace(struct, spec=spec)
+        self._model, self._struct = model, replace(struct, **known)
         return cast("T", self._struct)
 
     @property

@@ -181,7 +181,7 @@ class Store:
         if old is None:
             new.read_as(table.kind.model)
         else:
-            new.read_after(old, table.kind.model)
+            new.read_after(old, table.kind.model, same_metadata=json["metadata"] is old.json["metadata"])
         if self.before_write is not None:
             self.before_write(kind.resource, new, removed=False)
         self.version = version
