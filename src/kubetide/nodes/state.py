@@ -28,6 +28,7 @@ from kubetide.scheduling import Snapshot
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
+    from kubetide.nodes.templates import LookedAt
     from kubetide.nodes.tick import Tick
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step", "is_expendable"]
@@ -43,6 +44,7 @@ class State:
         version: Counts the changes of anything but ``holds``, ``step`` and ``memory``.
         view: What the update step of this tick saw of the groups; None before the first.
         memo: Whether findings of earlier ticks may be used again; off only to show that it changes nothing.
+        looked_at: What the templates of groups were learned from; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
     """
@@ -71,6 +73,7 @@ class State:
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
         self.memo = True
+        self.looked_at: dict[str, LookedAt] = {}
         self.quiet_at: int | None = None
         self._pending: dict[Key, Pod] = {}
         self._pods_of: dict[str, dict[Key, Pod]] = {}

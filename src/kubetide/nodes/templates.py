@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -54,6 +54,15 @@ class Template:
     """Just this node with its pods, under ``node.metadata.name``: to be asked, not changed."""
 
 
+class LookedAt(NamedTuple):
+    """What a group's template was learned from: as long as this is the same, it says the same."""
+
+    good: list[Node]
+    pods: tuple[Pod, ...]
+    """Those of the first node."""
+    seen: SeenTemplate
+
+
 def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
     """Remembers what the good live nodes of each group look like; says where the cloud was wrong."""
     memory, settings = state.memory, state.settings
@@ -65,13 +74,18 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
             if former is not None and former.live:
                 memory.templates[group_id] = replace(former, live=False, seen_at=now)
             continue
+        pods = state.snapshot.pods_on(good[0].metadata.name)
+        known = state.looked_at.get(group_id) if state.memo else None
+        if known is not None and known.seen is former and known.good == good and known.pods == pods:
+            continue
         seen = _seen(group_id, good, state, now, former)
         if former is None or former.node.status != seen.node.status:
             found.append(reason("TemplateLearned", group_id, node=seen.from_node))
             found += _differences(state.groups[group_id], seen)
         # While nothing changes the time stands still; it moves when the last good node is gone.
         same = former is not None and former.live and replace(seen, seen_at=former.seen_at) == former
-        memory.templates[group_id] = former if same and former is not None else seen
+        learned = memory.templates[group_id] = former if same and former is not None else seen
+        state.looked_at[group_id] = LookedAt(good, pods, learned)
     for group_id in sorted(memory.templates):
         expires = after(memory.templates[group_id].seen_at, settings.node_info_cache_expire_time)
         if group_id not in state.groups or expires < now:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from kubetide.objects.field_errors import (
     DUPLICATE,
     FieldError,
@@ -24,7 +26,8 @@ from kubetide.units.patch import same_json
 if TYPE_CHECKING:
     from kubetide.objects.base import Json
 
-_sound: dict[tuple[bool, str], None] = {}
+_encoder = msgspec.msgpack.Encoder()
+_sound: dict[bytes, None] = {}
 _MOST_SOUND, _LONGEST_SOUND = 512, 20_000
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -57,15 +60,23 @@ def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> 
         level_resources: whether the pod's own ``resources`` were defaulted, as in a pod and not in
             a template.
     """
-    text = repr(spec)
-    if (level_resources, text) in _sound:
+    text = _text_of((level_resources, spec))
+    if text in _sound:
         return []
     errors = _broken(spec, at, level_resources=level_resources)
     if not errors and len(text) <= _LONGEST_SOUND:
         if len(_sound) >= _MOST_SOUND:
             _sound.clear()
-        _sound[level_resources, text] = None
+        _sound[text] = None
     return errors
+
+
+def _text_of(value: object) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except (OverflowError, UnicodeEncodeError):
+        # JSON has numbers and texts that this format has not.
+        return repr(value).encode(errors="backslashreplace")
 
 
 def _broken(spec: Json, at: str, *, level_resources: bool) -> list[FieldError]:

@@ -33,20 +33,16 @@ def best_node(snapshot: Snapshot, pod_class: PodClass) -> str | None:
 
 
 def _scores(snapshot: Snapshot, pod_class: PodClass, rows: Int64Vector) -> Int64Vector:
-    least = np.zeros(len(rows), np.int64)
-    shares = []
-    for resource, default in _SCORED_REQUESTS.items():
+    # One line a resource; of one that no node offers it stays at zero.
+    offered, left = np.zeros((2, len(_SCORED_REQUESTS), len(rows)), np.int64)
+    for line, (resource, default) in enumerate(_SCORED_REQUESTS.items()):
         column = snapshot.column(resource)
-        if column is None:
-            shares.append(np.ones(len(rows)))
-            continue
-        allocatable, free = column
-        offered = allocatable[rows]
-        left = free[rows] - (pod_class.requests.get(resource, 0) or default)
-        divisor = np.maximum(offered, 1)
-        least += np.where((left >= 0) & (offered > 0), left * _MOST // divisor, 0)
-        shares.append(np.minimum((offered - left) / divisor, 1.0))
-    deviation = np.abs(shares[0] - shares[1]) / 2
-    balanced = ((1 - deviation) * _MOST).astype(np.int64)
+        if column is not None:
+            offered[line], left[line] = column[0][rows], column[1][rows]
+        left[line] -= pod_class.requests.get(resource, 0) or default
+    divisor = np.maximum(offered, 1)
+    least = np.where((left >= 0) & (offered > 0), left * _MOST // divisor, 0).sum(axis=0)
+    shares = np.minimum((offered - left) / divisor, 1.0)
+    balanced = ((1 - np.abs(shares[0] - shares[1]) / 2) * _MOST).astype(np.int64)
     scores: Int64Vector = least // len(_SCORED_REQUESTS) + balanced
     return scores

@@ -71,8 +71,8 @@ class _PodFacts:
 
     __slots__ = ("_verdict", "ends", "key", "node", "owner", "pod", "requests")
 
-    def __init__(self, key: Key, pod: Pod) -> None:
-        self.key = key
+    def __init__(self, pod: Pod) -> None:
+        self.key = key_of(pod)
         self.pod = pod
         self.node = pod.spec.node_name
         self.ends = long_terminating_from(pod)
@@ -100,7 +100,8 @@ class Cache:
         self.evaluation: tuple[object, object] | None = None
         self.refusals: dict[str, Refusal] = {}
         self._facts: dict[str, NodeFacts] = {}
-        self._pods: dict[Key, _PodFacts] = {}
+        self._pods: dict[int, _PodFacts] = {}
+        """By the identity of the pod, which none other has while its facts hold it."""
         self._index = BudgetIndex({})
         self._settings: Settings | None = None
         self._owner_keys: frozenset[OwnerKey] = frozenset()
@@ -132,7 +133,7 @@ class Cache:
         if changed:
             # Jobs come and go all day: what is known of other pods stays.
             self._facts.clear()
-            self._pods = {key: known for key, known in self._pods.items() if known.owner not in changed}
+            self._pods = {at: known for at, known in self._pods.items() if known.owner not in changed}
         if len(self._facts) > len(state.nodes):
             self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
             self.refusals = {name: known for name, known in self.refusals.items() if name in state.nodes}
@@ -166,10 +167,9 @@ class Cache:
         return together([self._pod(pod).verdict(context) for pod in facts.pods])
 
     def _pod(self, pod: Pod) -> _PodFacts:
-        key = key_of(pod)
-        known = self._pods.get(key)
-        if known is None or known.pod is not pod or not self.enabled:
-            known = self._pods[key] = _PodFacts(key, pod)
+        known = self._pods.get(id(pod))
+        if known is None or not self.enabled:
+            known = self._pods[id(pod)] = _PodFacts(pod)
         return known
 
     def _is_empty(self, known: Sequence[_PodFacts], context: DrainContext, changes: list[Instant]) -> bool:
