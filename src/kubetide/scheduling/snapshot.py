@@ -99,7 +99,12 @@ class Snapshot(SnapshotStore):
 
     def pods_on(self, name: str) -> tuple[Pod, ...]:
         """Gives the pods on (or waiting for) a node, in the order in which they were added."""
-        return tuple(self._pods.get(name, {}).values())
+        if name not in self._pods:
+            return ()
+        found = self._listed.get(name)
+        if found is None:
+            found = self._listed[name] = tuple(self._pods[name].values())
+        return found
 
     def node_of(self, key: PodKey) -> str | None:
         """Gives the name of the node that the pod is on or waits for, or None."""

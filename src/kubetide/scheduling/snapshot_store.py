@@ -47,6 +47,8 @@ class SnapshotStore:
         self._stamps = 0
         self._placed: dict[PodKey, Placed] = {}
         self._pods: dict[str, dict[PodKey, Pod]] = {}
+        self._listed: dict[str, tuple[Pod, ...]] = {}
+        """Pods of nodes as they were listed last; whatever changes ``_pods`` takes them out."""
         self._rows = Rows(facts=facts or ClusterFacts(), placed=self._placed, pods=self._pods)
         self._dead: dict[int, None] = {}
         self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -132,8 +134,8 @@ class SnapshotStore:
             if placed == now:
                 on_node = self._pods[node_name]
                 if on_node[key] is not pod:
-                    self._record(on_node.__setitem__, key, on_node[key])
-                    on_node[key] = pod
+                    self._record(self._put_instead, node_name, key, on_node[key])
+                    self._put_instead(node_name, key, pod)
                     self._touch()
                 return
             self.remove_pod(key)
@@ -141,8 +143,8 @@ class SnapshotStore:
             self._rows.forget_counts()
             self._layout = self._stamp()
         self._add_guards(pod_class)
-        on_node = self._pods.setdefault(node_name, {})
-        on_node[key] = pod
+        self._pods.setdefault(node_name, {})
+        self._put_instead(node_name, key, pod)
         self._placed[key] = now
         self._record(self._take_back, node_name, key)
         row = self._rows.row_of.get(node_name)
@@ -159,6 +161,7 @@ class SnapshotStore:
             return
         node_name = placed.node_name
         on_node = self._pods[node_name]
+        self._listed.pop(node_name, None)
         if self._marks:
             # The old dict is kept as it is: reverting must bring back the order of the pods.
             self._pods[node_name] = {other: pod for other, pod in on_node.items() if other != key}
@@ -342,8 +345,13 @@ class SnapshotStore:
         self._rows, self._dead = rows, dead
         self._layout = self._stamp()
 
+    def _put_instead(self, node_name: str, key: PodKey, pod: Pod) -> None:
+        self._pods[node_name][key] = pod
+        self._listed.pop(node_name, None)
+
     def _take_back(self, node_name: str, key: PodKey) -> None:
         del self._placed[key]
+        self._listed.pop(node_name, None)
         on_node = self._pods[node_name]
         del on_node[key]
         if not on_node:
@@ -352,6 +360,7 @@ class SnapshotStore:
     def _put_back(self, key: PodKey, placed: Placed, on_node: dict[PodKey, Pod]) -> None:
         self._placed[key] = placed
         self._pods[placed.node_name] = on_node
+        self._listed.pop(placed.node_name, None)
 
 
 def _same_for_scheduling(one: Node, other: Node) -> bool:

@@ -87,6 +87,7 @@ class Informer(Generic[T]):
         self._labels = labels
         self._fields = fields
         self._objects: dict[Key, T] = {}
+        self._view = MappingProxyType(self._objects)
         self._feeds: list[Feed[T]] = []
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
         self._synced = asyncio.Event()
@@ -102,7 +103,7 @@ class Informer(Generic[T]):
     @property
     def objects(self) -> Mapping[Key, T]:
         """The objects by (namespace, name): a live, read-only view."""
-        return MappingProxyType(self._objects)
+        return self._view
 
     @property
     def has_synced(self) -> bool:

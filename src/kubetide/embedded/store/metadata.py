@@ -214,6 +214,8 @@ def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool, 
         Invalid: It names no version and the kind requires one.
         BadRequest: It names another object.
     """
+    if not sent and not whole:
+        return
     name = old["name"]
     if whole and not sent.get("name"):
         raise BadRequest(

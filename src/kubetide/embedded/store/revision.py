@@ -15,6 +15,8 @@ from kubetide.objects.base import Json
 
 T = TypeVar("T")
 
+_PARTS = ("spec", "status")
+
 Key = tuple[str, str]
 """(namespace, name); the namespace of a cluster-scoped object is empty."""
 
@@ -52,18 +54,22 @@ class Revision:
         return struct
 
     def read_after(self, old: Revision, model: type[T], *, same_metadata: bool) -> T:
-        """Gives the object as ``model``, with the spec of the revision before it where that is still its JSON.
+        """Gives the object as ``model``, with the parts of the revision before it that are still its JSON.
 
-        Most writes change a status: the spec is then neither read anew nor held twice, and readers see
-        at once that it is the same. With ``same_metadata`` the metadata is too, but for the version.
-        Raises as ``read_as``.
+        Most writes change one part: the others are then neither read anew nor held twice, and readers
+        see at once that they are the same. With ``same_metadata`` the metadata is too, but for the
+        version. Raises as ``read_as``.
         """
-        spec = getattr(old._struct, "spec", None) if old._model is model else None
-        if spec is None or self.json.get("spec") is not old.json.get("spec"):
+        if old._model is not model:
             return self.read_as(model)
-        known = {"spec": spec}
+        former: Any = old._struct
+        known = {
+            name: getattr(former, name)
+            for name in _PARTS
+            if name in self.json and self.json[name] is old.json.get(name) and hasattr(former, name)
+        }
         if same_metadata:
-            known["metadata"] = replace(old._struct.metadata, resource_version=str(self.version))
+            known["metadata"] = replace(former.metadata, resource_version=str(self.version))
         rest = {name: value for name, value in self.json.items() if name not in known}
         struct: Any = msgspec.convert(rest, model)
         self._model, self._struct = model, replace(struct, **known)

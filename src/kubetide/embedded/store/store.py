@@ -199,6 +199,7 @@ class Store:
         table = self._table(kind)
         old = table.objects[key]
         last = Revision(self.version + 1, key, _stamped(old.json, self.version + 1))
+        last.read_after(old, table.kind.model, same_metadata=True)
         if self.before_write is not None:
             self.before_write(kind.resource, last, removed=True)
         self.version += 1

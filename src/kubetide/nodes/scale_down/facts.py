@@ -148,7 +148,7 @@ class Cache:
         if (
             known is not None
             and known.node is node
-            and known.seen == seen
+            and (known.seen is seen or known.seen == seen)
             and known.ignore_daemon_sets == ignore_daemon_sets
             and (known.valid_until is None or context.now < known.valid_until)
         ):
@@ -186,7 +186,8 @@ class Cache:
         self, node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool
     ) -> NodeFacts:
         name, settings = node.metadata.name, context.settings
-        unsorted = [self._pod(pod) for pod in seen]
+        there = self._pods
+        unsorted = [there.get(id(pod)) or self._pod(pod) for pod in seen]
         # As ``in_order`` does it, by what is known already.
         known = sorted((pod for pod in unsorted if pod.node == name), key=_key)
         known += [pod for pod in unsorted if pod.node != name]
