@@ -11,12 +11,13 @@ class Wake:
     In Python 3.11 that question is a system call; asked on each wait it took a thirtieth of a virtual day.
     """
 
-    __slots__ = ("_is_set", "_loop", "_waiting")
+    __slots__ = ("_is_set", "_loop", "_timer", "_waiting")
 
     def __init__(self) -> None:
         self._is_set = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
         """Lets the waiter go on; until ``clear`` nobody waits."""
@@ -35,14 +36,17 @@ class Wake:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         self._waiting = self._loop.create_future()
-        timer = None if limit_s is None else self._loop.call_later(limit_s, self._give_up)
+        if limit_s is not None:
+            self._timer = self._loop.call_later(limit_s, self._give_up)
         try:
             await self._waiting
         finally:
             self._waiting = None
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
     def _give_up(self) -> None:
+        self._timer = None
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)

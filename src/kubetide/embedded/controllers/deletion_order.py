@@ -59,21 +59,25 @@ def _head(pod: Pod, siblings_on_node: Mapping[str, int]) -> _Head:
 
 
 class _Row:
-    """The times of one pod and what else decides among pods of equal head."""
+    """What decides among pods of equal head; restarts and creation are read where the rest leaves them equal."""
 
-    __slots__ = ("created", "created_age", "pod", "ready_age", "ready_since", "restarts", "uid")
+    __slots__ = ("now", "pod", "ready_age", "ready_since", "uid")
 
     def __init__(self, pod: Pod, now: Instant) -> None:
         self.pod = pod
+        self.now = now
         self.uid = pod.metadata.uid
         self.ready_since = _ready_since(pod)
         self.ready_age = _magnitude(self.ready_since, now)
-        self.restarts = max(
-            (status.restart_count for status in pod.status.container_statuses or ()), default=0
-        )
-        created = pod.metadata.creation_timestamp
-        self.created = parse_rfc3339(created) if created else None
-        self.created_age = _magnitude(self.created, now)
+
+    @property
+    def restarts(self) -> int:
+        return max((status.restart_count for status in self.pod.status.container_statuses or ()), default=0)
+
+    @property
+    def created(self) -> Instant | None:
+        created = self.pod.metadata.creation_timestamp
+        return parse_rfc3339(created) if created else None
 
 
 def _by_times(pods: Sequence[Pod], now: Instant) -> list[Pod]:
@@ -86,10 +90,13 @@ def _by_times(pods: Sequence[Pod], now: Instant) -> list[Pod]:
 def _compare(left: _Row, right: _Row) -> int:
     if left.ready_since != right.ready_since:
         return (left.ready_age - right.ready_age) or _by_uid(left, right)
-    if left.restarts != right.restarts:
-        return right.restarts - left.restarts
-    if left.created != right.created:
-        return (left.created_age - right.created_age) or _by_uid(left, right)
+    fewer = right.restarts - left.restarts
+    if fewer:
+        return fewer
+    created = left.created, right.created
+    if created[0] != created[1]:
+        ages = [_magnitude(since, left.now) for since in created]
+        return (ages[0] - ages[1]) or _by_uid(left, right)
     return _by_uid(left, right)
 
 

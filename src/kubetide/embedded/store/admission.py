@@ -27,6 +27,8 @@ from kubetide.ports.errors import BadRequest
 
 SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
+_EVERY_CLASS = Selection(PRIORITY_CLASSES)
+
 # What a new object's status is. Nodes bring theirs; of the others the controllers write it.
 _FIRST_STATUS: dict[str, Json] = {
     "pods": {"phase": "Pending"},
@@ -171,10 +173,7 @@ def _with_service_account(pod: Json) -> Json:
 
 def _global_default(store: Store) -> PriorityClass | None:
     """Gives the class for pods that name none: of several defaults the one with the lowest value."""
-    classes = [
-        revision.read_as(PriorityClass)
-        for revision in store.select(PRIORITY_CLASSES, Selection(PRIORITY_CLASSES))
-    ]
+    classes = [revision.read_as(PriorityClass) for revision in store.select(PRIORITY_CLASSES, _EVERY_CLASS)]
     return min(
         (found for found in classes if found.global_default), key=lambda found: found.value, default=None
     )
