@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
+from click.testing import CliRunner
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
 from tests.deploy.conftest import ACT, BOTH, IDLEST
@@ -16,6 +20,7 @@ from tests.horizontal.worlds import external
 from tests.nodes.live import SHORT
 from tests.nodes.live import World as NodesWorld
 
+from kubetide.cli.main import cli
 from kubetide.cluster import (
     Connection,
     HttpCluster,
@@ -42,7 +47,7 @@ from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.permissions import ROLES, with_hint
 from kubetide.testing import builders
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import milliseconds, minutes, seconds
 
 ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -311,6 +316,41 @@ def test_the_program_says_what_it_lacks(rendered, tmp_path):
                 assert "; ClusterRole kubetide-horizontal of deploy/ grants it" in line
 
     run_real(main)
+
+
+def test_refused_metrics_name_the_role_beside_upstream_s_words(rendered, tmp_path):
+    """In the log once and in `explain`; the HPA's condition says what upstream's would."""
+    granted = {one for one in granted_by(rendered(ACT)) if one.group != "metrics.k8s.io"}
+    out, hint = tmp_path / "out", "; ClusterRole kubetide-horizontal of deploy/ grants it"
+
+    async def main(clock):
+        identities = Identities({TOKEN: ADMIN, "account": account_of(granted, set())})
+        metrics = Busy(clock, ["web-0", "web-1"])
+        async with served(clock, metrics=metrics, identities=identities) as (cluster, server, connection):
+            config = tmp_path / "kubeconfig"
+            authority = connection.authority.encode()
+            write_kubeconfig(config, kubeconfig(server.url, token="account", authority=authority))
+            await a_busy_deployment(cluster, clock)
+            async with running(config, out, QUICK, "--act", "--log-format=json") as process:
+                line = json.loads(await line_with(process, "cannot read resource metrics: "))["message"]
+                assert "pods.metrics.k8s.io is forbidden: User " in line
+                assert hint in line
+                async with asyncio.timeout(300):
+                    while not (active := await scaling_active(cluster)):
+                        await clock.sleep(milliseconds(50))
+            assert "pods.metrics.k8s.io is forbidden: User " in active.message
+            assert "deploy/" not in active.message
+        result = CliRunner().invoke(cli, ["explain", "hpa", "web", f"--out={out}"])
+        assert result.exit_code == 0, result.output
+        [told] = {one for one in result.output.splitlines() if hint in one}
+        assert "pods.metrics.k8s.io is forbidden" in told
+
+    run_real(main)
+
+
+async def scaling_active(cluster):
+    status = (await cluster.get(HPAS, "web", namespace="default")).status
+    return next((one for one in status.conditions or () if one.type == "ScalingActive"), None)
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: f"{role.kind}-{role.name}")

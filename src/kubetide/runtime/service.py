@@ -246,6 +246,7 @@ class Service:
                 error = with_hint(informer.last_error, self._controllers)
                 text = f"cannot read {what}: {error}" if informer.failures else ""
                 self._tell(f"cache of {what}", text, f"{what} can be read again")
+            self._tell_of_refused_metrics()
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for loop in self._loops:
                 if loop.failures != loop.failures_told:
@@ -253,6 +254,16 @@ class Service:
                     failure = with_hint(loop.controller.last_failure.strip(), (loop.name,))
                     self._tell(f"loop {loop.name}", f"a tick of the {loop.name} loop failed: {failure}", "")
             await self._clock.sleep(_LOOK)
+
+    def _tell_of_refused_metrics(self) -> None:
+        """Says once, of each right that a metric source lacks, which role would give it."""
+        for loop in self._loops:
+            controller = loop.controller
+            for source in controller.sources if isinstance(controller, HorizontalController) else ():
+                told = with_hint(source.last_error, (loop.name,))
+                hint = told.removeprefix(source.last_error)
+                if hint and f"{source.name}{hint}" not in self._told:
+                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {told}", "")
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):

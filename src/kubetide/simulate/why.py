@@ -28,6 +28,7 @@ from kubetide.nodes.explain import (
 )
 from kubetide.nodes.node_fit import explain_on_nodes
 from kubetide.ports.errors import KubetideError
+from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import RecordError, read_records
 from kubetide.simulate.marks import VOCABULARIES, marks_of
 from kubetide.simulate.node_lines import node_lines
@@ -116,7 +117,9 @@ def _why_hpa(folder: Path, key: tuple[str, str], at: Moment | None) -> str:
     except KeyError:
         there = [f"{namespace}/{name}" for namespace, name in core.state.specs]
         raise _nothing("hpa", subject, there, brought.last.now) from None
-    return _text(f"hpa {subject}", explanation.lines()[1:], brought)
+    # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
+    lines = [with_hint(line, ("horizontal",)) for line in explanation.lines()[1:]]
+    return _text(f"hpa {subject}", lines, brought)
 
 
 def _bring_to(core: Core, folder: Path, loop: str, at: Moment | None, subject: str) -> _Brought:

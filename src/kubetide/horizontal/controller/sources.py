@@ -29,12 +29,14 @@ class GuardedSource:
     Attributes:
         failures: Questions that ended in an exception which is no ``MetricsError``: bugs of the source.
         last_failure: The traceback of the last of them.
+        last_error: What the source last said where it had no answer; empty where it always had one.
     """
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
         self.failures = 0
         self.last_failure = ""
+        self.last_error = ""
         self._clock = clock
         self._timeouts = 0
         self._closed_until = Duration(0)
@@ -55,8 +57,9 @@ class GuardedSource:
         try:
             async with asyncio.timeout(to_seconds(PATIENCE)):
                 answer = await question()
-        except MetricsError:
+        except MetricsError as error:
             self._timeouts = 0
+            self.last_error = str(error)
             raise
         except TimeoutError:
             self._note_timeout()
