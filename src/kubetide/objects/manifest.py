@@ -42,9 +42,7 @@ _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
 _NOT_YET = frozenset({"ReplicationController", "VerticalPodAutoscaler"})
 WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
-    "": frozenset(
-        {"Endpoints", "PersistentVolume", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"}
-    ),
+    "": frozenset({"Endpoints", "Secret", "Service", "ServiceAccount"}),
     "admissionregistration.k8s.io": frozenset(
         {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
     ),
@@ -54,7 +52,6 @@ WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
     "monitoring.coreos.com": frozenset({"PodMonitor", "PrometheusRule", "ServiceMonitor"}),
     "networking.k8s.io": frozenset({"Ingress", "IngressClass", "NetworkPolicy"}),
     "rbac.authorization.k8s.io": frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
-    "storage.k8s.io": frozenset({"StorageClass"}),
 }
 """Kinds that stand beside workloads in real manifests and that no scaling decision reads, by API group."""
 
