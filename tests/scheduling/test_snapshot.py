@@ -124,6 +124,10 @@ def test_columns_agree_with_plain_python(operations, asked):
             plain.judge(asked, node, model.on_node(name)) is None for name, node in model.nodes.items()
         ]
         assert snapshot.feasible(asked_class).tolist() == verdicts
+        # So must what was listed once.
+        assert [snapshot.pods_on(name) for name in plain.NAMES] == [
+            tuple(model.on_node(name)) for name in plain.NAMES
+        ]
         if operation == "ask":
             check(snapshot, model, arguments[0])
         elif operation in {"revert", "commit"} and not model.forks:
