@@ -108,9 +108,9 @@ class _Buying:
         self.minding = 0
         self.offers = self._offers()
         self.waiting: dict[int, PodGroup] = {}
-        self._accepted: dict[int, tuple[str, ...]] = {}
+        self._accepted: dict[int, dict[str, None]] = {}
         for number, verdict in enumerate(tick.verdicts):
-            accepted = tuple(one for one in verdict.accepted if one in self.offers)
+            accepted = dict.fromkeys(one for one in verdict.accepted if one in self.offers)
             if accepted:
                 self.waiting[number] = verdict.pods
                 self._accepted[number] = accepted
@@ -291,7 +291,7 @@ class _Buying:
         """Buys for the pods that mind only their own node; None when there are none or nothing may be bought."""
         numbers = [at for at, group in self.waiting.items() if not self._minds(at, group.pod_class)]
         offers = [one for one in self.offers.values() if one.by_arithmetic and self._most_of(one) > 0]
-        ids = [offer.group.id for offer in offers]
+        ids = {offer.group.id for offer in offers}
         kinds: dict[Kind, list[int]] = {}
         for number in numbers:
             accepted = tuple(one for one in self._accepted[number] if one in ids)

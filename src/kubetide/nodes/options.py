@@ -10,6 +10,7 @@ from kubetide.nodes.balancing import are_similar
 from kubetide.nodes.cluster_state import GroupView
 from kubetide.nodes.expander import Option, packs_all_groups
 from kubetide.nodes.failures import is_zero_or_max
+from kubetide.nodes.judging import judge_templates
 from kubetide.nodes.limits import Headroom
 from kubetide.nodes.pods import kind_of
 from kubetide.nodes.reasons import (
@@ -28,7 +29,6 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling.grouping import equivalence_groups
 from kubetide.scheduling.packing import Limits, cluster_threshold, estimate, similar_groups_threshold
-from kubetide.scheduling.template import check_in_cluster
 from kubetide.units.time import Instant
 
 CLUSTER_WIDE = "cluster-wide"
@@ -80,11 +80,13 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
     settings = state.settings
     nodes = len(state.snapshot)
     tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
+    offered: list[tuple[str, Template]] = []
     for group_id, view in tick.view.groups.items():
+        template = tick.templates[group_id]
         skipped = skip_reasons(
             view,
             state.groups[group_id],
-            tick.templates[group_id],
+            template,
             headroom,
             backed_off=is_backed_off(state.memory.backoff.get(group_id), now),
             nodes=nodes,
@@ -95,7 +97,9 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
         if skipped:
             tick.skipped[group_id] = skipped
             continue
-        _judge(state, tick, group_id, now)
+        assert template is not None, "a group without template is skipped"
+        offered.append((group_id, template))
+    _judge(state, tick, offered, now)
 
 
 def find_options(state: State, tick: Tick) -> None:
@@ -129,28 +133,29 @@ def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...
     return tuple(found)
 
 
-def _judge(state: State, tick: Tick, group_id: str, now: Instant) -> None:
-    template = tick.templates[group_id]
-    assert template is not None, "a group without template is skipped"
-    minding = [one.pods.pod_class for one in tick.verdicts if state.snapshot.minds_others(one.pods.pod_class)]
-    in_cluster = {}
-    if minding:
-        refusals = check_in_cluster(state.snapshot, template.node, template.pods, minding)
-        in_cluster = dict(zip(minding, refusals, strict=True))
+def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
+    """Fills in the verdicts of groups that are not skipped."""
+    classes = [verdict.pods.pod_class for verdict in tick.verdicts]
+    judged = judge_templates(state.snapshot, [template for _, template in groups], classes)
+    names = [group_id for group_id, _ in groups]
     for verdict in tick.verdicts:
-        useless = state.memory.useless.get(f"{group_id} {kind_of(verdict.pods.pods[0])}")
-        if useless is not None and useless.until > now:
-            verdict.rejected[group_id] = Rejection((USELESS,))
-            continue
-        pod_class = verdict.pods.pod_class
-        if pod_class in in_cluster:
-            refusal = in_cluster[pod_class]
-        else:
-            refusal = template.fresh.first_refusal(pod_class, template.node.metadata.name)
-        if refusal is None:
-            verdict.accepted.append(group_id)
-        else:
-            verdict.rejected[group_id] = Rejection(refusal.reasons, refusal)
+        useless = _useless(state, verdict, now)
+        for group_id, refusal in zip(names, judged[verdict.pods.pod_class], strict=True):
+            if group_id in useless:
+                verdict.rejected[group_id] = Rejection((USELESS,))
+            elif refusal is None:
+                verdict.accepted.append(group_id)
+            else:
+                verdict.rejected[group_id] = Rejection(refusal.reasons, refusal)
+
+
+def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:
+    """The groups whose nodes have lately not helped pods of this kind."""
+    found = state.memory.useless
+    if not found:
+        return set()
+    kind = kind_of(verdict.pods.pods[0])
+    return {group for group in state.groups if (one := found.get(f"{group} {kind}")) and one.until > now}
 
 
 def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | None:

@@ -197,6 +197,20 @@ class Snapshot(SnapshotStore):
         """Whether the verdict on a node depends on pods of other nodes too."""
         return bool(self._know(pod_class, self._compacted()).judges)
 
+    def fits_alone(self, pod_class: PodClass) -> BoolVector:
+        """Whether a pod of the class passes on each node but for what it minds of pods elsewhere; a fresh vector."""
+        rows = self._compacted()
+        return self._know(pod_class, rows).judge_alone(rows.n)
+
+    def topology_keys(self, pod_class: PodClass) -> tuple[str, ...] | None:
+        """Gives the labels by which pods of other nodes bear on the class; None when a plugin cannot say."""
+        keys = {term.topology_key for term in pod_class.affinity}
+        for judge in self._know(pod_class, self._compacted()).judges:
+            if judge.terms is None:
+                return None
+            keys.update(term.topology_key for term in judge.terms)
+        return tuple(sorted(keys - {""}))
+
     def asks_for_devices(self, pod_class: PodClass) -> bool:
         """Whether devices are given to pods of the class, so that each changes what the next may have."""
         use, ledger = pod_class.devices, self._rows.devices

@@ -51,13 +51,18 @@ class Known:
         self.judges: list[Judge] = []
         self.fits: BoolVector = self.static
 
-    def judge(self, n: int) -> BoolVector:
-        """Whether each of the first n rows passes everything; a fresh vector."""
+    def judge_alone(self, n: int) -> BoolVector:
+        """Whether each of the first n rows passes by its node object and what is left on it; a fresh vector."""
         if self.impossible:
             return np.zeros(n, np.bool_)
         fits = self.static.copy()
         for _, column, minimum in self.gates:
             fits &= column.free[:n] >= minimum
+        return fits
+
+    def judge(self, n: int) -> BoolVector:
+        """Whether each of the first n rows passes everything; a fresh vector."""
+        fits = self.judge_alone(n)
         for judge in self.judges:
             fits &= judge.nodes()
         return fits

@@ -58,3 +58,8 @@ CAPACITY_FILTERS: tuple[CapacityFilter, ...] = tuple(
     one for one in FILTERS if isinstance(one, CapacityFilter)
 )
 MOVING_FILTERS: tuple[MovingFilter, ...] = tuple(one for one in FILTERS if isinstance(one, MovingFilter))
+
+FIRST_FILTERS = frozenset(
+    one.name for one in FILTERS[: [one.name for one in FILTERS].index("PodTopologySpread")]
+)
+"""Names of the plugins that come before those that look at pods of other nodes."""
