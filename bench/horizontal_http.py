@@ -34,7 +34,7 @@ from kubetide.embedded.server.tls import Authority
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
-from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NAMESPACES, PODS
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NAMESPACES, PODS, REPLICA_SETS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
@@ -127,8 +127,16 @@ async def fill(cluster: EmbeddedCluster, since: str, hpas: int, each: int) -> No
     running = {"status": {"phase": "Running", "startTime": since, "conditions": [ready]}}
     for app in range(hpas):
         name, space = f"app-{app}", _space(app)
+        made = await cluster.create(REPLICA_SETS, builders.replica_set(name, replicas=each), namespace=space)
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": name,
+            "uid": made.metadata.uid,
+            "controller": True,
+        }
         for number in range(each):
-            body = builders.pod(f"{name}-{number}", labels={"app": name}, cpu="200m")
+            body = builders.pod(f"{name}-{number}", labels={"app": name}, cpu="200m", owners=(owner,))
             await cluster.create(PODS, body, namespace=space)
             await cluster.patch(PODS, f"{name}-{number}", running, namespace=space, subresource="status")
         await cluster.create(DEPLOYMENTS, builders.deployment(name, replicas=each), namespace=space)

@@ -10,6 +10,7 @@ import msgspec
 from kubetide.cluster.refusals import UNREADABLE, error_of_status
 from kubetide.cluster.siblings import share
 from kubetide.objects.base import json_name
+from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod
@@ -101,6 +102,9 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
         found: Any = decoder_of(kind.model).decode(event.object)
     except UNREADABLE as error:
         raise InternalError(f"an event of a watch cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        for field in ("api_version", "kind"):
+            _set(found, field, intern(getattr(found, field)))
     _share_texts(found)
     meta = _meta_of(found)
     made = WatchEvent(event_type(event.type), found, meta.resource_version, meta.namespace, meta.name)
@@ -150,7 +154,11 @@ def _share_texts(item: Any) -> None:
     for owner in meta.owner_references or ():
         for field in ("api_version", "kind", "name", "uid"):
             _set(owner, field, intern(getattr(owner, field)))
-    if isinstance(item, Pod):
+    if isinstance(item, HorizontalPodAutoscaler):
+        for condition in item.status.conditions or ():
+            for field in ("type", "status", "reason", "message"):
+                _set(condition, field, intern(getattr(condition, field)))
+    elif isinstance(item, Pod):
         if item.spec.node_name:
             _set(item.spec, "node_name", intern(item.spec.node_name))
         share(item)

@@ -16,6 +16,9 @@ _OF_SPEC = (
     "node_selector",
     "init_containers",
     "containers",
+    "priority_class_name",
+    "restart_policy",
+    "scheduler_name",
 )
 # Names of token volumes, and so mounts, differ from pod to pod.
 _OF_CONTAINER = ("name", "image", "resources", "resize_policy", "ports", "restart_policy_rules")
@@ -31,8 +34,14 @@ _known: dict[str, Pod] = {}
 """A pod of each owner, by the owner's uid. What is in it is shared by many pods, so nobody may change it."""
 
 
+_MOST_TIMES = 4_096
+_times: dict[str, str] = {}
+"""Each text of a time once: most of a pod's times are of the second in which it became ready."""
+
+
 def share(pod: Pod) -> None:
     """Puts what a pod has in common with one of the same owner in the place of its own; nobody shares the pod yet."""
+    _share_times(pod)
     owners = pod.metadata.owner_references
     if not owners:
         return
@@ -51,6 +60,19 @@ def share(pod: Pod) -> None:
     if pod.spec.containers is not known.spec.containers:
         _each_takes_over(pod.spec.containers, known.spec.containers, _OF_CONTAINER)
     _each_takes_over(pod.status.conditions, known.status.conditions, _OF_CONDITION)
+
+
+def _share_times(pod: Pod) -> None:
+    if len(_times) > _MOST_TIMES:
+        _times.clear()
+    once = _times.setdefault
+    if (created := pod.metadata.creation_timestamp) is not None:
+        _set(pod.metadata, "creation_timestamp", once(created, created))
+    if (started := pod.status.start_time) is not None:
+        _set(pod.status, "start_time", once(started, started))
+    for condition in pod.status.conditions or ():
+        if (changed := condition.last_transition_time) is not None:
+            _set(condition, "last_transition_time", once(changed, changed))
 
 
 def _each_takes_over(

@@ -6,6 +6,8 @@ Views are what a record holds of the cluster, so they hold nothing that no rule 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from sys import intern
 
 import msgspec
 
@@ -142,13 +144,26 @@ def view_of_pod(pod: Pod) -> PodView:
         ready=ready.status if ready else "",
         ready_since=instant_or_year_one(ready.last_transition_time if ready else None),
         started=Instant(instant_or_year_one(started)) if started else None,
-        containers=tuple(
-            ContainerView(c.name, _milli(c.resources.requests))
-            for c in (*(spec.containers or ()), *restarting)
+        containers=_containers(
+            tuple(
+                [
+                    (c.name, tuple((c.resources.requests or {}).items()))
+                    for c in (*(spec.containers or ()), *restarting)
+                ]
+            )
         ),
         pod_level=_pod_level(spec),
-        owner=f"{owner.kind}/{owner.name}" if owner else "",
+        owner=intern(f"{owner.kind}/{owner.name}") if owner else "",
     )
+
+
+# Pods of one template come one after another, and share it.
+@lru_cache(maxsize=1 << 10)
+def _containers(
+    named: tuple[tuple[str, tuple[tuple[str, str | int | float], ...]], ...],
+) -> tuple[ContainerView, ...]:
+    """Gives the views of containers by name and requests; nobody may change them."""
+    return tuple([ContainerView(name, _milli(dict(requests))) for name, requests in named])
 
 
 def _quantities(requests: Quantities | None) -> dict[str, Quantity]:
