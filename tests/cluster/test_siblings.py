@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubetide.cluster.decoding import decode_event
+from kubetide.horizontal.views import view_of_pod
 from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod
 from kubetide.testing import builders
@@ -83,6 +84,39 @@ def test_what_is_equal_is_one_object():
     assert second.spec.containers[1].volume_mounts != first.spec.containers[1].volume_mounts
     assert second.status.conditions[0].type is first.status.conditions[0].type
     assert second.status.conditions[0].status == "False"
+
+
+def test_times_types_and_what_a_template_says_are_held_once():
+    """Pods that start in the same second hold one text of it, each pod's api version and kind are those of all."""
+    first, second = (read(timed(number)) for number in (1, 2))
+    for one, other in (
+        (first.metadata.creation_timestamp, second.status.start_time),
+        (first.status.start_time, second.status.conditions[0].last_transition_time),
+        (first.api_version, second.api_version),
+        (first.kind, second.kind),
+        (first.spec.scheduler_name, second.spec.scheduler_name),
+        (first.spec.restart_policy, second.spec.restart_policy),
+    ):
+        assert one
+        assert one is other
+
+
+def timed(number):
+    """A pod of which everything happened in one second."""
+    pod, when = body((number, "uid-of-timed", "a", "1", "x", "i:1", "True")), "2026-01-02T03:04:05Z"
+    pod["metadata"]["creationTimestamp"] = pod["status"]["startTime"] = when
+    pod["status"]["conditions"][0]["lastTransitionTime"] = when
+    pod["spec"] |= {"schedulerName": "other-scheduler", "restartPolicy": "Always"}
+    return pod
+
+
+def test_views_of_one_template_share_their_containers():
+    """The views that the loop keeps of pods with the same requests hold them once."""
+    first, second = (view_of_pod(read(timed(number))) for number in (1, 2))
+    assert first.containers[0].requests == {"cpu": 1000}
+    assert first.containers is second.containers
+    other = view_of_pod(read(body((3, "uid-of-timed", "a", "100m", "x", "i:1", "True"))))
+    assert other.containers[0].requests == {"cpu": 100}
 
 
 def test_pods_of_other_owners_and_of_none_share_nothing_so():

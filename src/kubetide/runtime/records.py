@@ -35,6 +35,9 @@ _TAIL = 64
 """Bytes that hold the line before last's end and any last line ``{"end":N}``."""
 
 
+_encoder = msgspec.json.Encoder()
+
+
 class RecordError(KubetideError):
     """A record folder or a line in it cannot be read."""
 
@@ -161,7 +164,11 @@ class RecordWriter:
                 self.dropped += 1
                 return
             segment.open_next(self._max_bytes - self._segment_bytes)
-        segment.write(msgspec.json.encode(record) + b"\n")
+        # In place: the line of a whole state has tens of megabytes.
+        line = bytearray()
+        _encoder.encode_into(record, line)
+        line += b"\n"
+        segment.write(line)
         segment.records += 1
         segment.since_full = 1 if record.full else segment.since_full + 1
 
@@ -195,7 +202,7 @@ class _Segment:
             path.unlink(missing_ok=True)
             raise
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes | bytearray) -> None:
         start = self.bytes
         rest = memoryview(line)
         try:
