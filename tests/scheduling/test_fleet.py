@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.scheduling.fleet import Budget, FleetProblem, solve
+from kubetide.scheduling.fleet import Budget, FleetProblem, narrowed, solve
 from kubetide.scheduling.fleet.problem import check, no_limits, placed_by, price_of
 
 CLOSE = 1 + 1e-6
@@ -129,6 +129,26 @@ def test_the_bound_is_below_the_best_choice_there_is(given_problem):
     if least is not None and not fleet.unplaced.any():
         assert fleet.bound <= least * CLOSE + 1e-9
         assert fleet.price >= least - 1e-9
+
+
+@given(problems(most_pods=3, most_nodes=3))
+def test_offers_that_are_left_out_make_no_choice_dearer(given_problem):
+    """The best of all choices costs the same without the offers that another makes useless."""
+    if given_problem.demand.sum() > 6 or len(given_problem.left):
+        return
+    fewer, kept = narrowed(given_problem)
+    assert len(kept)
+    assert least_price(fewer) == pytest.approx(least_price(given_problem))
+
+
+def test_only_an_offer_that_does_as_much_for_no_more_makes_another_useless():
+    """Smaller and dearer goes, and the second of two equals; another taker, a scarce one and a cheaper one stay."""
+    stock = [[110, 8], [110, 4], [110, 8], [110, 4], [110, 4]]
+    prices = [1.0, 1.1, 1.0, 0.9, 1.0]
+    made = problem([3, 2], [[1, 2], [1, 1]], stock, prices, allowed=[[1, 1, 1, 1, 1], [1, 1, 1, 0, 1]])
+    assert narrowed(made)[1].tolist() == [0, 3]
+    scarce = problem([3, 2], [[1, 2], [1, 1]], stock[:2], prices[:2], most=[4, 9])
+    assert narrowed(scarce)[1].tolist() == [0, 1]
 
 
 def test_the_same_problem_gives_the_same_fleet():

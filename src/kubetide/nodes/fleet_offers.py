@@ -54,23 +54,43 @@ def kind_of_class(pod_class: PodClass, groups: tuple[str, ...]) -> Kind:
     return Kind(tuple((name, amount) for name, amount in pod_class.requests.items() if amount > 0), groups)
 
 
-def least_price_of_a_pod(offer: Offer, groups: Sequence[PodGroup]) -> float:
-    """Gives what each pod of these groups costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
-    stock = offer.template.fresh.stock(offer.template.node.metadata.name)
+class Needs(NamedTuple):
+    """What groups of pods need together.
+
+    Attributes:
+        pods: How many there are.
+        asked: Sums of what they ask for.
+        apart: Most pods of one group that keep apart by hostname; 1 where none do.
+    """
+
+    pods: int
+    asked: dict[ColumnKey, int]
+    apart: int
+
+
+def needs_of(groups: Sequence[PodGroup]) -> Needs:
+    """Adds up what groups of pods need."""
     asked: dict[ColumnKey, int] = {}
-    nodes = 1.0
+    apart = 1
     for group in groups:
         count = len(group.pods)
         charges: tuple[tuple[ColumnKey, int], ...] = ((PODS, 1), *group.pod_class.requests.items())
         for name, amount in charges:
             asked[name] = asked.get(name, 0) + amount * count
         if any(term.topology_key == HOSTNAME for term in group.pod_class.anti_affinity):
-            nodes = max(nodes, float(count))
-    for name, amount in asked.items():
+            apart = max(apart, count)
+    return Needs(sum(len(group.pods) for group in groups), asked, apart)
+
+
+def least_price_of_a_pod(offer: Offer, needs: Needs) -> float:
+    """Gives what each of these pods costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
+    stock = offer.template.fresh.stock(offer.template.node.metadata.name)
+    nodes = float(needs.apart)
+    for name, amount in needs.asked.items():
         there = stock.get(name, 0)
         if amount > 0 and there > 0:
             nodes = max(nodes, amount / there)
-    return offer.price * nodes / sum(len(group.pods) for group in groups)
+    return offer.price * nodes / needs.pods
 
 
 def problem_of(

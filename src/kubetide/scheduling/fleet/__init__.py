@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from kubetide.scheduling.fleet.dominance import narrowed
 from kubetide.scheduling.fleet.linear import has_solver
 from kubetide.scheduling.fleet.problem import Budget, Fleet, FleetProblem, Pattern, Purchase
 from kubetide.scheduling.fleet.relaxation import relax
@@ -18,6 +19,7 @@ __all__ = [
     "Pattern",
     "Purchase",
     "has_solver",
+    "narrowed",
     "relax",
     "solve",
 ]

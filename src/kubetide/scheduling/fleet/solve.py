@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from kubetide.scheduling.fleet.columns import Columns
+from kubetide.scheduling.fleet.dominance import narrowed
 from kubetide.scheduling.fleet.greedy import choose_greedily
 from kubetide.scheduling.fleet.mend import mend
 from kubetide.scheduling.fleet.problem import (
@@ -14,6 +15,7 @@ from kubetide.scheduling.fleet.problem import (
     Fleet,
     FleetProblem,
     FloatVector,
+    Pattern,
     Purchase,
     placed_by,
     price_of,
@@ -28,6 +30,15 @@ def solve(problem: FleetProblem, budget: Budget = Budget()) -> Fleet:  # noqa: B
 
     Needs HiGHS. The same problem and budget give the same fleet.
     """
+    useful, kept = narrowed(problem)
+    fleet = _solve(useful, budget)
+    purchases = tuple(
+        Purchase(Pattern(int(kept[pattern.offer]), pattern.pods), nodes) for pattern, nodes in fleet.purchases
+    )
+    return replace(fleet, purchases=purchases)
+
+
+def _solve(problem: FleetProblem, budget: Budget) -> Fleet:
     relaxed = relax(problem, may_leave_out=True)
     worth = relaxed.worth + 1e-4 * _cheapest_shares(problem)
     greedy = mend(problem, choose_greedily(problem, worth))

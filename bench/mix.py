@@ -1,0 +1,140 @@
+"""CPU time of a scale-up for Karpenter's diverse pods over 400 instance types, as JSON lines.
+
+Five equal kinds of pods, each of one of seven applications and thirty sizes: plain, spread by zone,
+spread by hostname, near each other by zone, apart by hostname. Every instance type is a node group
+without a limit, with a price, in one of three zones; the cluster is empty. One tick of the node loop
+chooses what to buy. Karpenter's own solver (checkout of August 2026) places 100 to 160 such pods a CPU
+second on this kind of machine; its types, sizes and draws are its own, so only the order of magnitude
+compares.
+
+    python -m bench.mix [PODS ...] [--expander EXPANDER] [--rounds ROUNDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import time
+
+from msgspec.structs import replace
+
+from bench.scheduling import HOSTNAME, ZONE, make_pod
+from kubetide.nodes.decide import decide
+from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import Delta, State
+from kubetide.objects.meta import Condition, LabelSelector, ObjectMeta
+from kubetide.objects.node import Node, NodeStatus
+from kubetide.objects.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodStatus
+from kubetide.ports.cloud import NodeGroup, NodeTemplate
+from kubetide.units.time import parse_rfc3339
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+LONG_AGO = "2026-03-02T05:00:00Z"
+TYPES = 400
+CPUS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128)
+GIB_A_CPU = (2, 4, 8)
+SEED = 42
+APPS = 7
+POD_CPUS = ("100m", "250m", "500m", "1", "1500m")
+POD_MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
+
+
+def make_groups() -> tuple[NodeGroup, ...]:
+    """Gives a group for each type: sizes by turns, dearer for the same size as numbers go up."""
+    groups = []
+    for number in range(TYPES):
+        cpu = CPUS[number % len(CPUS)]
+        gib = cpu * GIB_A_CPU[number // len(CPUS) % len(GIB_A_CPU)]
+        sizes: dict[str, str | float] = {"cpu": str(cpu), "memory": f"{gib}Gi", "pods": "110"}
+        name = f"t{number:03}"
+        node = Node(
+            metadata=ObjectMeta(name=name, labels={HOSTNAME: name, ZONE: f"z{number % 3}"}),
+            status=NodeStatus(
+                capacity=sizes, allocatable=sizes, conditions=(Condition(type="Ready", status="True"),)
+            ),
+        )
+        price = cpu * 0.03 + gib * 0.004 + number // 30 * 0.0005
+        template = NodeTemplate(node=node, source="benchmark")
+        groups.append(NodeGroup(id=name, max_size=1_000, template=template, price_per_hour=price))
+    return tuple(groups)
+
+
+def make_pods(count: int) -> tuple[Pod, ...]:
+    """Gives pods that the scheduler has given up, of the five kinds by turns."""
+    draw = random.Random(SEED)
+    unscheduled = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
+    pods = []
+    for number in range(count):
+        kind = number % 5
+        cpu, memory = draw.choice(POD_CPUS), draw.choice(POD_MEMORIES)
+        pod = make_pod(
+            f"d-{number}",
+            cpu=cpu,
+            memory=memory,
+            shape=1000 + kind * 10 + draw.randrange(APPS),
+            spread={1: ZONE, 2: HOSTNAME}.get(kind, ""),
+            apart=HOSTNAME if kind == 4 else "",
+        )
+        if kind == 3:
+            pod = near_its_own(pod)
+        metadata = replace(pod.metadata, creation_timestamp=LONG_AGO)
+        pods.append(
+            replace(pod, metadata=metadata, status=PodStatus(phase="Pending", conditions=unscheduled))
+        )
+    return tuple(pods)
+
+
+def near_its_own(pod: Pod) -> Pod:
+    """Gives the pod with the wish to stand in the zone of its own kind."""
+    term = PodAffinityTerm(label_selector=LabelSelector(match_labels=pod.metadata.labels), topology_key=ZONE)
+    near = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return replace(pod, spec=replace(pod.spec, affinity=Affinity(pod_affinity=near)))
+
+
+def measure(pods: int, expander: str, rounds: int) -> dict[str, object]:
+    """Gives the CPU time of the first tick and what it buys."""
+    state = State()
+    settings = Settings(
+        write_status_configmap=False,
+        scale_down_enabled=False,
+        expander=expander,
+        least_cost_rounds=rounds,
+    )
+    state.apply(Delta(pods=make_pods(pods), groups=make_groups(), settings=settings), full=True)
+    start = time.process_time()
+    state.apply(Delta())
+    commands = decide(state, START)
+    spent = time.process_time() - start
+    assert state.tick is not None
+    bargain = state.tick.bargain
+    return {
+        "benchmark": "mix",
+        "expander": expander,
+        "rounds": rounds,
+        "groups": TYPES,
+        "pods": pods,
+        "cpu_s": round(spent, 3),
+        "pods_a_s": round(pods / spent),
+        "served": sum(len(option.pods) for option in state.tick.chosen),
+        "nodes": sum(one.delta for one in commands.actions if isinstance(one, IncreaseSize)),
+        "price": round(bargain.price, 3) if bargain else None,
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.mix")
+    parser.add_argument("pods", nargs="*", type=int, default=[100, 500, 1_000, 2_000])
+    parser.add_argument("--expander", default="least-cost")
+    parser.add_argument("--rounds", type=int, default=Settings().least_cost_rounds, help="of least-cost")
+    asked = parser.parse_args()
+    measure(20, asked.expander, asked.rounds)  # imports and memos are not what is measured
+    for pods in asked.pods:
+        print(json.dumps(measure(pods, asked.expander, asked.rounds)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
