@@ -22,11 +22,11 @@ def useful_offers(problem: FleetProblem) -> BoolVector:
     for use, left in zip(uses, problem.left, strict=True):
         needed = np.where(use > 0, np.minimum(needed, left // np.maximum(use, 1)), needed)
     as_good: BoolMatrix = np.repeat((problem.most >= needed)[:, None], len(prices), axis=1)
-    as_good &= prices[:, None] <= prices
+    as_good &= np.less_equal(prices[:, None], prices)
     for column in stock.T:
-        as_good &= column[:, None] >= column
+        as_good &= np.greater_equal(column[:, None], column)
     for use in uses:
-        as_good &= use[:, None] <= use
+        as_good &= np.less_equal(use[:, None], use)
     refuses = (~problem.allowed).astype(np.float32)
     as_good &= np.equal(refuses.T @ problem.allowed.astype(np.float32), 0.0)
     # Equal offers are as good as each other: the first of them stays.
