@@ -31,7 +31,7 @@ def useful_offers(problem: FleetProblem) -> BoolVector:
     as_good &= np.equal(refuses.T @ problem.allowed.astype(np.float32), 0.0)
     # Equal offers are as good as each other: the first of them stays.
     better = as_good & (~as_good.T | np.tri(len(prices), k=-1, dtype=np.bool_).T)
-    useful: BoolVector = ~better.any(axis=0)
+    useful: BoolVector = np.logical_not(better.any(axis=0))
     return useful
 
 
