@@ -132,9 +132,14 @@ def format_rfc3339_nano(t: Instant) -> str:
 @lru_cache(maxsize=1 << 12)
 def _whole_seconds(total: int) -> str:
     days, rest = divmod(total, _DAY_SECONDS)
+    return f"{_day(days)}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+
+
+@lru_cache(maxsize=64)
+def _day(days: int) -> str:
     day = date.fromordinal(days + _EPOCH_ORDINAL)
     # Not strftime: it prints year 1 as "1" on some systems.
-    return f"{day.year:04d}-{day.month:02d}-{day.day:02d}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{day.year:04d}-{day.month:02d}-{day.day:02d}"
 
 
 # ── Go durations ────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ import msgspec
 from kubetide.objects.api_types import QUANTITY, TIME, Field, api_types
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus
-from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus, Volume
 
 Form = Literal["number", "name", "text", "time", "amount", "json", "struct", "message", "inlined"]
 Many = Literal["one", "list", "map"]
@@ -30,6 +30,7 @@ _OWN: frozenset[Any] = frozenset(
         Pod,
         PodSpec,
         PodStatus,
+        Volume,  # of its token, with a name of its own, in every pod
     }
 )
 _OWN_TEXTS = frozenset({"name", "generate_name", "uid", "resource_version"})
