@@ -156,6 +156,9 @@ class Walk:
                     events.append(f"  {kind}  {reason}  {source}  {text}")
             elif not line.startswith("CreationTimestamp:"):
                 told.append(re.sub(r"(?<=\S)(\s{2,}|\t+)", "  ", line).rstrip())
+        if not events and "Events:" in told:
+            # Without a heading where all were left out, as where there were none.
+            told = [*told[: told.index("Events:")], "Events:  <none>"]
         return "\n".join([*told, *sorted(events)])
 
 
