@@ -8,7 +8,7 @@ import asyncio
 class Wake:
     """``asyncio.Event`` for a single waiter, which asks for the running event loop once.
 
-    In Python 3.11 that question is a system call; asked on each wait it took a thirtieth of a virtual day.
+    In Python 3.11 that question is a system call; asked on each wait it is a part of a virtual day.
     """
 
     __slots__ = ("_is_set", "_loop", "_timer", "_waiting")
