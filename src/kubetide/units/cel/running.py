@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kubetide.units.cel.declarations import Overload
@@ -117,20 +117,7 @@ def presence(operand: Run, field: str) -> Run:
 
 def logic(runs: list[Run], *, every: bool) -> Run:
     def run(scope: Scope) -> bool:
-        failed: EvaluationError | None = None
-        for one in runs:
-            try:
-                value = one(scope)
-                if type(value) is not bool:
-                    raise EvaluationError("no such overload")  # noqa: TRY301  # caught like any other
-            except EvaluationError as error:
-                failed = failed or error
-                continue
-            if value is not every:
-                return value
-        if failed is not None:
-            raise failed
-        return every
+        return _together(((one, scope) for one in runs), every=every)
 
     return run
 
@@ -198,20 +185,25 @@ def met(condition: Run | None, scope: Scope) -> bool:
 
 def quantifier(scopes: Callable[[Scope], Any], condition: Run, *, every: bool) -> Run:
     def run(scope: Scope) -> bool:
-        failed: EvaluationError | None = None
-        for _, inner in scopes(scope):
-            try:
-                value = met(condition, inner)
-            except EvaluationError as error:
-                failed = failed or error
-                continue
-            if value is not every:
-                return value
-        if failed is not None:
-            raise failed
-        return every
+        return _together(((condition, inner) for _, inner in scopes(scope)), every=every)
 
     return run
+
+
+def _together(cases: Iterable[tuple[Run, Scope]], *, every: bool) -> bool:
+    """Whether all (or any) hold; one that settles it outweighs errors of the others."""
+    failed: EvaluationError | None = None
+    for one, scope in cases:
+        try:
+            value = met(one, scope)
+        except EvaluationError as error:
+            failed = failed or error
+            continue
+        if value is not every:
+            return value
+    if failed is not None:
+        raise failed
+    return every
 
 
 def transformation(
