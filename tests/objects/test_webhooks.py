@@ -141,11 +141,27 @@ CASES = [
         'webhooks[0].objectSelector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator',
     ),
     (
-        {"matchConditions": [{"name": "x", "expression": "true"}]},
+        {"matchConditions": [{"name": "x", "expression": "true"}, {"name": "x", "expression": "false"}]},
+        'webhooks[0].matchConditions[1].name: Duplicate value: "x"',
+    ),
+    (
+        {"matchConditions": [{"name": "", "expression": "true"}]},
+        "webhooks[0].matchConditions[0].name: Required value",
+    ),
+    (
+        {"matchConditions": [{"name": "x", "expression": " "}]},
+        "webhooks[0].matchConditions[0].expression: Required value",
+    ),
+    (
+        {"matchConditions": [{"name": "x", "expression": "object.kind"}]},
         (
-            "webhooks[0].matchConditions: Forbidden: match conditions are not evaluated here: say in the webhook "
-            "itself which requests concern it"
+            'webhooks[0].matchConditions[0].expression: Invalid value: "object.kind": must evaluate to bool but got '
+            "dyn"
         ),
+    ),
+    (
+        {"matchConditions": [{"name": f"x{n}", "expression": "true"} for n in range(65)]},
+        "webhooks[0].matchConditions: Too many: 65: must have at most 64 items",
     ),
 ]
 

@@ -24,6 +24,7 @@ NOT_SUPPORTED = "Unsupported value"
 FORBIDDEN = "Forbidden"
 TYPE_INVALID = "Type invalid"  # said as an invalid value; its cause has a reason of its own
 TOO_LONG = "Too long"
+TOO_MANY = "Too many"
 DUPLICATE = "Duplicate value"
 NOT_FOUND = "Not found"
 
@@ -76,6 +77,11 @@ def not_found(field: str, value: Any) -> FieldError:
 def too_long(field: str, limit: int) -> FieldError:
     """Says that a text, or what stands in a map together, has more than ``limit`` bytes."""
     return FieldError(field, TOO_LONG, None, f"may not be more than {limit} bytes")
+
+
+def too_many(field: str, number: int, limit: int) -> FieldError:
+    """Says that a list has more than ``limit`` items."""
+    return FieldError(field, TOO_MANY, number, f"must have at most {limit} items")
 
 
 def unsupported(field: str, value: Any, supported: Iterable[str], *, in_order: bool = False) -> FieldError:

@@ -1,7 +1,6 @@
 """Rules of MutatingWebhookConfiguration and ValidatingWebhookConfiguration.
 
-Source: Kubernetes v1.36, pkg/apis/admissionregistration/validation. Match conditions are refused,
-as nothing here evaluates CEL.
+Source: Kubernetes v1.36, pkg/apis/admissionregistration/validation.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from kubetide.objects.field_errors import (
     check_choice,
     check_selector,
     duplicate,
-    forbidden,
     invalid,
     required,
     unsupported,
 )
+from kubetide.objects.match_conditions import validate_match_conditions
 from kubetide.units.names import dns1035_label_errors, dns1123_subdomain_errors
 
 if TYPE_CHECKING:
@@ -70,11 +69,7 @@ def _webhook(at: str, webhook: Json) -> list[FieldError]:
         f"{at}.reinvocationPolicy", webhook.get("reinvocationPolicy"), ("IfNeeded", "Never")
     )
     errors += _client(f"{at}.clientConfig", webhook.get("clientConfig") or {})
-    if webhook.get("matchConditions"):
-        detail = (
-            "match conditions are not evaluated here: say in the webhook itself which requests concern it"
-        )
-        errors.append(forbidden(f"{at}.matchConditions", detail))
+    errors += validate_match_conditions(f"{at}.matchConditions", webhook.get("matchConditions") or [])
     return errors + _review_versions(
         f"{at}.admissionReviewVersions", webhook.get("admissionReviewVersions") or []
     )

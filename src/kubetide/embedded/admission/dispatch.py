@@ -14,6 +14,7 @@ import msgspec
 
 from kubetide.embedded.admission.attributes import Attributes, View
 from kubetide.embedded.admission.caller import Address, Caller, CallError
+from kubetide.embedded.admission.conditions import meets_conditions
 from kubetide.embedded.admission.hooks import Hook
 from kubetide.embedded.admission.matching import view_for
 from kubetide.embedded.admission.review import (
@@ -58,7 +59,7 @@ class Dispatcher:
 
         When one has changed the object, those before it that ask for it are asked once more.
 
-        Raises: Denied, InternalError.
+        Raises: Denied, Forbidden, InternalError.
         """
         asked: set[str] = set()  # who may be asked again, since the last change
         again: set[str] = set()
@@ -66,6 +67,8 @@ class Dispatcher:
             for hook in hooks:
                 view = view_for(hook, attributes)
                 if view is None or (round_ == 2 and hook.identity not in again):
+                    continue
+                if not meets_conditions(hook, attributes, view):
                     continue
                 changed = await self._mutated(hook, attributes, view, warn)
                 if changed is not None and changed != attributes.object:
@@ -81,11 +84,16 @@ class Dispatcher:
     async def validate(self, hooks: Sequence[Hook], attributes: Attributes, warn: Warn) -> None:
         """Returns when every webhook that is concerned allows the request.
 
-        Raises: Denied, InternalError; of several refusals that of the first webhook in order.
+        Raises: Denied, Forbidden, InternalError; of several refusals that of the first webhook in order.
         """
         views = [(hook, view_for(hook, attributes)) for hook in hooks]
+        concerned = [
+            (hook, view)
+            for hook, view in views
+            if view is not None and meets_conditions(hook, attributes, view)
+        ]
         found = await asyncio.gather(
-            *(self._validated(hook, attributes, view, warn) for hook, view in views if view is not None)
+            *(self._validated(hook, attributes, view, warn) for hook, view in concerned)
         )
         for refusal in found:
             if refusal is not None:

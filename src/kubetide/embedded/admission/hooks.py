@@ -38,6 +38,7 @@ class Hook:
         identity: Tells it from all others.
         url: Where it listens; empty when it names a Service.
         fails_closed: A call that fails refuses the request.
+        conditions: Expressions of which every one must hold of a request.
         any_version: A rule for another version of the resource concerns the request, too.
         again: It may be asked once more when a later webhook has changed the object.
     """
@@ -53,6 +54,7 @@ class Hook:
     review_versions: tuple[str, ...]
     timeout_s: int
     fails_closed: bool
+    conditions: tuple[str, ...]
     any_version: bool
     again: bool
 
@@ -80,6 +82,7 @@ def _hook(configuration: str, webhook: MutatingWebhook | ValidatingWebhook) -> H
         review_versions=webhook.admission_review_versions or (),
         timeout_s=webhook.timeout_seconds or 10,
         fails_closed=webhook.failure_policy != "Ignore",
+        conditions=tuple(one.expression.strip() for one in webhook.match_conditions or ()),
         any_version=webhook.match_policy != "Exact",
         again=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
     )
