@@ -11,7 +11,11 @@ from pathlib import Path
 
 
 def main() -> int:
-    known = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    here = Path(__file__).parent
+    known = sorted(
+        [path.stem for path in here.glob("[a-z]*.py")]
+        + [path.parent.name for path in here.glob("*/__main__.py")]
+    )
     wanted = sys.argv[1:] or known
     if unknown := [name for name in wanted if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

@@ -20,7 +20,7 @@ import time
 
 from msgspec.structs import replace
 
-from bench.scheduling import HOSTNAME, ZONE, make_pod
+from bench.scheduling.objects import HOSTNAME, ZONE, make_pod
 from kubetide.nodes.decide import decide
 from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.settings import Settings

@@ -23,7 +23,7 @@ import time
 import msgspec
 from msgspec.structs import replace
 
-from bench.scheduling import HOSTNAME, ZONE, make_pod
+from bench.scheduling.objects import HOSTNAME, ZONE, make_pod
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Outcome, Outcomes
 from kubetide.nodes.memory import Memory
