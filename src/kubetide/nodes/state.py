@@ -76,7 +76,8 @@ class State:
         self.looked_at: dict[str, LookedAt] = {}
         self.quiet_at: int | None = None
         self._pending: dict[Key, Pod] = {}
-        self._pods_of: dict[str, dict[Key, Pod]] = {}
+        self._pods_of: dict[str, dict[Key, Pod]] | None = None
+        """Made when first asked for: only demand that is announced by workload reads it."""
         self._group_of_provider: dict[str, str] = {}
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
 
@@ -124,16 +125,16 @@ class State:
 
     def pods_of(self, owner_uid: str) -> list[Pod]:
         """Gives the pods that an object controls and that are not being deleted, in name order."""
-        return [pod for _, pod in sorted(self._pods_of.get(owner_uid, {}).items(), key=_first)]
+        return [pod for _, pod in sorted(self._by_controller().get(owner_uid, {}).items(), key=_first)]
 
     def count_of(self, owner_uid: str) -> int:
         """Gives the number of ``pods_of``."""
-        return len(self._pods_of.get(owner_uid, ()))
+        return len(self._by_controller().get(owner_uid, ()))
 
     def controllers(self) -> list[tuple[str, str, OwnerReference]]:
         """Gives uid, namespace and reference of each object that controls pods, in order of uid."""
         found = []
-        for uid, pods in sorted(self._pods_of.items()):
+        for uid, pods in sorted(self._by_controller().items()):
             metadata = next(iter(pods.values())).metadata
             owner = controller_of(metadata)
             assert owner is not None, "pods are held by their controller"
@@ -299,15 +300,14 @@ class State:
         self._forget_owner(self.pods.get(key))
         self._pending.pop(key, None)
         self.pods[key] = pod
-        owner = controller_of(pod.metadata)
-        if owner is not None and not pod.metadata.deletion_timestamp:
-            self._pods_of.setdefault(owner.uid, {})[key] = pod
+        if self._pods_of is not None:
+            _hold_by_controller(self._pods_of, key, pod)
         self.version += 1
         node_name = pod.spec.node_name or pod.status.nominated_node_name
         if not node_name:
             self._pending[key] = pod
         elif not is_expendable(pod, self.settings.expendable_pods_priority_cutoff):
-            self.snapshot.add_pod(pod, node_name)
+            self.snapshot.add_pod(pod, node_name, key=key)
 
     def _drop_pod(self, key: Key) -> None:
         pod = self.pods.pop(key, None)
@@ -318,9 +318,16 @@ class State:
         if self._pending.pop(key, None) is None:
             self.snapshot.remove_pod(key)
 
+    def _by_controller(self) -> dict[str, dict[Key, Pod]]:
+        if self._pods_of is None:
+            self._pods_of = {}
+            for key, pod in self.pods.items():
+                _hold_by_controller(self._pods_of, key, pod)
+        return self._pods_of
+
     def _forget_owner(self, pod: Pod | None) -> None:
-        owner = None if pod is None else controller_of(pod.metadata)
-        if pod is None or owner is None:
+        owner = None if pod is None or self._pods_of is None else controller_of(pod.metadata)
+        if pod is None or owner is None or self._pods_of is None:
             return
         held = self._pods_of.get(owner.uid)
         if held is not None and held.pop(_key(pod), None) is not None and not held:
@@ -334,6 +341,12 @@ def is_expendable(pod: Pod, cutoff: int) -> bool:
 
 def _key(item: ApiObject) -> Key:
     return item.metadata.namespace, item.metadata.name
+
+
+def _hold_by_controller(held: dict[str, dict[Key, Pod]], key: Key, pod: Pod) -> None:
+    owner = controller_of(pod.metadata)
+    if owner is not None and not pod.metadata.deletion_timestamp:
+        held.setdefault(owner.uid, {})[key] = pod
 
 
 def _first(item: tuple[Key, Pod]) -> Key:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,13 +34,19 @@ PodKey = tuple[str, str]
 """(namespace, name)"""
 
 
-class Placed(NamedTuple):
-    """A pod that is on a node, or waits for the node to be there: what columns hold of it."""
+class Use(msgspec.Struct, frozen=True, gc=False):
+    """What columns hold of a pod, whichever it is: the same one for nearly all pods of a class."""
+
+    pod_class: PodClass
+    charges: Charges
+    terminating: bool = False
+
+
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """A pod that is on a node, or waits for the node to be there: there is one of these for each pod."""
 
     node_name: str
-    charges: Charges
-    pod_class: PodClass
-    terminating: bool
+    use: Use
 
 
 class Rows:
@@ -192,7 +198,7 @@ class Rows:
     def pods_on(self, row: int) -> Iterator[PodClass]:
         """Gives the class of each pod on a row."""
         for key in self.pods.get(self.names[row], ()):
-            yield self.placed[key].pod_class
+            yield self.placed[key].use.pod_class
 
     def count_column(self, key: CountKey) -> CountColumn:
         """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
@@ -201,10 +207,11 @@ class Rows:
             counts = np.zeros(self.capacity, np.int64)
             judged: dict[tuple[PodClass, bool], bool] = {}
             for placed in self.placed.values():
-                kind = (placed.pod_class, placed.terminating)
+                use = placed.use
+                kind = (use.pod_class, use.terminating)
                 meant = judged.get(kind)
                 if meant is None:
-                    meant = key.counts(placed.pod_class, self.facts, terminating=placed.terminating)
+                    meant = key.counts(use.pod_class, self.facts, terminating=use.terminating)
                     judged[kind] = meant
                 if meant:
                     row = self.row_of.get(placed.node_name)
@@ -310,9 +317,9 @@ class Rows:
         self._guarded.clear()
         self.drop_counts()
 
-    def count(self, row: int, placed: Placed, sign: int) -> None:
+    def count(self, row: int, use: Use, sign: int) -> None:
         """Counts a pod on a row (+1), or takes it off (-1)."""
-        for column in self._counting(placed.pod_class, terminating=placed.terminating):
+        for column in self._counting(use.pod_class, terminating=use.terminating):
             column.add(row, sign)
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:

@@ -106,6 +106,11 @@ class Snapshot(SnapshotStore):
             found = self._listed[name] = tuple(self._pods[name].values())
         return found
 
+    def placed_on(self, name: str) -> list[tuple[PodKey, Pod, PodClass]]:
+        """Gives what ``pods_on`` gives, each pod with its key and the class that ``classify_unbound`` gives it."""
+        placed = self._placed
+        return [(key, pod, placed[key].use.pod_class) for key, pod in self._pods.get(name, {}).items()]
+
     def node_of(self, key: PodKey) -> str | None:
         """Gives the name of the node that the pod is on or waits for, or None."""
         placed = self._placed.get(key)

@@ -15,12 +15,15 @@ from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.placing import put_on, take_off
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
-from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows
+from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows, Use
 from kubetide.scheduling.volumes import Volumes
 
 _MOST_COUNTS = 2048
 """Columns of counts kept; each rollout of a spread workload may ask for a new one."""
 
+
+_MOST_USES = 1 << 16
+"""Classes of which the use is kept; as many as ``pod_class`` keeps."""
 
 _FEW_COPIES = 4
 """Below this many, nodes are added one by one."""
@@ -46,6 +49,7 @@ class SnapshotStore:
         self._layout = 0
         self._stamps = 0
         self._placed: dict[PodKey, Placed] = {}
+        self._uses: dict[PodClass, Use] = {}
         self._pods: dict[str, dict[PodKey, Pod]] = {}
         self._listed: dict[str, tuple[Pod, ...]] = {}
         """Pods of nodes as they were listed last; whatever changes ``_pods`` takes them out."""
@@ -87,13 +91,13 @@ class SnapshotStore:
         if row is None:
             rows = self._compacted()
             for key in self._pods.get(name, {}):
-                self._add_guards(self._placed[key].pod_class)
+                self._add_guards(self._placed[key].use.pod_class)
             self._add_columns(rows.missing(node))
             row = rows.append(node)
             self._record(self._pop)
             self._nodes_changed()
             for key in self._pods.get(name, {}):
-                self._charge(row, self._placed[key], 1)
+                self._charge(row, self._placed[key].use, 1)
             self._touch(static=True)
             return
         before = rows.nodes[row]
@@ -119,16 +123,19 @@ class SnapshotStore:
         self._record(self._revive, name, row)
         self._touch(static=True)
 
-    def add_pod(self, pod: Pod, node_name: str, pod_class: PodClass | None = None) -> None:
+    def add_pod(
+        self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
+    ) -> None:
         """Puts a pod on a node; a pod of the same key is replaced, wherever it is.
 
-        Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
+        Its class, as ``classify_unbound`` gives it, and its key need not be made again where they are known.
         """
-        key = (pod.metadata.namespace, pod.metadata.name)
+        if key is None:
+            key = (pod.metadata.namespace, pod.metadata.name)
         if pod_class is None:
             pod_class = classify_unbound(pod)
-        charges = charges_on_node(pod, pod_class)
-        now = Placed(node_name, charges, pod_class, pod.metadata.deletion_timestamp is not None)
+        use = self._use(pod, pod_class)
+        now = Placed(node_name, use)
         placed = self._placed.get(key)
         if placed is not None:
             if placed == now:
@@ -149,7 +156,7 @@ class SnapshotStore:
         self._record(self._take_back, node_name, key)
         row = self._rows.row_of.get(node_name)
         if row is not None:
-            self._charge(row, now, 1)
+            self._charge(row, use, 1)
         if pod_class.devices is not None:
             self._give_devices(key, pod)
         self._touch()
@@ -172,8 +179,8 @@ class SnapshotStore:
                 del self._pods[node_name]
         row = self._rows.row_of.get(node_name)
         if row is not None:
-            self._charge(row, placed, -1)
-        devices = placed.pod_class.devices
+            self._charge(row, placed.use, -1)
+        devices = placed.use.pod_class.devices
         if devices is not None and self._rows.devices is not None:
             for undo in take_off(self._rows.devices, devices, key):
                 self._record(undo)
@@ -265,29 +272,42 @@ class SnapshotStore:
         self._rows.devices = None if devices is None else Ledger(devices)
         for pods in self._pods.values():
             for key, pod in pods.items():
-                if self._placed[key].pod_class.devices is not None:
+                if self._placed[key].use.pod_class.devices is not None:
                     self._give_devices(key, pod)
 
     def _give_devices(self, key: PodKey, pod: Pod) -> None:
         placed, ledger = self._placed[key], self._rows.devices
-        if ledger is None or placed.pod_class.devices is None:
+        devices = placed.use.pod_class.devices
+        if ledger is None or devices is None:
             return
         row = self._rows.row_of.get(placed.node_name)
         node = None if row is None else self._rows.nodes[row]
         bound = bool(pod.spec.node_name)
-        for undo in put_on(ledger, placed.pod_class.devices, key, node, bound=bound):
+        for undo in put_on(ledger, devices, key, node, bound=bound):
             self._record(undo)
 
-    def _charge(self, row: int, placed: Placed, sign: int) -> None:
+    def _use(self, pod: Pod, pod_class: PodClass) -> Use:
+        charges = charges_on_node(pod, pod_class)
+        terminating = pod.metadata.deletion_timestamp is not None
+        if terminating or charges is not pod_class.charges:
+            return Use(pod_class, charges, terminating)
+        use = self._uses.get(pod_class)
+        if use is None:
+            if len(self._uses) >= _MOST_USES:
+                self._uses.clear()
+            use = self._uses[pod_class] = Use(pod_class, charges)
+        return use
+
+    def _charge(self, row: int, use: Use, sign: int) -> None:
         rows = self._rows
         columns = rows.columns
-        unknown = [key for key, _ in placed.charges if key not in columns]
+        unknown = [key for key, _ in use.charges if key not in columns]
         if unknown:
             self._add_columns(unknown)
-        rows.charge(row, placed.charges, sign)
+        rows.charge(row, use.charges, sign)
         if rows.counts:
-            rows.count(row, placed, sign)
-        self._record(self._uncharge, row, placed, -sign)
+            rows.count(row, use, sign)
+        self._record(self._uncharge, row, use, -sign)
 
     def _add_columns(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -326,11 +346,11 @@ class SnapshotStore:
         self._rows.write(row, node)
         self._nodes_changed()
 
-    def _uncharge(self, row: int, placed: Placed, sign: int) -> None:
+    def _uncharge(self, row: int, use: Use, sign: int) -> None:
         rows = self._rows
-        rows.charge(row, placed.charges, sign)
+        rows.charge(row, use.charges, sign)
         if rows.counts:
-            rows.count(row, placed, sign)
+            rows.count(row, use, sign)
 
     def _drop_column(self, key: Any) -> None:
         self._rows.drop_column(key)

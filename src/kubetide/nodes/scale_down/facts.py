@@ -5,30 +5,31 @@ The cache holds nothing that a decision depends on: dropping it changes only the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubetide.nodes.node_facts import deletion_window_ends
 from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
     Prepared,
-    PreparedPod,
+    Verdict,
     leaves_empty,
-    prepare_pod,
     together,
+    verdict_on,
 )
 from kubetide.nodes.scale_down.drain_rules.base import Owner
 from kubetide.nodes.scale_down.memory import UnremovableNode
+from kubetide.nodes.scale_down.names import KUBE_SYSTEM
 from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
 from kubetide.nodes.scale_down.pods import Key, key_of, long_terminating_from
-from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, requests_of, utilization_of
+from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, utilization_of
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import PodClass
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 OwnerKey = tuple[str, str, str]
 """(kind, namespace, name)"""
 
-_key = attrgetter("key")
+_FEW_KINDS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +67,27 @@ class Refusal(NamedTuple):
     verdict: UnremovableNode | None
 
 
-class _PodFacts:
-    """What is known of a pod while it stays the same; the rules are asked when it matters."""
+class _Alike:
+    """What is known of pods that no rule tells apart; the rules are asked when it matters."""
 
-    __slots__ = ("_verdict", "ends", "key", "node", "owner", "pod", "requests")
+    __slots__ = ("_verdict", "owner", "pod")
 
     def __init__(self, pod: Pod) -> None:
-        self.key = key_of(pod)
         self.pod = pod
-        self.node = pod.spec.node_name
-        self.ends = long_terminating_from(pod)
-        self.requests = requests_of(pod)
         owner = controller_of(pod.metadata)
         self.owner = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
-        self._verdict: PreparedPod | None = None
+        self._verdict: Verdict | None = None
 
-    def verdict(self, context: DrainContext) -> PreparedPod:
+    def verdict(self, context: DrainContext) -> Verdict:
         """What the rules say that do not read budgets."""
         known = self._verdict
         if known is None or (known.valid_until is not None and context.now >= known.valid_until):
-            known = self._verdict = prepare_pod(self.pod, context)
+            known = self._verdict = verdict_on(self.pod, context)
         return known
 
 
 class Cache:
-    """Facts by node and by pod, the budget index, and the last whole evaluation.
+    """Facts by node and by kind of pod, the budget index, and the last whole evaluation.
 
     ``enabled`` is False only in the test that proves that it changes nothing.
     """
@@ -100,8 +97,8 @@ class Cache:
         self.evaluation: tuple[object, object] | None = None
         self.refusals: dict[str, Refusal] = {}
         self._facts: dict[str, NodeFacts] = {}
-        self._pods: dict[int, _PodFacts] = {}
-        """By the identity of the pod, which none other has while its facts hold it."""
+        self._alike: dict[Hashable, _Alike] = {}
+        self._most_alike = _FEW_KINDS
         self._index = BudgetIndex({})
         self._settings: Settings | None = None
         self._owner_keys: frozenset[OwnerKey] = frozenset()
@@ -133,12 +130,18 @@ class Cache:
         if changed:
             # Jobs come and go all day: what is known of other pods stays.
             self._facts.clear()
-            self._pods = {at: known for at, known in self._pods.items() if known.owner not in changed}
+            self._alike = {kind: known for kind, known in self._alike.items() if known.owner not in changed}
         if len(self._facts) > len(state.nodes):
             self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
             self.refusals = {name: known for name, known in self.refusals.items() if name in state.nodes}
-        if len(self._pods) > 2 * len(state.pods):
-            self._pods.clear()
+        if len(self._alike) > self._most_alike:
+            there = state.pods
+            self._alike = {
+                kind: known
+                for kind, known in self._alike.items()
+                if there.get(key_of(known.pod)) is known.pod
+            }
+            self._most_alike = _FEW_KINDS + 2 * len(self._alike)
 
     def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
         """Gives the facts of a node that is in the snapshot."""
@@ -153,29 +156,33 @@ class Cache:
             and (known.valid_until is None or context.now < known.valid_until)
         ):
             return known
-        facts = self._find(node, seen, context, ignore_daemon_sets=ignore_daemon_sets)
+        placed = state.snapshot.placed_on(name)
+        facts = self._find(node, seen, placed, context, ignore_daemon_sets=ignore_daemon_sets)
         if self.enabled:
             self._facts[name] = facts
         return facts
 
     def _forget(self) -> None:
         self._facts.clear()
-        self._pods.clear()
+        self._alike.clear()
 
     def prepared(self, facts: NodeFacts, context: DrainContext) -> Prepared:
         """Gives what the drain rules say of the node's own pods."""
-        return together([self._pod(pod).verdict(context) for pod in facts.pods])
+        return together(facts.pods, [self._verdict(pod, context) for pod in facts.pods])
 
-    def _pod(self, pod: Pod) -> _PodFacts:
-        known = self._pods.get(id(pod))
-        if known is None or not self.enabled:
-            known = self._pods[id(pod)] = _PodFacts(pod)
-        return known
+    def _verdict(self, pod: Pod, context: DrainContext) -> Verdict:
+        if not self.enabled:
+            return verdict_on(pod, context)
+        kind = _kind_of(pod)
+        known = self._alike.get(kind)
+        if known is None:
+            known = self._alike[kind] = _Alike(pod)
+        return known.verdict(context)
 
-    def _is_empty(self, known: Sequence[_PodFacts], context: DrainContext, changes: list[Instant]) -> bool:
+    def _is_empty(self, pods: Sequence[Pod], context: DrainContext, changes: list[Instant]) -> bool:
         """Whether the node counts as empty; notes when the verdicts that say so run out."""
-        for pod in known:
-            verdict = pod.verdict(context)
+        for pod in pods:
+            verdict = self._verdict(pod, context)
             if verdict.valid_until is not None:
                 changes.append(verdict.valid_until)
             if not leaves_empty(verdict):
@@ -183,15 +190,20 @@ class Cache:
         return True
 
     def _find(
-        self, node: Node, seen: tuple[Pod, ...], context: DrainContext, *, ignore_daemon_sets: bool
+        self,
+        node: Node,
+        seen: tuple[Pod, ...],
+        placed: list[tuple[Key, Pod, PodClass]],
+        context: DrainContext,
+        *,
+        ignore_daemon_sets: bool,
     ) -> NodeFacts:
         name, settings = node.metadata.name, context.settings
-        there = self._pods
-        unsorted = [there.get(id(pod)) or self._pod(pod) for pod in seen]
-        # As ``in_order`` does it, by what is known already.
-        known = sorted((pod for pod in unsorted if pod.node == name), key=_key)
-        known += [pod for pod in unsorted if pod.node != name]
-        pods = tuple([pod.pod for pod in known])
+        # As ``in_order`` does it; no two keys are equal.
+        known = sorted([one for one in placed if one[1].spec.node_name == name])
+        if len(known) < len(placed):
+            known += [one for one in placed if one[1].spec.node_name != name]
+        pods = seen if known == placed else tuple([pod for _, pod, _ in known])
         utilization, error = None, ""
         try:
             utilization = utilization_of(
@@ -201,12 +213,13 @@ class Cache:
                 gpu_label=settings.gpu_label,
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
-                requests=[pod.requests for pod in known],
+                requests=[pod_class.requests for _, _, pod_class in known],
             )
         except UtilizationError as unknown:
             error = str(unknown)
-        changes = [Instant(pod.ends + 1) for pod in known if pod.ends is not None and pod.ends >= context.now]
-        empty = self._is_empty(known, context, changes)
+        ends = [long_terminating_from(pod) for pod in pods if pod.metadata.deletion_timestamp is not None]
+        changes = [Instant(end + 1) for end in ends if end is not None and end >= context.now]
+        empty = self._is_empty(pods, context, changes)
         return NodeFacts(
             node=node,
             seen=seen,
@@ -218,6 +231,26 @@ class Cache:
             ignore_daemon_sets=ignore_daemon_sets,
             deleting_until=deletion_window_ends(node),
         )
+
+
+def _kind_of(pod: Pod) -> Hashable:
+    """Gives what is equal for pods that the rules judge alike: those of one template share these parts.
+
+    Parts are told apart by identity, which none other has while what is known of them holds a pod with them.
+    Pods that are being deleted and system pods are judged by their times as well, so each is its own kind.
+    """
+    meta, spec = pod.metadata, pod.spec
+    if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:
+        return id(pod)
+    return (
+        meta.namespace,
+        id(meta.labels),
+        id(meta.annotations),
+        id(meta.owner_references),
+        id(spec.volumes),
+        spec.restart_policy,
+        pod.status.phase,
+    )
 
 
 def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:

@@ -43,29 +43,32 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedPod:
-    """What the rules say about one pod as far as it does not depend on budgets.
+class Verdict:
+    """What the rules say about a pod as far as it does not depend on budgets.
 
     Attributes:
         answer: None when the rest must be asked each time.
         rule: Index of the rule that answered; or of the first that must be asked each time.
         valid_until: At this moment or later it must be found anew; None for never.
+        of_node: Whether the pod belongs to its node: a DaemonSet's, or a mirror.
     """
 
-    pod: Pod
     answer: Answer | None
     rule: int
     valid_until: Instant | None
+    of_node: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What the rules say about a node's pods as far as it does not depend on budgets.
 
+    ``verdicts`` are in the order of ``pods``.
     ``valid_until``: at this moment or later it must be found anew; None for never.
     """
 
-    verdicts: tuple[PreparedPod, ...]
+    pods: tuple[Pod, ...]
+    verdicts: tuple[Verdict, ...]
     valid_until: Instant | None
 
 
@@ -78,31 +81,32 @@ def judge(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tup
     return DRAIN, ""
 
 
-def prepare_pod(pod: Pod, context: DrainContext) -> PreparedPod:
+def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
     """Asks the rules that do not read budgets, up to the first that answers."""
     changes: list[Instant] = []
+    of_node = is_daemon_set_pod(pod) or is_mirror_pod(pod)
     for index, rule in enumerate(RULES):
         if rule.uses_allowance:
-            return PreparedPod(pod, None, index, min(changes, default=None))
+            return Verdict(None, index, min(changes, default=None), of_node)
         if rule.changes_at is not None:
             change = rule.changes_at(pod, context)
             if change is not None and change > context.now:
                 changes.append(change)
         answer = rule.check(pod, context)
         if answer is not None:
-            return PreparedPod(pod, answer, index, min(changes, default=None))
-    return PreparedPod(pod, DRAIN, len(RULES) - 1, min(changes, default=None))
+            return Verdict(answer, index, min(changes, default=None), of_node)
+    return Verdict(DRAIN, len(RULES) - 1, min(changes, default=None), of_node)
 
 
-def together(verdicts: Sequence[PreparedPod]) -> Prepared:
-    """Gives the verdicts on a node's pods as one."""
+def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
+    """Gives the verdicts on a node's pods, one each, as one."""
     changes = [verdict.valid_until for verdict in verdicts if verdict.valid_until is not None]
-    return Prepared(tuple(verdicts), min(changes, default=None))
+    return Prepared(tuple(pods), tuple(verdicts), min(changes, default=None))
 
 
 def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
     """Asks all rules that do not read budgets, for each pod up to the first that answers."""
-    return together([prepare_pod(pod, context) for pod in pods])
+    return together(pods, [verdict_on(pod, context) for pod in pods])
 
 
 def settle(prepared: Prepared, context: DrainContext) -> Moves:
@@ -110,20 +114,20 @@ def settle(prepared: Prepared, context: DrainContext) -> Moves:
     pods: list[Pod] = []
     daemon_pods: list[Pod] = []
     waiting: list[Pod] = []
-    for verdict in prepared.verdicts:
+    for pod, verdict in zip(prepared.pods, prepared.verdicts, strict=True):
         answer, name = verdict.answer, RULES[verdict.rule].name
         if answer is None:
-            answer, name = judge(verdict.pod, context, RULES[verdict.rule :])
+            answer, name = judge(pod, context, RULES[verdict.rule :])
         if answer.outcome == "block":
-            return Moves(blocked=Blocked(verdict.pod, answer, name))
+            return Moves(blocked=Blocked(pod, answer, name))
         if answer.outcome == "skip":
             continue
-        if is_daemon_set_pod(verdict.pod):
-            daemon_pods.append(verdict.pod)
+        if is_daemon_set_pod(pod):
+            daemon_pods.append(pod)
             continue
         if answer.outcome == "wait":
-            waiting.append(verdict.pod)
-        pods.append(verdict.pod)
+            waiting.append(pod)
+        pods.append(pod)
     return Moves(tuple(pods), tuple(daemon_pods), tuple(waiting))
 
 
@@ -137,11 +141,11 @@ def counts_as_empty(prepared: Prepared) -> bool:
     return all(leaves_empty(verdict) for verdict in prepared.verdicts)
 
 
-def leaves_empty(verdict: PreparedPod) -> bool:
+def leaves_empty(verdict: Verdict) -> bool:
     """Whether a node with this pod can count as empty."""
     answer = verdict.answer
     if answer is not None and answer.outcome == "skip":
         return True
     if answer is not None and answer.outcome == "block":
         return False
-    return is_daemon_set_pod(verdict.pod) or is_mirror_pod(verdict.pod)
+    return verdict.of_node
