@@ -13,6 +13,8 @@ from typing import Any
 from kubetide.cluster.protobuf.fields import Wanted, wanted_fields
 from kubetide.cluster.protobuf.messages import AMOUNT, ENTRY, INSTANT, message_name, message_types
 from kubetide.cluster.protobuf.shared import ABSENT, Shared, read_text
+from kubetide.cluster.protobuf.specs import Specs
+from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.protobuf import decode_message
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
@@ -74,7 +76,11 @@ class Readers:
                 read = f"{self._shared(field)}.__getitem__"
             return f"tuple(map({read}, v)) if (v := {at}) else None"
         if field.form == "message":
-            return f"{self._named(self.reader(field.model, field.type))}({at})"
+            read = f"{self._named(self.reader(field.model, field.type))}({at})"
+            return f"(meta := {read})" if field.model is ObjectMeta else read
+        if field.form == "sibling":
+            specs = Specs(self._piece_reader(field), self._names["texts"].__getitem__)
+            return f"{self._named(specs.read)}({at}, meta.owner_references)"
         if field.form == "number" and field.optional:
             return f"{at} if m.HasField({field.name!r}) else None"
         if field.form in {"number", "name"}:
@@ -88,15 +94,18 @@ class Readers:
         if field.form == "time":
             return "times"
         if field.form == "struct":
-            read, parse = self.reader(field.model, field.type), self._parser(field.type)
             absent = None if field.optional else field.model()
-            return self._named(Shared(_unless_absent(lambda piece: read(parse(piece)), absent)))
+            return self._named(Shared(_unless_absent(self._piece_reader(field), absent)))
         return self._named(Shared(_unless_absent(lambda piece: decode_message(piece, field.type))))
 
     def _inlined(self, field: Wanted) -> Shared[dict[str, Any]]:
         members = ", ".join(self._members(field.model, field.type))
         read, parse = self._compiled(f"dict({members})"), self._parser(field.type)
         return Shared(_unless_absent(lambda piece: read(parse(piece)), {}))
+
+    def _piece_reader(self, field: Wanted) -> Callable[[bytes], Any]:
+        read, parse = self.reader(field.model, field.type), self._parser(field.type)
+        return lambda piece: read(parse(piece))
 
     def _parser(self, type_name: str) -> Callable[[bytes], Message]:
         parse: Callable[[bytes], Message] = self.types[message_name(type_name)].FromString

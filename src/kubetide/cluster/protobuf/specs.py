@@ -1,0 +1,212 @@
+"""Specs of pods of one owner: as a rule they differ in the node and in the name of the token's volume alone.
+
+So the bytes of a spec are compared with those of a sibling, its own node and token in their places. Where they are the
+same, the struct is the sibling's but for these two. What a place holds does not tell how the rest is read: a token's
+name takes the place of one as long, and the node's name is a field of the spec itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.objects.meta import OwnerReference
+from kubetide.objects.pod import Container, PodSpec, Volume, VolumeMount
+
+_TOKEN_NAME = b"\n\x15kube-api-access-"
+"""What the token's volume begins with: the tag of its name, and the length of one that ends in five drawn letters.
+
+Source: kube-apiserver v1.36, admission of service accounts.
+"""
+_TAG = 2
+_NAME = _TOKEN_NAME[1]
+_NODE_TAG = b"R"
+_LONGEST_NODE = 127
+"""Bytes of a name whose length is one byte."""
+_MOST_OWNERS = 1_000
+_PATIENCE = 4
+
+
+class _Mounts(NamedTuple):
+    """The mounts of a container: before and after that of the token."""
+
+    before: tuple[VolumeMount, ...]
+    after: tuple[VolumeMount, ...]
+
+
+_Containers = tuple[tuple[Container, _Mounts | None], ...] | None
+
+
+class _Bearers(NamedTuple):
+    """Where a struct holds the name of the token's volume.
+
+    Attributes:
+        volumes: Those before it, itself, and those after it.
+        mount: Of the token; the same in every container.
+        containers: Each with its mounts, None for one that has not the token.
+        init_containers: Likewise.
+    """
+
+    volumes: tuple[tuple[Volume, ...], Volume, tuple[Volume, ...]]
+    mount: VolumeMount
+    containers: _Containers
+    init_containers: _Containers
+
+
+class _Known(NamedTuple):
+    """A spec that was read, and where in its bytes node and token stand.
+
+    Attributes:
+        head: What comes before the node's name and its length, cut where the token's name stands.
+        tail: What comes after it, cut likewise.
+        token_at: Where the token's name stands first, where there is one.
+        node_at: Where the length of the node's name stands.
+        rest: Bytes of the whole but for the node's name.
+    """
+
+    spec: PodSpec
+    head: list[bytes]
+    tail: list[bytes]
+    token_at: int
+    node_at: int
+    rest: int
+    bearers: _Bearers | None
+
+
+class Specs:
+    """Reads the specs of pods.
+
+    Args:
+        read: Reads one by itself.
+        read_text: Reads a text that many objects have.
+    """
+
+    def __init__(self, read: Callable[[bytes], PodSpec], read_text: Callable[[bytes], str | None]) -> None:
+        self._read = read
+        self._read_text = read_text
+        self._known: dict[str, _Known | None] = {}
+        self._strangers: dict[str, int] = {}
+        """How many specs of an owner in a row were not like the one that is known."""
+
+    def read(self, piece: bytes, owners: tuple[OwnerReference, ...] | None) -> PodSpec:
+        """Gives a spec; much of it may be shared with others, so nobody may change it."""
+        if not owners:
+            return self._read(piece)
+        owner = owners[0].uid
+        known = self._known.get(owner)
+        if known is not None and (found := self._like(known, piece)) is not None:
+            return found
+        return self._learn(owner, piece)
+
+    def _like(self, known: _Known, piece: bytes) -> PodSpec | None:
+        """Gives the spec, where it is like the known one."""
+        token_at, node_at = known.token_at, known.node_at
+        token = piece[token_at : token_at + _NAME]
+        if not piece.startswith(token.join(known.head)):
+            return None
+        if node_at >= len(piece):
+            return None
+        length = piece[node_at]
+        if len(piece) != known.rest + length or not piece.endswith(token.join(known.tail)):
+            return None
+        node = self._read_text(piece[node_at + 1 : node_at + 1 + length]) or ""
+        if known.bearers is None:
+            return replace(known.spec, node_name=node)
+        return _made(known.spec, known.bearers, node, token.decode())
+
+    def _learn(self, owner: str, piece: bytes) -> PodSpec:
+        spec = self._read(piece)
+        strangers = self._strangers.get(owner, 0)
+        if owner in self._known and strangers < _PATIENCE:
+            self._strangers[owner] = strangers + 1
+            return spec
+        if len(self._known) >= _MOST_OWNERS:
+            self._known.clear()
+            self._strangers.clear()
+        self._known[owner] = _known_of(piece, spec)
+        self._strangers[owner] = 0
+        return spec
+
+
+def _made(known: PodSpec, bearers: _Bearers, node: str, token: str) -> PodSpec:
+    """Gives the known spec with another node and token."""
+    before, volume, after = bearers.volumes
+    mount = replace(bearers.mount, name=token)
+    return replace(
+        known,
+        node_name=node,
+        volumes=(*before, replace(volume, name=token), *after),
+        containers=_mounting(bearers.containers, mount),
+        init_containers=_mounting(bearers.init_containers, mount),
+    )
+
+
+def _mounting(containers: _Containers, mount: VolumeMount) -> tuple[Container, ...] | None:
+    if containers is None:
+        return None
+    return tuple(
+        [
+            container
+            if mounts is None
+            else replace(container, volume_mounts=(*mounts.before, mount, *mounts.after))
+            for container, mounts in containers
+        ]
+    )
+
+
+# ── What is noted of a spec ─────────────────────────────────────────────────────────────────────
+
+
+def _known_of(piece: bytes, spec: PodSpec) -> _Known | None:
+    """Gives what others are compared with, None where it is not certain what node and token stand for."""
+    node = spec.node_name.encode()
+    if len(node) > _LONGEST_NODE:
+        return None
+    field = _NODE_TAG + bytes([len(node)]) + node
+    if piece.count(field) != 1:
+        return None
+    node_at = piece.index(field) + len(_NODE_TAG)
+    head, tail = piece[:node_at], piece[node_at + 1 + len(node) :]
+    rest = len(piece) - len(node)
+    found = head.find(_TOKEN_NAME)
+    if found < 0:
+        return _Known(spec, [head], [tail], 0, node_at, rest, None)
+    token_at = found + _TAG
+    token = head[token_at : token_at + _NAME]
+    bearers = _bearers(spec, token)
+    if bearers is None:
+        return None
+    return _Known(spec, head.split(token), tail.split(token), token_at, node_at, rest, bearers)
+
+
+def _bearers(spec: PodSpec, token: bytes) -> _Bearers | None:
+    """Finds all that bear the name, None for one that is borne otherwise than by a volume and by mounts of it."""
+    name = token.decode()
+    volumes = spec.volumes or ()
+    named = [number for number, one in enumerate(volumes) if one.name == name]
+    containers, init_containers = _bearing(spec.containers, name), _bearing(spec.init_containers, name)
+    bearing = [one for one, mounts in (*(containers or ()), *(init_containers or ())) if mounts is not None]
+    mounts = [one for container in bearing for one in container.volume_mounts or () if one.name == name]
+    said = msgspec.json.encode(spec).count(token)
+    if len(named) != 1 or len(mounts) != len(bearing) or said != len(mounts) + 1:
+        return None
+    if any(one != mounts[0] for one in mounts):
+        return None
+    (at,) = named
+    mount = mounts[0] if mounts else VolumeMount(name=name)
+    return _Bearers((volumes[:at], volumes[at], volumes[at + 1 :]), mount, containers, init_containers)
+
+
+def _bearing(containers: tuple[Container, ...] | None, name: str) -> _Containers:
+    return None if containers is None else tuple((one, _mounts(one, name)) for one in containers)
+
+
+def _mounts(container: Container, name: str) -> _Mounts | None:
+    mounts = container.volume_mounts or ()
+    for number, one in enumerate(mounts):
+        if one.name == name:
+            return _Mounts(mounts[:number], mounts[number + 1 :])
+    return None
