@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.kinds import Mark
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import PodTerm
 from kubetide.units.selectors import Selector
@@ -31,6 +32,10 @@ class CountKey(Hashable, Protocol):
         """Whether a pod of the class is one of them."""
         ...
 
+    def marks(self) -> tuple[Mark, ...]:
+        """What each of them bears, see ``kinds``; of nothing, any pod may be one."""
+        ...
+
 
 class SpreadPods(msgspec.Struct, frozen=True):
     """The pods that a spread constraint counts: those of the namespace that are not being deleted."""
@@ -44,6 +49,10 @@ class SpreadPods(msgspec.Struct, frozen=True):
             return False
         return self.selector.matches(pod.labels)
 
+    def marks(self) -> tuple[Mark, ...]:
+        """The labels of which the selector says the value."""
+        return tuple(self.selector.exact_values().items())
+
 
 class MatchingPods(msgspec.Struct, frozen=True):
     """The pods that all of these terms mean."""
@@ -54,6 +63,10 @@ class MatchingPods(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them; pods that are being deleted are."""
         return all(term.counts(pod.namespace, pod.labels, facts.namespaces) for term in self.terms)
 
+    def marks(self) -> tuple[Mark, ...]:
+        """The labels of which the selectors say the value."""
+        return tuple(one for term in self.terms for one in term.selector.exact_values().items())
+
 
 class GuardingPods(msgspec.Struct, frozen=True):
     """The pods that have this term as required anti-affinity."""
@@ -63,6 +76,10 @@ class GuardingPods(msgspec.Struct, frozen=True):
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
         """Whether a pod of the class is one of them."""
         return self.term in pod.anti_affinity
+
+    def marks(self) -> tuple[Mark, ...]:
+        """The term."""
+        return (self.term,)
 
 
 class Domains:

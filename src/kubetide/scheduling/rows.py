@@ -17,6 +17,7 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.columns import Column, LabelColumn
 from kubetide.scheduling.counting import CountColumn, CountKey, Domains, DomainTable, GuardingPods
 from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.kinds import ByMark, PodKinds, marks_of
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import Charges, ColumnKey, PodClass, Port
 from kubetide.scheduling.resources import node_allocatable
@@ -27,6 +28,9 @@ CodeVector = npt.NDArray[np.int32]
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _MEMO_SIZE = 1 << 14
+_FEW_CHANGES = 4096
+"""So many changes beside the kinds of pods, and a fourth of the pods, and kinds are made anew when asked for."""
+
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
@@ -67,7 +71,10 @@ class Rows:
         self.counts: dict[CountKey, CountColumn] = {}
         self.guards: list[GuardingPods] = []
         self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
-        self._counted: dict[tuple[PodClass, bool], tuple[CountColumn, ...]] = {}
+        self._counted: dict[tuple[PodClass, bool], tuple[int, tuple[CountColumn, ...]]] = {}
+        self._guards_by_mark: ByMark[GuardingPods] = ByMark()
+        self._counts_by_mark: ByMark[CountKey] = ByMark()
+        self._kinds: PodKinds | None = None
         self.n = 0
         self.capacity = capacity
         self.names: list[str] = []
@@ -205,21 +212,31 @@ class Rows:
         column = self.counts.get(key)
         if column is None:
             counts = np.zeros(self.capacity, np.int64)
-            judged: dict[tuple[PodClass, bool], bool] = {}
-            for placed in self.placed.values():
-                use = placed.use
-                kind = (use.pod_class, use.terminating)
-                meant = judged.get(kind)
-                if meant is None:
-                    meant = key.counts(use.pod_class, self.facts, terminating=use.terminating)
-                    judged[kind] = meant
-                if meant:
-                    row = self.row_of.get(placed.node_name)
-                    if row is not None:
-                        counts[row] += 1
+            kinds = self._pod_kinds()
+            marks = key.marks()
+            meant = []
+            for number in kinds.bearing(marks):
+                pod_class, terminating = kinds.kinds[number]
+                if key.counts(pod_class, self.facts, terminating=terminating):
+                    meant.append(number)
+            kinds.add_up(meant, counts)
             column = self.counts[key] = CountColumn(counts)
-            self._counted.clear()
+            self._counts_by_mark.add(marks, key)
         return column
+
+    def forget_kinds(self) -> None:
+        """Forgets which pods are where; asked for anew, it is found in one pass over all pods."""
+        self._kinds = None
+
+    def _pod_kinds(self) -> PodKinds:
+        if self._kinds is None:
+            row_of = self.row_of
+            self._kinds = PodKinds(
+                (placed.use.pod_class, placed.use.terminating, row)
+                for placed in self.placed.values()
+                if (row := row_of.get(placed.node_name)) is not None
+            )
+        return self._kinds
 
     def add_guards(self, pod_class: PodClass) -> bool:
         """Makes the columns of a class's anti-affinity, before its first pod is placed; says whether any was new."""
@@ -227,6 +244,7 @@ class Rows:
         for key in dict.fromkeys(new):
             self.count_column(key)
             self.guards.append(key)
+            self._guards_by_mark.add(tuple(key.term.selector.exact_values().items()), key)
         return bool(new)
 
     def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
@@ -236,7 +254,8 @@ class Rows:
             if len(self._guarded) >= _MEMO_SIZE:
                 self._guarded.clear()
             namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
-            more = [key for key in self.guards[judged:] if key.term.guards(namespace, labels, known)]
+            asked = self._guards_by_mark.borne(labels.items(), judged)
+            more = [key for key in asked if key.term.guards(namespace, labels, known)]
             found = (*found, *more)
             self._guarded[pod_class] = (len(self.guards), found)
         return found
@@ -307,6 +326,9 @@ class Rows:
     def drop_counts(self) -> None:
         """Forgets the counts that depend on facts, which have changed: all but those of guards."""
         self.counts = {key: self.counts[key] for key in self.guards}
+        self._find_by_mark()
+        if not self.counts:
+            self.forget_kinds()  # nobody tells of changes where nothing is counted
         self._counted.clear()
         self._guarded.clear()
         self.drop_tables()
@@ -321,6 +343,11 @@ class Rows:
         """Counts a pod on a row (+1), or takes it off (-1)."""
         for column in self._counting(use.pod_class, terminating=use.terminating):
             column.add(row, sign)
+        kinds = self._kinds
+        if kinds is not None:
+            kinds.change(use.pod_class, row, sign, terminating=use.terminating)
+            if kinds.changed > _FEW_CHANGES + len(kinds) // 4:
+                self.forget_kinds()
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
         """Takes what so many pods of a class take from each of the rows, and counts them; each row once."""
@@ -333,16 +360,26 @@ class Rows:
     def _counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
         """The columns that count a pod of the class."""
         kind = (pod_class, terminating)
-        columns = self._counted.get(kind)
-        if columns is None:
+        judged, columns = self._counted.get(kind, (0, ()))
+        if judged < self._counts_by_mark.number:
             if len(self._counted) >= _MEMO_SIZE:
                 self._counted.clear()
-            columns = self._counted[kind] = tuple(
-                column
-                for key, column in self.counts.items()
+            asked = self._counts_by_mark.borne(marks_of(pod_class), judged)
+            more = [
+                self.counts[key]
+                for key in asked
                 if key.counts(pod_class, self.facts, terminating=terminating)
-            )
+            ]
+            columns = (*columns, *more)
+            self._counted[kind] = (self._counts_by_mark.number, columns)
         return columns
+
+    def _find_by_mark(self) -> None:
+        self._counts_by_mark, self._guards_by_mark = ByMark(), ByMark()
+        for key in self.counts:
+            self._counts_by_mark.add(key.marks(), key)
+        for guard in self.guards:
+            self._guards_by_mark.add(tuple(guard.term.selector.exact_values().items()), guard)
 
     def without(self, dead: Mapping[int, None]) -> Rows:
         """Gives a copy without some rows, in the same order; this one is left as it is."""
@@ -366,6 +403,10 @@ class Rows:
             counts[: kept.n] = counted.counts[: self.n][keep]
             kept.counts[key] = CountColumn(counts)
         kept.guards = list(self.guards)
+        kept._find_by_mark()
+        if self._kinds is not None:
+            row_of = np.where(keep, np.cumsum(keep) - 1, -1)
+            kept._kinds = self._kinds.renumbered(row_of)
         return kept
 
     def add_column_of(self, key: ColumnKey, allocatable: Int64Vector, free: Int64Vector) -> None:

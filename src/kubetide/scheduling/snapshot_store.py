@@ -359,6 +359,7 @@ class SnapshotStore:
     def _revive(self, name: str, row: int) -> None:
         del self._dead[row]
         self._rows.row_of[name] = row
+        self._rows.forget_kinds()  # made while the node was gone, they would lack its pods
         self._nodes_changed()
 
     def _uncompact(self, rows: Rows, dead: dict[int, None]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from kubetide.objects.storage import PersistentVolumeClaim
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.kinds import Mark
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
@@ -24,6 +25,10 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
         """Whether a pod of the class is one of them."""
         return bool(pod.claims)
+
+    def marks(self) -> tuple[Mark, ...]:
+        """Nothing that pods are found by."""
+        return ()
 
 
 class _Judge:

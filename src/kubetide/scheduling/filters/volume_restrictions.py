@@ -7,6 +7,7 @@ import numpy as np
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import CountColumn
+from kubetide.scheduling.kinds import Mark
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
@@ -25,6 +26,10 @@ class PodsWithDisk(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them."""
         return any(self.disk.excludes(other) for other in pod.disks)
 
+    def marks(self) -> tuple[Mark, ...]:
+        """Nothing that pods are found by."""
+        return ()
+
 
 class PodsWithClaim(msgspec.Struct, frozen=True):
     """The pods that use a claim; the claims of ephemeral volumes are not looked at."""
@@ -34,6 +39,10 @@ class PodsWithClaim(msgspec.Struct, frozen=True):
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
         """Whether a pod of the class is one of them."""
         return self.claim in pod.claims
+
+    def marks(self) -> tuple[Mark, ...]:
+        """Nothing that pods are found by."""
+        return ()
 
 
 class _Judge:

@@ -1,0 +1,168 @@
+"""Finding what bears on what without asking all of it: pods by kind and row, and things said about pods by mark.
+
+Pods of one class are of one kind (those that are being deleted of another), and there are far fewer kinds
+than pods. A mark is something that a pod either bears or does not: a label with its value, or a term of
+anti-affinity. What is said of pods with a mark is looked for only among those that bear it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubetide.scheduling.pod_class import PodClass
+
+Int64Vector = npt.NDArray[np.int64]
+CodeVector = npt.NDArray[np.int32]
+
+Mark = Hashable
+Kind = tuple[PodClass, bool]
+"""A class, and whether its pods are being deleted."""
+
+_FEW = 64
+"""Up to so many kinds are added up one by one, more all together."""
+
+_T = TypeVar("_T")
+
+
+def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
+    """Gives the marks that pods of a class bear."""
+    return (*pod_class.labels.items(), *pod_class.anti_affinity)
+
+
+class ByMark(Generic[_T]):
+    """Items in the order in which they were added, each found by a mark that it asks for."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._of_any: list[tuple[int, _T]] = []
+        self._by_mark: dict[Mark, list[tuple[int, _T]]] = {}
+
+    def add(self, asked: Sequence[Mark], item: _T) -> None:
+        """Adds an item that only bearers of all these marks are asked about; of none: everybody."""
+        entry = (self.number, item)
+        self.number += 1
+        if not asked:
+            self._of_any.append(entry)
+            return
+        # One mark is enough to find it by: the one that says the most.
+        best = min(asked, key=lambda mark: len(self._by_mark.get(mark, ())))
+        self._by_mark.setdefault(best, []).append(entry)
+
+    def borne(self, marks: Iterable[Mark], since: int = 0) -> list[_T]:
+        """Gives the items that a bearer of the marks must be asked about, but for the first ``since`` ever added."""
+        found = _tail(self._of_any, since)
+        for mark in marks:
+            of_mark = self._by_mark.get(mark)
+            if of_mark is not None:
+                found += _tail(of_mark, since)
+        found.sort(key=_number)
+        return [item for _, item in found]
+
+
+class PodKinds:
+    """How many pods of each kind are on each row.
+
+    Made in one pass over all pods; later changes are kept beside it, kind by kind.
+    """
+
+    def __init__(self, pods: Iterable[tuple[PodClass, bool, int]]) -> None:
+        """Takes the class of each pod, whether it is being deleted, and its row."""
+        self.kinds: list[Kind] = []
+        self.changed = 0
+        self._codes: dict[tuple[int, bool], int] = {}
+        self._by_mark: dict[Mark, list[int]] = {}
+        self._changes: dict[int, list[tuple[int, int]]] = {}
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        codes, rows = [], []
+        known = self._codes
+        for pod_class, terminating, row in pods:
+            code = known.get((id(pod_class), terminating))
+            codes.append(self._new_code(pod_class, terminating) if code is None else code)
+            rows.append(row)
+        self._set(np.array(codes, np.int32), np.array(rows, np.int32))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def change(self, pod_class: PodClass, row: int, number: int, *, terminating: bool) -> None:
+        """Takes over that so many pods have come to a row, or have left it."""
+        code = self._codes.get((id(pod_class), terminating))
+        if code is None:
+            code = self._new_code(pod_class, terminating)
+        changes = self._changes.setdefault(code, [])
+        # What is taken back leaves nothing behind.
+        if changes and changes[-1] == (row, -number):
+            changes.pop()
+            self.changed -= 1
+        else:
+            changes.append((row, number))
+            self.changed += 1
+
+    def bearing(self, asked: Sequence[Mark]) -> Sequence[int]:
+        """Gives the numbers of the kinds that may bear all of the marks."""
+        if not asked:
+            return range(len(self.kinds))
+        return min((self._by_mark.get(mark, []) for mark in asked), key=len)
+
+    def add_up(self, numbers: Sequence[int], counts: Int64Vector) -> None:
+        """Adds the pods of some kinds, each named once, to the counts of the rows that they are on."""
+        if len(numbers) <= _FEW:
+            for code in numbers:
+                np.add.at(counts, self._rows[self._starts[code] : self._ends[code]], 1)
+        else:
+            meant = np.zeros(len(self.kinds), np.bool_)
+            meant[numbers] = True
+            rows = self._rows[meant[self._sorted]]
+            counts += np.bincount(rows, minlength=len(counts))
+        for code in numbers:
+            for row, number in self._changes.get(code, ()):
+                counts[row] += number
+
+    def renumbered(self, row_of: CodeVector) -> PodKinds:
+        """Gives the same for other numbers of rows; pods whose row has none (-1) are left out."""
+        made = PodKinds(())
+        made.kinds, made._codes = list(self.kinds), dict(self._codes)
+        made._by_mark = {mark: list(codes) for mark, codes in self._by_mark.items()}
+        rows = row_of[self._rows]
+        stays = rows >= 0
+        made._set(self._sorted[stays], rows[stays])
+        for code, changes in self._changes.items():
+            moved = [(int(row_of[row]), number) for row, number in changes if row_of[row] >= 0]
+            made._changes[code] = moved
+            made.changed += len(moved)
+        return made
+
+    def _new_code(self, pod_class: PodClass, terminating: bool) -> int:
+        # By identity: equal classes may be several objects, and then are several kinds, which does no harm.
+        code = self._codes[id(pod_class), terminating] = len(self.kinds)
+        self.kinds.append((pod_class, terminating))
+        for mark in marks_of(pod_class):
+            self._by_mark.setdefault(mark, []).append(code)
+        self._starts.append(0)
+        self._ends.append(0)
+        return code
+
+    def _set(self, codes: CodeVector, rows: CodeVector) -> None:
+        order = np.argsort(codes, kind="stable")
+        self._sorted, self._rows = codes[order], rows[order]
+        every = np.arange(len(self.kinds))
+        self._starts = np.searchsorted(self._sorted, every, "left").tolist()
+        self._ends = np.searchsorted(self._sorted, every, "right").tolist()
+
+
+def _tail(entries: list[tuple[int, _T]], since: int) -> list[tuple[int, _T]]:
+    if not since:
+        return list(entries)
+    at = len(entries)
+    while at and entries[at - 1][0] >= since:
+        at -= 1
+    return entries[at:]
+
+
+def _number(entry: tuple[int, object]) -> int:
+    return entry[0]

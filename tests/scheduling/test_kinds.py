@@ -1,0 +1,151 @@
+"""Counts of pods that are asked for late, whatever has come, gone, been tried out and taken back before."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.scheduling.plain import make_node, make_pod
+
+from kubetide.objects.meta import LabelSelector, LabelSelectorRequirement
+from kubetide.objects.pod import Affinity, PodAffinity, PodAffinityTerm
+from kubetide.scheduling import Snapshot, classify_unbound, rows
+from kubetide.scheduling.counting import GuardingPods, MatchingPods, SpreadPods
+from kubetide.scheduling.kinds import ByMark
+from kubetide.scheduling.pod_terms import compile_terms
+from kubetide.units.selectors import Selector
+
+HOSTNAME = "kubernetes.io/hostname"
+NODES = ("n0", "n1", "n2", "n3")
+
+
+def term_about(**labels):
+    return PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key=HOSTNAME)
+
+
+def compiled(term):
+    given = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return compile_terms(given, "default")[0]
+
+
+def selecting(*expressions, **labels):
+    return Selector.from_object(LabelSelector(match_labels=labels, match_expressions=expressions or None))
+
+
+KEYS = (
+    SpreadPods("default", selecting(app="a")),
+    SpreadPods("default", selecting(app="a", tier="x")),
+    SpreadPods("default", selecting(LabelSelectorRequirement(key="app", operator="In", values=("a", "b")))),
+    SpreadPods("default", selecting(LabelSelectorRequirement(key="tier", operator="DoesNotExist"))),
+    SpreadPods("elsewhere", selecting(app="a")),
+    MatchingPods((compiled(term_about(app="b")), compiled(term_about(tier="x")))),
+    GuardingPods(compiled(term_about(app="a"))),
+    GuardingPods(compiled(term_about(app="c"))),
+)
+
+
+@st.composite
+def pods(draw):
+    app, tier = draw(st.sampled_from(("a", "b", "c"))), draw(st.sampled_from(("", "x")))
+    apart = draw(st.sampled_from(("", "", "a", "c")))
+    anti = PodAffinity(required_during_scheduling_ignored_during_execution=(term_about(app=apart),))
+    pod = make_pod(
+        draw(st.sampled_from(("p0", "p1", "p2", "p3", "p4", "p5"))),
+        {"cpu": "1m"},
+        labels={"app": app, **({"tier": tier} if tier else {})},
+        affinity=Affinity(pod_anti_affinity=anti) if apart else None,
+    )
+    if draw(st.booleans()):
+        return pod
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp="2026-03-02T08:00:00Z"))
+
+
+def operations():
+    names = st.sampled_from(NODES)
+    return st.lists(
+        st.one_of(
+            st.tuples(st.just("set_node"), names),
+            st.tuples(st.just("remove_node"), names),
+            st.tuples(st.just("add_pod"), pods(), names),
+            st.tuples(st.just("add_pod"), pods(), names),
+            st.tuples(st.just("remove_pod"), st.sampled_from(("p0", "p1", "p2"))),
+            st.tuples(st.sampled_from(("fork", "revert", "commit"))),
+            st.tuples(st.just("count"), st.sampled_from(KEYS)),
+        ),
+        min_size=8,
+        max_size=60,
+    )
+
+
+def check_counts(snapshot):
+    for key, column in snapshot._compacted().counts.items():
+        expected = [
+            sum(
+                key.counts(
+                    classify_unbound(pod), snapshot.facts, terminating=bool(pod.metadata.deletion_timestamp)
+                )
+                for pod in snapshot.pods_on(name)
+            )
+            for name in snapshot.node_names
+        ]
+        assert column.counts[: len(snapshot)].tolist() == expected, key
+
+
+@given(operations())
+def test_counts_are_those_of_a_recount(given_operations):
+    """A column of counts that is made at any time, and each made before, says what counting pod by pod says."""
+    snapshot, forks = Snapshot(), 0
+    for what, *arguments in given_operations:
+        if what == "set_node":
+            snapshot.set_node(make_node(arguments[0]))
+        elif what == "remove_pod":
+            snapshot.remove_pod(("default", arguments[0]))
+        elif what == "count":
+            snapshot._compacted().count_column(arguments[0])
+            check_counts(snapshot)
+        elif what in {"revert", "commit"}:
+            if forks:
+                getattr(snapshot, what)()
+                forks -= 1
+        else:
+            getattr(snapshot, what)(*arguments)
+            forks += what == "fork"
+    for key in KEYS:
+        snapshot._compacted().count_column(key)
+    check_counts(snapshot)
+    while forks:
+        snapshot.revert()
+        forks -= 1
+    check_counts(snapshot)
+
+
+def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
+    """Many changes make it cheaper to look through all pods again; counts asked for after that are right."""
+    monkeypatch.setattr(rows, "_FEW_CHANGES", 3)
+    snapshot = Snapshot()
+    for name in NODES:
+        snapshot.set_node(make_node(name))
+    snapshot._compacted().count_column(KEYS[0])
+    for at in range(40):
+        snapshot.add_pod(make_pod(f"p{at}", {"cpu": "1m"}, labels={"app": "ab"[at % 2]}), NODES[at % 3])
+    for key in KEYS:
+        snapshot._compacted().count_column(key)
+    check_counts(snapshot)
+
+
+MARKS = st.lists(st.sampled_from("abcd"), unique=True, max_size=3)
+
+
+@given(st.lists(MARKS, max_size=12), MARKS, st.integers(0, 12))
+def test_all_that_a_bearer_may_be_meant_by_is_found(asked, borne, since):
+    """Found are, in order, at least the items all of whose marks are borne, and none of which none is."""
+    items = ByMark()
+    for number, marks in enumerate(asked):
+        items.add(marks, number)
+    found = items.borne(borne, since)
+    assert found == sorted(found)
+    for number, marks in enumerate(asked):
+        if number < since or (marks and not set(marks) & set(borne)):
+            assert number not in found
+        elif set(marks) <= set(borne):
+            assert number in found
