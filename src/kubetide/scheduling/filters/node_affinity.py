@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubetide.scheduling.node_rows import labels_of
 from kubetide.scheduling.node_selection import NodeSelection, Requirement, Term
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Rows, labels_of
+from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 CONFLICT = "pod affinity terms conflict"

@@ -15,9 +15,10 @@ from kubetide.scheduling.filters.binding_rules import (
     reaches,
     sort_claims,
 )
+from kubetide.scheduling.node_rows import labels_of
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import ERROR, Refusal
-from kubetide.scheduling.rows import BoolVector, Rows, labels_of
+from kubetide.scheduling.rows import BoolVector, Rows
 from kubetide.scheduling.volumes import SELECTED_NODE, ModeUnknown, Volumes, is_made_for
 
 NOT_FOUND = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
