@@ -34,7 +34,7 @@ from kubetide.cluster.decoding import decode_event
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.core import encode_delta
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.slimming import slim_pod
+from kubetide.nodes.slimming import PodSlimmer
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import NODES, PODS, REPLICA_SETS, Kind
 from kubetide.objects.meta import ObjectMeta
@@ -258,7 +258,8 @@ async def measure_loop(clock: Clock, nodes: int) -> None:
 def measure_snapshot(nodes: int) -> None:
     tune_gc()
     made = [make_node(number) for number in range(nodes)]
-    pods = [slim_pod(event.object) for event in watched_pods(nodes) if event.object is not None]
+    slim = PodSlimmer().slim
+    pods = [slim(event.object) for event in watched_pods(nodes) if event.object is not None]
     gc.collect()
     meter = Meter(nodes)
     snapshot = Snapshot()

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from kubetide.objects.pod import Pod
+from kubetide.units.recent import Recent
 
-_MOST_OWNERS = 5_000
+_MOST_OWNERS = 8_192
 _OF_SPEC = (
     "tolerations",
+    "volumes",
     "affinity",
     "topology_spread_constraints",
     "node_selector",
@@ -30,8 +32,8 @@ _OF_CONDITION = ("type", "status", "reason")
 _set = msgspec.structs.force_setattr
 
 
-_known: dict[str, Pod] = {}
-"""A pod of each owner, by the owner's uid. What is in it is shared by many pods, so nobody may change it."""
+_known: Recent[str, Pod] = Recent(_MOST_OWNERS)
+"""The last pod of each owner, by the owner's uid. What is in it is shared by many pods, so nobody may change it."""
 
 
 _MOST_TIMES = 4_096
@@ -47,10 +49,8 @@ def share(pod: Pod) -> None:
         return
     uid = owners[0].uid
     known = _known.get(uid)
+    _known.put(uid, pod)
     if known is None:
-        if len(_known) >= _MOST_OWNERS:
-            _known.clear()
-        _known[uid] = pod
         return
     if owners == known.metadata.owner_references:
         _set(pod.metadata, "owner_references", known.metadata.owner_references)

@@ -1,6 +1,13 @@
-"""Objects with only what the loop reads: so that heartbeats and statuses change nothing and fill no record."""
+"""Objects with only what the loop reads: so that heartbeats and statuses change nothing and fill no record.
+
+Pods are many, so those of one owner share all that is equal (``PodSlimmer``): what a pod has for itself is its
+name, its uid and its node.
+"""
 
 from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -8,10 +15,16 @@ from kubetide.nodes.node_facts import MIRROR_ANNOTATION
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Namespace, Node, NodeStatus
-from kubetide.objects.pod import ContainerStatus, Pod, PodStatus
+from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, DaemonSetStatus, Deployment, ReplicaSet, WorkloadStatus
+from kubetide.units.recent import Recent
+
+T = TypeVar("T")
+
+_MOST_OWNERS = 8_192
+"""Owners whose pods share; those of which no pod was seen for longest are forgotten."""
 
 _KEPT_ANNOTATIONS = (
     "cluster-autoscaler.kubernetes.io/",
@@ -38,26 +51,49 @@ def slim_node(node: Node) -> Node:
     return Node(metadata=_meta(node.metadata), spec=node.spec, status=status)
 
 
-def slim_pod(pod: Pod) -> Pod:
-    """Gives the pod without what its kubelet reports, but for resources and why it is not scheduled."""
-    status = pod.status
-    conditions = tuple(
-        Condition(type=one.type, status=one.status, reason=one.reason)
-        for one in status.conditions or ()
-        if one.type in _KEPT_POD_CONDITIONS
-    )
+class PodSlimmer:
+    """Slims pods as ``slim_pod`` does; those of one owner share what is equal."""
+
+    def __init__(self) -> None:
+        self._last_of: Recent[str, Pod] = Recent(_MOST_OWNERS)
+
+    def slim(self, pod: Pod) -> Pod:
+        """Gives the pod with only what the loop reads. What is in it is shared, so nobody may change it."""
+        owners = pod.metadata.owner_references
+        if not owners:
+            return slim_pod(pod)
+        owner = owners[0].uid
+        small = slim_pod(pod, like=self._last_of.get(owner))
+        self._last_of.put(owner, small)
+        return small
+
+
+def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
+    """Gives the pod without what its kubelet reports, but for resources and why it is not scheduled.
+
+    Projected volumes go as well: nearly every pod has one with a token, under a name of its own, and no rule
+    looks into it.
+
+    Args:
+        like: A slim pod that may have much in common with this one: what is equal is taken over from it.
+    """
+    if like is None:
+        return Pod(metadata=_meta(pod.metadata), spec=_spec(pod.spec), status=_status(pod.status))
+    meta, others = _meta(pod.metadata), like.metadata
     return Pod(
-        metadata=_meta(pod.metadata),
-        spec=pod.spec,
-        status=PodStatus(
-            phase=status.phase,
-            conditions=conditions or None,
-            nominated_node_name=status.nominated_node_name,
-            container_statuses=_resized(status.container_statuses),
-            init_container_statuses=_resized(status.init_container_statuses),
-            resources=status.resources,
-            allocated_resources=status.allocated_resources,
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            creation_timestamp=meta.creation_timestamp,
+            deletion_timestamp=meta.deletion_timestamp,
+            deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
+            labels=_once(meta.labels, others.labels),
+            annotations=_once(meta.annotations, others.annotations),
+            owner_references=_once(meta.owner_references, others.owner_references),
         ),
+        spec=_spec(pod.spec, like.spec),
+        status=_status(pod.status),
     )
 
 
@@ -115,6 +151,72 @@ def _meta(meta: ObjectMeta) -> ObjectMeta:
         labels=meta.labels,
         annotations=annotations or None,
         owner_references=meta.owner_references,
+    )
+
+
+def _spec(spec: PodSpec, like: PodSpec | None = None) -> PodSpec:
+    volumes = spec.volumes
+    if not volumes:
+        return spec
+    dropped = [volume.name for volume in volumes if volume.projected is not None]
+    if not dropped:
+        return spec
+    kept = tuple([volume for volume in volumes if volume.projected is None]) or None
+    containers = _unmounted(spec.containers, dropped)
+    first = _unmounted(spec.init_containers, dropped)
+    if like is not None:
+        kept = _once(kept, like.volumes)
+        containers = _once(containers, like.containers)
+        first = _once(first, like.init_containers)
+    return replace(spec, volumes=kept, containers=containers, init_containers=first)
+
+
+def _unmounted(containers: tuple[Container, ...] | None, names: list[str]) -> tuple[Container, ...] | None:
+    if not containers:
+        return containers
+    return tuple(
+        [
+            replace(one, volume_mounts=tuple([m for m in one.volume_mounts if m.name not in names]) or None)
+            if one.volume_mounts
+            else one
+            for one in containers
+        ]
+    )
+
+
+def _once(own: T, known: T) -> T:
+    """Gives the known one where both are equal."""
+    return known if own is not None and own == known else own
+
+
+def _status(status: PodStatus) -> PodStatus:
+    conditions = tuple(
+        [
+            (one.type, one.status, one.reason)
+            for one in status.conditions or ()
+            if one.type in _KEPT_POD_CONDITIONS
+        ]
+    )
+    plain = _plain_status(status.phase, conditions, status.nominated_node_name)
+    containers, first = _resized(status.container_statuses), _resized(status.init_container_statuses)
+    if not (containers or first or status.resources or status.allocated_resources):
+        return plain
+    return replace(
+        plain,
+        container_statuses=containers,
+        init_container_statuses=first,
+        resources=status.resources,
+        allocated_resources=status.allocated_resources,
+    )
+
+
+# Nearly all pods have one of a few.
+@lru_cache(maxsize=1 << 10)
+def _plain_status(phase: str, conditions: tuple[tuple[str, str, str], ...], nominated: str) -> PodStatus:
+    return PodStatus(
+        phase=phase,
+        conditions=tuple([Condition(type=t, status=s, reason=r) for t, s, r in conditions]) or None,
+        nominated_node_name=nominated,
     )
 
 

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kubetide.nodes.slimming import (
+    PodSlimmer,
     slim_daemon_set,
     slim_deployment,
     slim_job,
     slim_namespace,
     slim_node,
     slim_pdb,
-    slim_pod,
     slim_replica_set,
     slim_stateful_set,
 )
@@ -67,6 +67,7 @@ class Gatherer:
         self._board = board
         self._known = known
         self._caches = caches
+        self._slim_pod = PodSlimmer().slim
         self._sources: dict[str, _Source] = {}
         self._reads_volumes = False
         kinds: tuple[Kind[Any], ...] = (
@@ -105,7 +106,7 @@ class Gatherer:
         live: dict[str, tuple[Pod, ...]] | None = None,
     ) -> Delta:
         known = self._known
-        pods, gone_pods = self._take("pods", known.pods, slim_pod)
+        pods, gone_pods = self._take("pods", known.pods, self._slim_pod)
         replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
         deployments, gone_deployments = self._take("deployments", known.deployments, slim_deployment)
         daemon_sets, gone_daemon_sets = self._take("daemonsets", known.daemon_sets, slim_daemon_set)
@@ -198,7 +199,7 @@ class Gatherer:
 
     async def _pods_on(self, node_name: str) -> tuple[Pod, ...]:
         listing = await self._cluster.list(PODS, fields=f"spec.nodeName={node_name}")
-        return tuple(slim_pod(pod) for pod in listing.items if not is_finished(pod))
+        return tuple(self._slim_pod(pod) for pod in listing.items if not is_finished(pod))
 
     def _holds(self) -> tuple[str, ...]:
         """Says why nothing may be removed on what is cached now."""
