@@ -1,0 +1,42 @@
+"""A table of what was in use lately goes on to serve what comes again, and stays small."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubetide.units.recent import Recent
+
+
+@given(st.integers(1, 6), st.lists(st.integers(0, 20), max_size=80))
+def test_the_last_keys_are_there_and_few_others(size, keys):
+    """Of the keys used last, as many as the size are always there; never more than twice as many."""
+    table = Recent(size)
+    for number, key in enumerate(keys):
+        if table.get(key) is None:
+            table.put(key, str(key))
+        assert len(table) <= 2 * size
+        last = list(dict.fromkeys(reversed(keys[: number + 1])))[:size]
+        assert {one: table.get(one) for one in reversed(last)} == {one: str(one) for one in last}
+
+
+def test_as_many_keys_as_fit_may_come_in_turns():
+    """Going round over all of them finds each, where a table that is emptied when full would find none."""
+    table = Recent(5)
+    misses = 0
+    for _ in range(10):
+        for key in range(5):
+            if table.get(key) is None:
+                misses += 1
+                table.put(key, key + 1)
+    assert misses == 5
+
+
+def test_a_newer_value_takes_the_place_of_the_old():
+    table = Recent(2)
+    for value in ("a", "b"):
+        table.put(1, value)
+    table.put(2, "c")
+    table.put(3, "d")
+    table.put(1, "e")
+    assert [table.get(key) for key in (1, 2, 3)] == ["e", "c", "d"]
