@@ -28,11 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.ticks import GROUPS, PODS_A_NODE, START, make_node, tick
 from kubetide.cluster.decoding import decode_event
 from kubetide.nodes.controller.gather import Gatherer
-from kubetide.nodes.core import encode_delta
+from kubetide.nodes.core import as_read_back, encode_in_pieces
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.slimming import PodSlimmer
 from kubetide.nodes.state import Delta, State
@@ -249,8 +250,12 @@ async def measure_loop(clock: Clock, nodes: int) -> None:
     now = Instant(START)
     tick(state, now, Delta(step="update"))
     meter.report("after the first tick")
+    everything = state.export()
+    pieces = encode_in_pieces(everything)
+    state.apply(replace(everything, memory=as_read_back(state.memory)), full=True)
+    del everything
     with tempfile.TemporaryFile() as file:
-        file.write(encode_delta(state.export()))
+        file.writelines(pieces)
     meter.report("after a record of the whole state")
     caching.cancel()
 

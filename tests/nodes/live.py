@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.faults import NO_FAULTS
@@ -50,7 +51,9 @@ class Kept:
     def wants_full(self, loop):
         return self.since is None or self.since >= self.full_every
 
-    def write(self, record):
+    def write(self, record, state=None):
+        if state is not None:
+            record = replace(record, state=msgspec.Raw(b"".join(state)))
         self.since = 0 if record.full else self.since + 1
         self.lines.append(msgspec.json.encode(record))
 

@@ -8,7 +8,9 @@ import stat
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.runtime import records
 from kubetide.runtime.records import (
@@ -85,6 +87,45 @@ def test_a_full_disk_is_told_once_and_survived(tmp_path, monkeypatch):
     assert "--out" in said[0]
     read = list(read_records(tmp_path, "nodes"))
     assert [(r.tick, r.full) for r in read] == [(1, True), (5, True), (6, False)]
+
+
+@pytest.mark.parametrize("name", ["nodes", '"state":null'])
+def test_a_state_in_pieces_reads_as_one(tmp_path, name):
+    """The line is that of the same record in one piece, whatever else the record says."""
+    reason = Reason("Rescaled", '"state":null', fields={"text": ',"state":null,'})
+    whole = Record(
+        name, 7, Instant(8), full=True, state=msgspec.Raw(b'{"a":[1,2]}'), reasons=(reason,), repeated=2
+    )
+    lines = []
+    for folder in ("pieces", "whole"):
+        writer = RecordWriter(tmp_path / folder, warn=pytest.fail)
+        writer.start()
+        if folder == "pieces":
+            writer.write(replace(whole, state=msgspec.Raw(b"{}")), iter([b'{"a":[', b"1,2", b"]}"]))
+        else:
+            writer.write(whole)
+        lines.append((tmp_path / folder / "records" / f"{name}-0001.jsonl").read_bytes())
+    assert lines[0] == lines[1]
+
+
+def test_a_disk_that_fails_between_two_pieces_leaves_no_torn_line(tmp_path, monkeypatch):
+    """What was written of the record before the failure is taken back."""
+    said = []
+    writer = RecordWriter(tmp_path, warn=said.append, full_every=2)
+    writer.start()
+    write(writer, 1)
+    before = segments(tmp_path, "nodes")[0].read_bytes()
+    real = os.write
+
+    def full(file, data):
+        if bytes(data) == b"2":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(file, data)
+
+    monkeypatch.setattr(os, "write", full)
+    writer.write(record(2, full=True), iter([b"[1,", b"2", b"]"]))
+    assert segments(tmp_path, "nodes")[0].read_bytes() == before
+    assert len(said) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

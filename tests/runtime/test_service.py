@@ -23,7 +23,7 @@ class Nothing:
     def wants_full(self, loop):
         return False
 
-    def write(self, record):
+    def write(self, record, state=None):
         pass
 
 

@@ -7,6 +7,7 @@ production, simulation and replay run the same code over it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -54,8 +55,14 @@ class Recorder(Protocol):
         """Whether the next record of the loop must hold the whole state."""
         ...
 
-    def write(self, record: Record) -> None:
-        """Keeps one record. Never raises: a recorder that fails says so by itself and drops."""
+    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+        """Keeps one record. Never raises: a recorder that fails says so by itself and drops.
+
+        Args:
+            record: The record; whole where ``state`` is None.
+            state: Pieces of JSON that one after another are the record's ``state``, for one that is too large
+                to be held at once. Read once at most, before this returns.
+        """
         ...
 
 

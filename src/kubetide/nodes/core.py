@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 from msgspec.structs import replace
 
@@ -12,15 +14,12 @@ from kubetide.nodes.state import Delta, State
 from kubetide.units.time import Instant
 
 _delta_decoder = msgspec.json.Decoder(Delta)
-
-
-class _OnlyMemory(msgspec.Struct):
-    memory: Memory | None = None
-
-
-_memory_decoder = msgspec.json.Decoder(_OnlyMemory)
+_memory_decoder = msgspec.json.Decoder(Memory)
 _outcomes_decoder = msgspec.json.Decoder(Outcomes)
 _encoder = msgspec.json.Encoder(order="deterministic")
+
+_PIECE = 1_000
+"""Objects of one piece of a delta."""
 
 
 class NodesCore:
@@ -49,14 +48,36 @@ def encode_delta(delta: Delta) -> bytes:
     return _encoder.encode(delta)
 
 
+def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
+    """Gives what ``encode_delta`` gives in pieces: nodes and pods are encoded when asked for, all else at once."""
+    # Memory changes from here on, objects do not.
+    rest = _encoder.encode(replace(delta, step=Delta().step, nodes=(), pods=()))
+    return _pieces(_encoder.encode(Delta(step=delta.step)), {"nodes": delta.nodes, "pods": delta.pods}, rest)
+
+
+def _pieces(step: bytes, objects: dict[str, Sequence[object]], rest: bytes) -> Iterator[bytes]:
+    """Joins two JSON objects, with arrays between their members."""
+    begin, end = step.removesuffix(b"}"), rest.removeprefix(b"{")
+    yield begin
+    comma = b"," if begin != b"{" else b""
+    for name, items in objects.items():
+        for at in range(0, len(items), _PIECE):
+            opening = comma + b'"%s":[' % name.encode() if at == 0 else b","
+            yield opening + _encoder.encode(items[at : at + _PIECE])[1:-1]
+        if items:
+            yield b"]"
+            comma = b","
+    yield end if end == b"}" else comma + end
+
+
 def decode_delta(delta: bytes) -> Delta:
     """Reads what ``encode_delta`` gave."""
     return _delta_decoder.decode(delta)
 
 
-def read_memory(delta: bytes) -> Memory | None:
-    """Reads the memory of a delta in full form, and nothing else of it."""
-    return _memory_decoder.decode(delta).memory
+def as_read_back(memory: Memory) -> Memory:
+    """Gives the memory as it reads in a record."""
+    return _memory_decoder.decode(_encoder.encode(memory))
 
 
 def encode_commands(commands: Commands) -> bytes:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.explain.records import SCHEMA, Record
 from kubetide.ports.errors import KubetideError
@@ -36,6 +37,9 @@ _TAIL = 64
 
 
 _encoder = msgspec.json.Encoder()
+
+_PLACE = b'"state":null'
+"""Stands for a state that comes in pieces; what a record says before it, its loop and its time, cannot hold it."""
 
 
 class RecordError(KubetideError):
@@ -125,10 +129,10 @@ class RecordWriter:
             or segment.bytes >= self._segment_bytes
         )
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
         """Appends one record; never raises."""
         try:
-            self._append(record)
+            self._append(record, state)
         except OSError as error:
             self.dropped += 1
             # What follows makes no sense without this record: wait for the next whole state.
@@ -155,7 +159,7 @@ class RecordWriter:
                 self._warn(f"decision records end without their last line: {self._folder}: {error.strerror}")
             segment.close()
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: Record, state: Iterable[bytes] | None) -> None:
         segment = self._loops.get(record.loop)
         if segment is None:
             segment = self._loops[record.loop] = _Segment(self._folder, record.loop, self._origin)
@@ -164,13 +168,23 @@ class RecordWriter:
                 self.dropped += 1
                 return
             segment.open_next(self._max_bytes - self._segment_bytes)
+        segment.write(_line(record, state))
+        segment.records += 1
+        segment.since_full = 1 if record.full else segment.since_full + 1
+
+
+def _line(record: Record, state: Iterable[bytes] | None) -> Iterator[bytes | bytearray]:
+    if state is None:
         # In place: the line of a whole state has tens of megabytes.
         line = bytearray()
         _encoder.encode_into(record, line)
         line += b"\n"
-        segment.write(line)
-        segment.records += 1
-        segment.since_full = 1 if record.full else segment.since_full + 1
+        yield line
+        return
+    begin, _, rest = _encoder.encode(replace(record, state=msgspec.Raw(b"null"))).partition(_PLACE)
+    yield begin + _PLACE.removesuffix(b"null")
+    yield from state
+    yield rest + b"\n"
 
 
 class _Segment:
@@ -196,21 +210,23 @@ class _Segment:
         self.bytes = self.records = 0
         header = Header(schema=SCHEMA, loop=self._loop, segment=number, origin=self._origin)
         try:
-            self.write(msgspec.json.encode(header) + b"\n")
+            self.write((msgspec.json.encode(header) + b"\n",))
         except OSError:
             self.close()
             path.unlink(missing_ok=True)
             raise
 
-    def write(self, line: bytes | bytearray) -> None:
+    def write(self, line: Iterable[bytes | bytearray]) -> None:
+        """Writes the pieces of a line, all or none."""
         start = self.bytes
-        rest = memoryview(line)
         try:
-            while rest:
-                written = os.write(self.file, rest)
-                rest = rest[written:]
-                self.bytes += written
-        except OSError:
+            for piece in line:
+                rest = memoryview(piece)
+                while rest:
+                    written = os.write(self.file, rest)
+                    rest = rest[written:]
+                    self.bytes += written
+        except BaseException:
             # A torn line would make the segment unreadable.
             os.ftruncate(self.file, start)
             self.bytes = start
@@ -219,7 +235,7 @@ class _Segment:
     def end(self) -> None:
         """Writes the last line, where a segment is open."""
         if self.file >= 0:
-            self.write(msgspec.json.encode(End(self.records)) + b"\n")
+            self.write((msgspec.json.encode(End(self.records)) + b"\n",))
 
     def close(self) -> None:
         if self.file >= 0:
@@ -333,5 +349,5 @@ class NullRecorder:
         """Never."""
         return False
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
         """Drops it."""

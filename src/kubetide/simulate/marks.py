@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.explain.records import Record, Recorder
@@ -26,11 +26,11 @@ class MarkingRecorder:
         """As the recorder behind says."""
         return self._inner.wants_full(loop)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
         """Hands the record on."""
         for mark in marks_of(record):
             self._on_mark(mark)
-        self._inner.write(record)
+        self._inner.write(record, state)
 
 
 def marks_of(record: Record) -> list[Mark]:

@@ -59,7 +59,7 @@ class Forgetting:
     def wants_full(self, loop):
         return False
 
-    def write(self, record):
+    def write(self, record, state=None):
         pass
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 import msgspec
@@ -21,11 +21,12 @@ from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.core import (
+    as_read_back,
     encode_commands,
     encode_delta,
+    encode_in_pieces,
     encode_outcomes,
     encode_result,
-    read_memory,
 )
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
@@ -174,15 +175,16 @@ class NodesController:
             self._answer(commands.answers)
         return commands
 
-    def _apply(self, delta: Delta, *, full: bool) -> bytes:
+    def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
+        """Gives what the record of this step says of the state; in pieces where it is everything."""
         self._state.apply(delta)
         if not full:
             return encode_delta(delta)
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
         everything = self._state.export()
-        gathered = encode_delta(everything)
-        self._state.apply(replace(everything, memory=read_memory(gathered)), full=True)
+        gathered = encode_in_pieces(everything)
+        self._state.apply(replace(everything, memory=as_read_back(self._state.memory)), full=True)
         return gathered
 
     def _next_actuation(self) -> Instant | None:
@@ -220,7 +222,7 @@ class NodesController:
         self,
         now: Instant,
         phase: int,
-        gathered: bytes,
+        gathered: bytes | Iterator[bytes],
         commands: Commands,
         outcomes: Outcomes,
         result: Result,
@@ -239,11 +241,12 @@ class NodesController:
                 now=now,
                 phase=phase,
                 full=full,
-                state=msgspec.Raw(gathered),
+                state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
                 commands=msgspec.Raw(encode_commands(commands)),
                 outcomes=msgspec.Raw(encode_outcomes(outcomes)),
                 result=msgspec.Raw(encode_result(result)),
                 reasons=new,
                 repeated=len(reasons) - len(new),
-            )
+            ),
+            None if isinstance(gathered, bytes) else gathered,
         )

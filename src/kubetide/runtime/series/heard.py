@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubetide.explain.records import Record, Recorder
 
@@ -30,9 +30,9 @@ class Heard:
         """Whether the next record of the loop must hold the whole state."""
         return self._inner.wants_full(loop)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
         """Keeps the record and tells of it."""
-        self._inner.write(record)
+        self._inner.write(record, state)
         listener = self._listeners.get(record.loop)
         if listener is None:
             return

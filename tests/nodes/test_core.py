@@ -1,0 +1,70 @@
+"""The bytes of what was gathered are the same at one go and in pieces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubetide.nodes import core
+from kubetide.nodes.core import as_read_back, decode_delta, encode_delta, encode_in_pieces
+from kubetide.nodes.delta import Delta, Gone
+from kubetide.nodes.memory import Memory
+from kubetide.nodes.settings import Settings
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.objects.workload import ReplicaSet
+
+
+def named(model, count):
+    return tuple(model(metadata=ObjectMeta(namespace="a", name=f"x{number}")) for number in range(count))
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch):
+    monkeypatch.setattr(core, "_PIECE", 3)
+
+
+DELTAS = st.builds(
+    lambda step, nodes, pods, sets, gone, full: Delta(
+        step=step,
+        nodes=named(Node, nodes),
+        pods=named(Pod, pods),
+        replica_sets=named(ReplicaSet, sets),
+        gone=Gone(pods=(("a", "b"),)) if gone else Gone(),
+        settings=Settings() if full else None,
+        memory=Memory(rotation=4) if full else None,
+    ),
+    st.sampled_from(["update", "actuate"]),
+    st.integers(0, 7),
+    st.integers(0, 7),
+    st.integers(0, 2),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(DELTAS)
+def test_pieces_add_up_to_the_whole(delta):
+    """Whatever is there or not: the same bytes, and no piece holds many objects."""
+    pieces = list(encode_in_pieces(delta))
+    assert b"".join(pieces) == encode_delta(delta)
+    assert decode_delta(b"".join(pieces)) == delta
+    assert max(piece.count(b'"name"') for piece in pieces[:-1]) <= 3
+
+
+def test_memory_is_that_of_the_moment_of_asking():
+    """What the loop remembers goes on changing while nobody has written the pieces yet."""
+    memory = Memory(rotation=4)
+    delta = Delta(pods=named(Pod, 1), memory=memory)
+    expected, pieces = encode_delta(delta), encode_in_pieces(delta)
+    memory.rotation = 5
+    assert b"".join(pieces) == expected
+
+
+def test_memory_reads_back_as_it_was():
+    memory = Memory(rotation=4, former_instances={"p": "g"})
+    read = as_read_back(memory)
+    assert read == memory
+    assert read is not memory
