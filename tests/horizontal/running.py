@@ -86,7 +86,7 @@ class Kept:
     def wants_full(self, loop):
         return len(self.lines) % 3 == 0
 
-    def write(self, record):
+    def write(self, record, state=None):
         self.lines.append(msgspec.json.encode(record))
 
 
