@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from operator import attrgetter
 
 from kubetide.objects.api_types import (
     DURATION,
@@ -40,9 +41,11 @@ def number_of(number, value):
 
 
 def message(value, type_name):
-    """Encodes an object's JSON; what JSON leaves out is left out or, as Go does for what is no pointer, written as zero."""
+    """Encodes an object's JSON, fields in the order of their numbers; what JSON leaves out is left out or, as Go does for
+    what is no pointer, written as zero.
+    """
     parts = []
-    for field in api_types()[type_name]:
+    for field in sorted(api_types()[type_name], key=attrgetter("number")):
         if not field.name:
             parts.append(block(field.number, message(value, field.type)))
             continue

@@ -14,7 +14,7 @@ from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus
 from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus, Volume
 
-Form = Literal["number", "name", "text", "time", "amount", "json", "struct", "sibling", "message", "inlined"]
+Form = Literal["number", "name", "text", "time", "amount", "json", "struct", "apart", "message", "inlined"]
 Many = Literal["one", "list", "map"]
 
 # Of these hardly two objects have the same, so that looking for an equal one would be in vain.
@@ -28,7 +28,6 @@ _OWN: frozenset[Any] = frozenset(
         NodeStatus,
         ObjectMeta,
         Pod,
-        PodStatus,
         Volume,  # of its token, with a name of its own, in every pod
     }
 )
@@ -42,11 +41,11 @@ class Wanted(NamedTuple):
         name: Of the struct's field; of an inlined message one of its own.
         number: Of the message's field.
         form: What it holds: a ``number`` or boolean, a ``name`` (a text that no other object has), a
-            ``text``, ``time``, ``amount`` (a quantity) or ``json``; a ``struct`` that others may have too, a
-            ``sibling`` (a pod's spec, much like that of others of its owner), a ``message`` of its own; or ``inlined`` fields, which JSON has in the place of the message.
+            ``text``, ``time``, ``amount`` (a quantity) or ``json``; a ``struct`` that others may have too, one
+            that is read ``apart`` (much of it is as in other pods), a ``message`` of its own; or ``inlined`` fields, which JSON has in the place of the message.
         many: One, or a list or map of them.
         type: Of the API: the name of the message's type.
-        model: The struct of a ``struct``, ``sibling``, ``message`` or ``inlined``, else None.
+        model: The struct of a ``struct``, ``apart``, ``message`` or ``inlined``, else None.
         optional: Whether what is absent is told from zero, and is None in the struct.
         default: What the struct has where nothing is said, of a number.
     """
@@ -94,7 +93,7 @@ def _wanted(field: Field, name: str, hint: Any, default: Any, owner: Any) -> Wan
         form,
         many,
         kind,
-        hint if form in {"struct", "sibling", "message"} else None,
+        hint if form in {"struct", "apart", "message"} else None,
         optional,
         int(default) if form == "number" and isinstance(default, int) else 0,
     )
@@ -109,8 +108,8 @@ def _form_of(kind: str, hint: Any, name: str, owner: Any) -> Form:
         return "time"
     if kind == QUANTITY:
         return "amount"
-    if owner is Pod and hint is PodSpec:
-        return "sibling"
+    if owner is Pod and hint in {PodSpec, PodStatus}:
+        return "apart"
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return "message" if hint in _OWN else "struct"
     return "json"

@@ -124,7 +124,7 @@ def _add_type(file: FileDescriptorProto, model: Any, type_name: str) -> None:
 
 def is_told_when_absent(field: Wanted) -> bool:
     """Whether a piece that is not there is told from an empty one."""
-    return field.optional or field.form not in {"text", "sibling"}
+    return field.optional or field.form not in {"text", "apart"}
 
 
 def _add(

@@ -8,17 +8,21 @@ Written out so, a condition is read in 40 % of the time that a loop over its fie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from kubetide.cluster.protobuf.fields import Wanted, wanted_fields
 from kubetide.cluster.protobuf.messages import AMOUNT, ENTRY, INSTANT, message_name, message_types
 from kubetide.cluster.protobuf.shared import ABSENT, Shared, read_text
 from kubetide.cluster.protobuf.specs import Specs
+from kubetide.cluster.protobuf.statuses import Statuses
 from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.pod import PodSpec
 from kubetide.objects.protobuf import decode_message
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
-_SECOND = seconds(1)
+_MINUTE = seconds(60)
+_SECONDS = tuple(f"{second:02d}Z" for second in range(60))
 
 Message = Any
 """A message of one of our types; what it holds is known by its type's descriptor only."""
@@ -35,6 +39,7 @@ class Readers:
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
         self.types = message_types(roots)
+        self._instant = self.types[INSTANT].FromString
         self._names: dict[str, Any] = {
             "texts": Shared(read_text),
             "times": Shared(_unless_absent(self._time)),
@@ -78,9 +83,11 @@ class Readers:
         if field.form == "message":
             read = f"{self._named(self.reader(field.model, field.type))}({at})"
             return f"(meta := {read})" if field.model is ObjectMeta else read
-        if field.form == "sibling":
+        if field.form == "apart" and field.model is PodSpec:
             specs = Specs(self._piece_reader(field), self._names["texts"].__getitem__)
             return f"{self._named(specs.read)}({at}, meta.owner_references)"
+        if field.form == "apart":
+            return f"{self._named(self._statuses(field).read)}({at})"
         if field.form == "number" and field.optional:
             return f"{at} if m.HasField({field.name!r}) else None"
         if field.form in {"number", "name"}:
@@ -102,6 +109,17 @@ class Readers:
         members = ", ".join(self._members(field.model, field.type))
         read, parse = self._compiled(f"dict({members})"), self._parser(field.type)
         return Shared(_unless_absent(lambda piece: read(parse(piece)), {}))
+
+    def _statuses(self, field: Wanted) -> Statuses:
+        parse, given = self._parser(field.type), ("phase", "conditions")
+        members = [
+            f"{one.name}={one.name if one.name in given else self._value(one)}"
+            for one in wanted_fields(field.model, field.type)
+        ]
+        made = self._compiled(f"{self._named(field.model)}({', '.join(members)})", *given)
+        return Statuses(
+            self._piece_reader(field), lambda rest, *said: made(parse(rest), *said), self._names["times"]
+        )
 
     def _piece_reader(self, field: Wanted) -> Callable[[bytes], Any]:
         read, parse = self.reader(field.model, field.type), self._parser(field.type)
@@ -127,7 +145,9 @@ class Readers:
         """Gives a time as JSON has it, None for the zero time, which is an empty message."""
         if not piece:
             return None
-        return format_rfc3339(Instant(self.types[INSTANT].FromString(piece).seconds * _SECOND))
+        since: int = self._instant(piece).seconds
+        minute, second = divmod(since, 60)
+        return _up_to_second(minute) + _SECONDS[second]
 
     def _named(self, value: Any) -> str:
         """Gives a name by which an expression can speak of something."""
@@ -135,9 +155,15 @@ class Readers:
         self._names[name] = value
         return name
 
-    def _compiled(self, expression: str) -> Reader:
-        made: Reader = eval(f"lambda m: {expression}", self._names)  # noqa: S307  the text is this class's own
+    def _compiled(self, expression: str, *given: str) -> Callable[..., Any]:
+        made: Callable[..., Any] = eval(f"lambda {', '.join(('m', *given))}: {expression}", self._names)  # noqa: S307  the text is this class's own
         return made
+
+
+@lru_cache(maxsize=4_096)
+def _up_to_second(minute: int) -> str:
+    """Gives the text of the times of a minute but for their seconds."""
+    return format_rfc3339(Instant(minute * _MINUTE)).removesuffix(_SECONDS[0])
 
 
 def _unless_absent(read: Callable[[bytes], Any], absent: Any = None) -> Callable[[bytes], Any]:
