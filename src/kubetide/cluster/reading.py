@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kubetide.cluster.bounds import Cut, Frames, Lines
@@ -180,7 +181,7 @@ class Reader:
                 if ends:
                     later = [form.event(other, kind)[0] for other in pieces[number + 1 :]]
                     # A stream promises no order; a list does.
-                    items.sort(key=lambda item: item[:2])
+                    items.sort(key=itemgetter(0, 1))
                     return Listing(tuple(item[2] for item in items), event.resource_version), later
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question

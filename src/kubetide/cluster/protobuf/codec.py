@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 from google.protobuf.message import DecodeError
 
 from kubetide.cluster.decoding import INITIAL_END, ListMeta, ObjectList, event_type
-from kubetide.cluster.protobuf.messages import EVENT, envelope, list_envelope
+from kubetide.cluster.protobuf.messages import EVENT, TYPE_META, envelope, list_envelope
 from kubetide.cluster.protobuf.readers import Reader, Readers
+from kubetide.cluster.protobuf.shared import Shared
 from kubetide.cluster.refusals import error_of_status
 from kubetide.objects.api_types import type_of_kind
 from kubetide.objects.kinds import NODES, PODS, Kind
@@ -49,6 +50,8 @@ class ProtobufCodec:
         types = {kind.resource: type_of_kind(kind) for kind in KINDS}
         readers = Readers({types[kind.resource]: kind.model for kind in KINDS})
         self._event = readers.types[EVENT].FromString
+        type_meta = readers.types[TYPE_META].FromString
+        self._types = Shared(lambda piece: ((said := type_meta(piece)).api_version, said.kind))
         self._forms = {
             kind.resource: _Forms(
                 readers.types[envelope(types[kind.resource])],
@@ -125,9 +128,10 @@ class ProtobufCodec:
         if not body.startswith(MAGIC):
             raise ProtobufError("the magic number is missing")
         whole = form.FromString(body[len(MAGIC) :])
-        said = whole.type_meta
-        if (said.api_version, said.kind) != (kind.api_version, kind_name):
+        found = self._types[whole.type_meta]
+        if found != (kind.api_version, kind_name):
+            said_version, said_kind = found
             raise ProtobufError(
-                f"it holds {said.kind!r} of {said.api_version!r}, not {kind_name} of {kind.api_version}"
+                f"it holds {said_kind!r} of {said_version!r}, not {kind_name} of {kind.api_version}"
             )
         return whole.raw

@@ -19,6 +19,8 @@ AMOUNT = "Amount"
 """A quantity: its ``text``, as bytes."""
 INSTANT = "Time"
 """A time: its ``seconds``."""
+TYPE_META = "TypeMeta"
+"""What type an object is of: ``api_version`` and ``kind``."""
 EVENT = "WatchEvent"
 """An event of a watch: its ``type``, and the object within its ``object`` as ``raw`` bytes."""
 
@@ -80,7 +82,7 @@ def _fixed(file: FileDescriptorProto) -> None:
     event = file.message_type.add(name=EVENT)
     _add(event, "type", 1, _STRING)
     _add(event, "object", 2, _MESSAGE, of="RawExtension")
-    type_meta = file.message_type.add(name="TypeMeta")
+    type_meta = file.message_type.add(name=TYPE_META)
     _add(type_meta, "api_version", 1, _STRING)
     _add(type_meta, "kind", 2, _STRING)
     list_meta = file.message_type.add(name="ListMeta")
@@ -91,13 +93,13 @@ def _fixed(file: FileDescriptorProto) -> None:
 def _add_envelopes(file: FileDescriptorProto, type_name: str) -> None:
     name = message_name(type_name)
     one = file.message_type.add(name=envelope(type_name))
-    _add(one, "type_meta", 1, _MESSAGE, of="TypeMeta")
+    _add(one, "type_meta", 1, _BYTES)
     _add(one, "raw", 2, _MESSAGE, of=name)
     many = file.message_type.add(name=f"{name}_List")
     _add(many, "metadata", 1, _MESSAGE, of="ListMeta")
     _add(many, "items", 2, _MESSAGE, of=name, label=_MANY)
     whole = file.message_type.add(name=list_envelope(type_name))
-    _add(whole, "type_meta", 1, _MESSAGE, of="TypeMeta")
+    _add(whole, "type_meta", 1, _BYTES)
     _add(whole, "raw", 2, _MESSAGE, of=f"{name}_List")
 
 

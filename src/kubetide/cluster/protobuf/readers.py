@@ -13,7 +13,7 @@ from typing import Any
 
 from kubetide.cluster.protobuf.fields import Wanted, wanted_fields
 from kubetide.cluster.protobuf.messages import AMOUNT, ENTRY, INSTANT, message_name, message_types
-from kubetide.cluster.protobuf.shared import ABSENT, Shared, read_text
+from kubetide.cluster.protobuf.shared import ABSENT, Pieces, Shared, read_text, shared_whole
 from kubetide.cluster.protobuf.specs import Specs
 from kubetide.cluster.protobuf.statuses import Statuses
 from kubetide.objects.meta import ObjectMeta
@@ -71,15 +71,11 @@ class Readers:
 
     def _value(self, field: Wanted) -> str:
         at = f"m.{field.name}"
-        if field.many == "map":
-            entries = "amounts" if field.form == "amount" else "entries"
-            return f"dict(map({entries}.__getitem__, v)) if (v := {at}) else None"
-        if field.many == "list":
-            if field.form == "message":
-                read = self._named(self.reader(field.model, field.type))
-            else:
-                read = f"{self._shared(field)}.__getitem__"
+        if field.many == "list" and field.form == "message":
+            read = self._named(self.reader(field.model, field.type))
             return f"tuple(map({read}, v)) if (v := {at}) else None"
+        if field.many != "one":
+            return f"{self._named(self._whole(field))}[tuple(v)] if (v := {at}) else None"
         if field.form == "message":
             read = f"{self._named(self.reader(field.model, field.type))}({at})"
             return f"(meta := {read})" if field.model is ObjectMeta else read
@@ -94,6 +90,14 @@ class Readers:
             return at
         return f"{self._shared(field)}[{at}]"
 
+    def _whole(self, field: Wanted) -> Shared[Pieces, Any]:
+        """Gives what holds the lists, or maps, of a field."""
+        if field.many == "map":
+            entries = self._names["amounts" if field.form == "amount" else "entries"]
+            return shared_whole(lambda pieces: dict(map(entries.__getitem__, pieces)))
+        items = self._names[self._shared(field)]
+        return shared_whole(lambda pieces: tuple(map(items.__getitem__, pieces)))
+
     def _shared(self, field: Wanted) -> str:
         """Gives the name of what holds the pieces of a field."""
         if field.form == "text":
@@ -105,7 +109,7 @@ class Readers:
             return self._named(Shared(_unless_absent(self._piece_reader(field), absent)))
         return self._named(Shared(_unless_absent(lambda piece: decode_message(piece, field.type))))
 
-    def _inlined(self, field: Wanted) -> Shared[dict[str, Any]]:
+    def _inlined(self, field: Wanted) -> Shared[bytes, dict[str, Any]]:
         members = ", ".join(self._members(field.model, field.type))
         read, parse = self._compiled(f"dict({members})"), self._parser(field.type)
         return Shared(_unless_absent(lambda piece: read(parse(piece)), {}))
