@@ -51,7 +51,9 @@ class ProtobufCodec:
         readers = Readers({types[kind.resource]: kind.model for kind in KINDS})
         self._event = readers.types[EVENT].FromString
         type_meta = readers.types[TYPE_META].FromString
-        self._types = Shared(lambda piece: ((said := type_meta(piece)).api_version, said.kind))
+        self._types: Shared[bytes, tuple[str, str]] = Shared(
+            lambda piece: ((said := type_meta(piece)).api_version, said.kind)
+        )
         self._forms = {
             kind.resource: _Forms(
                 readers.types[envelope(types[kind.resource])],
