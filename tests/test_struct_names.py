@@ -125,7 +125,11 @@ GROUP = {
             },
         }
     ],
-    "template": {"node": {"metadata": {"name": "general-template"}}, "source": "catalogue"},
+    "template": {
+        "slices": [{"metadata": {"name": "general-template-gpu"}}],
+        "node": {"metadata": {"name": "general-template"}},
+        "source": "catalogue",
+    },
     "templateError": "no such type",
     "options": {
         "scaleDownUtilizationThreshold": 0.6,

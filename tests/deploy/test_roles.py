@@ -143,7 +143,7 @@ def of_horizontal():
 
 @pytest.fixture(scope="module")
 def of_nodes():
-    """What the node loop asks: nodes come, are drained and go; a pod fits nowhere for long, one has a claim."""
+    """What the node loop asks: nodes come, are drained and go; a pod fits nowhere for long, some have claims."""
 
     async def main(clock):
         world, seen = NodesWorld(clock), set()
@@ -168,6 +168,14 @@ def of_nodes():
             await world.scale("web", 2)
             await clock.sleep(minutes(15))
             assert len(world.nodes) <= 2
+            gated = {
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}],
+                "schedulingGates": [{"name": "example.com/wait"}],
+            }
+            await world.cluster.create(
+                PODS, builders.pod("learning", extra={"spec": gated}), namespace="default"
+            )
+            await clock.sleep(minutes(1))
         await world.controller.close()
         return seen
 

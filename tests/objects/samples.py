@@ -101,6 +101,34 @@ def storage_class(name="fast", **fields):
     return _storage("storage.k8s.io/v1", "StorageClass", name, **{"provisioner": "csi.test", **fields})
 
 
+def resource_claim(name="gpu", request=None, **devices):
+    asked = request or {"name": "one", "exactly": {"deviceClassName": "gpu.test"}}
+    spec = {"devices": {"requests": [asked], **devices}}
+    body = _storage("resource.k8s.io/v1", "ResourceClaim", name, spec=spec)
+    return {**body, "metadata": {"name": name, "namespace": "shop"}}
+
+
+def resource_claim_template(name="gpu", **devices):
+    claim = resource_claim(name, **devices)
+    return {**claim, "kind": "ResourceClaimTemplate", "spec": {"spec": claim["spec"]}}
+
+
+def device_class(name="gpu.test", **spec):
+    spec = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.test'"}}], **spec}
+    return _storage("resource.k8s.io/v1", "DeviceClass", name, spec=spec)
+
+
+def resource_slice(name="n1-gpu", **spec):
+    own = {
+        "driver": "gpu.test",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": "n1",
+        "devices": [{"name": "gpu-0", "attributes": {"model": {"string": "a1"}}}],
+    }
+    spec = {key: value for key, value in {**own, **spec}.items() if value is not None}
+    return _storage("resource.k8s.io/v1", "ResourceSlice", name, spec=spec)
+
+
 def csi_node(name="n1", **spec):
     return _storage("storage.k8s.io/v1", "CSINode", name, spec=spec)
 
@@ -211,4 +239,11 @@ ALL = (
     csi_driver(storageCapacity=True),
     capacity(),
     attachment(),
+    resource_claim(),
+    resource_claim(constraints=[{"requests": ["one"], "matchAttribute": "gpu.test/model"}]),
+    resource_claim_template(),
+    device_class(),
+    device_class(extendedResourceName="test.com/gpu"),
+    resource_slice(),
+    resource_slice(nodeName=None, allNodes=True),
 )

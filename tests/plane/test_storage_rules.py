@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-
 import pytest
-from tests.cluster.served import TOKEN, served
 from tests.objects import samples
-from tools.plane.build import find
-
-from kubetide.cluster import HttpCluster
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import KINDS
-from kubetide.ports.errors import ApiError
-from kubetide.runtime.clock import run_real
+from tests.plane.alike import differing_answers, shown_by_both
 
 pytestmark = pytest.mark.slow
 
@@ -120,50 +109,9 @@ UPDATED = {
 }
 
 
-def said(error):
-    """What is compared of a refusal; of what may not change upstream shows a diff of Go structs too."""
-    status = error.status()
-    causes = (status.get("details") or {}).get("causes") or []
-    return status["reason"], {
-        (one.get("field"), one.get("reason"), one.get("message", "").partition("\n")[0]) for one in causes
-    }
-
-
-async def answers(client, body, patch=None):
-    kind = KINDS[body["apiVersion"], body["kind"]]
-    namespace = "default" if kind.namespaced else ""
-    meta = {"name": body["metadata"]["name"]}
-    try:
-        await client.create(kind, {**body, "metadata": meta}, namespace=namespace)
-    except ApiError as error:
-        return said(error)
-    try:
-        if patch is not None:
-            await client.patch(kind, meta["name"], patch, namespace=namespace)
-    except ApiError as error:
-        return said(error)
-    else:
-        return None
-    finally:
-        free = {"metadata": {"finalizers": None}}
-        await client.patch(kind, meta["name"], free, namespace=namespace)
-        await client.delete(kind, meta["name"], namespace=namespace)
-
-
 def test_objects_are_judged_alike(quiet_plane):
     """Both take an object or a change of it, or both refuse it for the same fields with the same words."""
-
-    async def run(clock):
-        ours = EmbeddedCluster(Store(), clock)
-        found = {}
-        async with HttpCluster(quiet_plane.connection, clock) as client:
-            for name, (body, *patch) in {**{n: (b,) for n, b in CREATED.items()}, **UPDATED}.items():
-                pair = await answers(client, body, *patch), await answers(ours, body, *patch)
-                if pair[0] != pair[1]:
-                    found[name] = pair
-        return found
-
-    assert run_real(run) == {}
+    assert differing_answers(quiet_plane, CREATED, UPDATED) == {}
 
 
 SHOWN = (
@@ -184,38 +132,7 @@ SHOWN = (
 )
 
 
-async def shown(client, kubectl, config):
-    """What `kubectl get -o wide` prints of one object after another, without ages."""
-    printed = []
-    for body in SHOWN:
-        kind = KINDS[body["apiVersion"], body["kind"]]
-        name = body["metadata"].get("name", "usual")
-        meta = {"name": name, **{k: v for k, v in body["metadata"].items() if k == "annotations"}}
-        namespace = "default" if kind.namespaced else ""
-        await client.create(kind, {**body, "metadata": meta}, namespace=namespace)
-        command = [kubectl, f"--kubeconfig={config}", "get", kind.plural, name, "-o", "wide"]
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        text, _ = await process.communicate()
-        plain = re.sub(r"\b\d+s\b", "AGE", re.sub(r" +", " ", text.decode()))
-        printed.append(re.sub(r"\d{4}-\S+Z", "DATE", plain))
-        await client.patch(kind, name, {"metadata": {"finalizers": None}}, namespace=namespace)
-        await client.delete(kind, name, namespace=namespace)
-    return printed
-
-
 def test_kubectl_shows_the_same(quiet_plane, tmp_path):
     """The columns and cells of each kind, as wide as they get."""
-    kubectl = str(find("kubectl"))
-
-    async def run(clock):
-        async with HttpCluster(quiet_plane.connection, clock) as client:
-            real = await shown(client, kubectl, quiet_plane.kubeconfig)
-        async with served(clock) as (_, server, connection), HttpCluster(connection, clock) as client:
-            config = tmp_path / "kubeconfig"
-            write_kubeconfig(
-                config, kubeconfig(server.url, token=TOKEN, authority=connection.authority.encode())
-            )
-            return real, await shown(client, kubectl, config)
-
-    real, ours = run_real(run)
+    ours, real = shown_by_both(quiet_plane, SHOWN, tmp_path)
     assert ours == real

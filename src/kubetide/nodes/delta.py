@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from kubetide.nodes.device_facts import DeviceChanges, DeviceKey
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.volume_facts import VolumeChanges, VolumeKey
@@ -50,6 +51,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pdbs: tuple[Key, ...] = ()
     namespaces: tuple[str, ...] = ()
     volumes: tuple[VolumeKey, ...] = ()
+    devices: tuple[DeviceKey, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,6 +63,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         intents: All intents on the board; None when they are as before.
         volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
             are read from the first pod with a claim on, and until then pods are placed as if they had none.
+        devices: Slices, claims for devices and their classes, in the same way.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
@@ -78,6 +81,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pdbs: tuple[PodDisruptionBudget, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     volumes: VolumeChanges | None = None
+    devices: DeviceChanges | None = None
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None

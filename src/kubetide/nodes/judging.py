@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubetide.nodes.templates import Template
 from kubetide.scheduling import PodClass, Snapshot
@@ -53,7 +54,8 @@ class _Together:
         self._names = [template.node.metadata.name for template in templates]
         self._daemons: list[Hashable] = []
         self._asked: dict[int, list[tuple[PodClass, list[int]]]] = {}
-        self._all = Snapshot(snapshot.facts)
+        # Whether devices can be had is asked in the cluster.
+        self._all = Snapshot(replace(snapshot.facts, devices=None))
         for name, template in zip(self._names, templates, strict=True):
             self._all.add_template(template.node, template.pods, name)
             classes = tuple(classify_unbound(pod) for pod in template.pods)
@@ -62,7 +64,7 @@ class _Together:
 
     def judge(self, pod_class: PodClass) -> Refusals:
         """Gives the refusals by node objects and amounts; notes what must be asked in the cluster."""
-        minds = self._snapshot.minds_others(pod_class)
+        minds = self._snapshot.minds_others(pod_class) or self._snapshot.asks_for_devices(pod_class)
         keys = self._snapshot.topology_keys(pod_class)
         if _is_special(pod_class) or keys is None or (not minds and self._all.minds_others(pod_class)):
             if minds:

@@ -7,6 +7,7 @@ import msgspec
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
 from kubetide.units.time import Duration, Instant
 
 
@@ -41,11 +42,13 @@ class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """What the nodes of a group have really looked like.
 
     ``node`` is the newest good node, sanitised, with the least allocatable and capacity seen of each
-    resource since its instance type was first seen; ``pods`` are its DaemonSet and mirror pods.
+    resource since its instance type was first seen; ``pods`` are its DaemonSet and mirror pods, ``slices``
+    its devices, without those that these pods have.
     """
 
     node: Node
     pods: tuple[Pod, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()
     from_node: str
     seen_at: Instant
     """When it was first seen so; once ``live`` is over, when it was last seen."""

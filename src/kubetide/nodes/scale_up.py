@@ -40,11 +40,13 @@ from kubetide.units.time import Instant
 def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     """Forks the snapshot and puts into it what is certain to come: nodes on their way, pods that fit."""
     tick = Tick(view)
-    state.snapshot.fork()
-    state.tick = tick
     names = state.nodes_by_group()
     for group_id, group in state.groups.items():
         tick.templates[group_id] = template_of(state, group, names[group_id])
+    found = [template for template in tick.templates.values() if template is not None]
+    state.snapshot.set_device_templates({one.node.metadata.name: one.slices for one in found if one.slices})
+    state.snapshot.fork()
+    state.tick = tick
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
     tick.wanted = wanted_pods(state, now, tick.hints)

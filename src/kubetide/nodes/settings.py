@@ -74,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     force_ds: bool = False
     allowed_scheduler_names: tuple[str, ...] = ()
     bypassed_scheduler_names: tuple[str, ...] = ()
+    enable_dynamic_resource_allocation: bool = True
+    """Whether devices are looked at. Upstream can no longer do without."""
 
     # Scale-down
     scale_down_enabled: bool = True

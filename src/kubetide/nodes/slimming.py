@@ -199,10 +199,12 @@ def _status(status: PodStatus) -> PodStatus:
     )
     plain = _plain_status(status.phase, conditions, status.nominated_node_name)
     containers, first = _resized(status.container_statuses), _resized(status.init_container_statuses)
-    if not (containers or first or status.resources or status.allocated_resources):
+    claims = status.resource_claim_statuses
+    if not (containers or first or status.resources or status.allocated_resources or claims):
         return plain
     return replace(
         plain,
+        resource_claim_statuses=claims,
         container_statuses=containers,
         init_container_statuses=first,
         resources=status.resources,

@@ -10,8 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.delta import Delta, Gone, Key, Step
+from kubetide.nodes.device_facts import KnownDevices
 from kubetide.nodes.memory import Memory
-from kubetide.nodes.node_facts import Health, health_of
+from kubetide.nodes.node_devices import NodeDevices
+from kubetide.nodes.node_facts import Health, health_of, readiness
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.volume_facts import KnownVolumes
@@ -24,7 +26,7 @@ from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import Snapshot
+from kubetide.scheduling import Devices, Snapshot
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
@@ -63,6 +65,7 @@ class State:
         self.pdbs: dict[Key, PodDisruptionBudget] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.volumes = KnownVolumes()
+        self.devices = KnownDevices()
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.holds: tuple[str, ...] = ()
@@ -80,6 +83,7 @@ class State:
         """Made when first asked for: only demand that is announced by workload reads it."""
         self._group_of_provider: dict[str, str] = {}
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
+        self._node_devices: tuple[Devices | None, NodeDevices] | None = None
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -97,12 +101,32 @@ class State:
     def health(self, node_name: str) -> Health:
         """Gives what the node object says of its health. Raises KeyError for a node that is not here."""
         node = self.nodes[node_name]
+        if self.snapshot.facts.devices is not None and self._lacks_devices(node_name):
+            return Health(readiness(node, self.settings) or "ResourceUnready", None)
         known = self._health.get(node_name)
         if known is not None and known[0] is node and known[1] is self.settings:
             return known[2]
         health = health_of(node, self.settings)
         self._health[node_name] = node, self.settings, health
         return health
+
+    def node_devices(self) -> NodeDevices:
+        """Gives the devices that nodes have to themselves; of use while the snapshot's devices are the same."""
+        devices = self.snapshot.facts.devices
+        if self._node_devices is None or self._node_devices[0] is not devices:
+            self._node_devices = devices, NodeDevices.of(self.snapshot)
+        return self._node_devices[1]
+
+    def _lacks_devices(self, node_name: str) -> bool:
+        """Whether a driver has not published what nodes of the group have. Source: Cluster Autoscaler, RunOnce step 2."""
+        group = self.group_of(node_name)
+        seen = None if group is None else self.memory.templates.get(group)
+        template = None if group is None else self.groups[group].template
+        expected = seen.slices if seen is not None else ((template and template.slices) or ())
+        if not expected:
+            return False
+        there = {one.spec.driver for one in self.node_devices().local(node_name)}
+        return any(one.spec.driver not in there for one in expected)
 
     def has_instance(self, node_name: str) -> bool:
         """Whether the cloud still has the node's machine; True for a node in no group."""
@@ -163,6 +187,9 @@ class State:
         begins = full or delta.step in {"update", "actuate"}
         if begins and self.volumes.apply(delta.volumes, delta.gone.volumes, delta.unread):
             self.snapshot.set_volumes(self.volumes.judged())
+            self.version += 1
+        if begins and self.devices.apply(delta.devices, delta.gone.devices, delta.unread):
+            self.snapshot.set_devices(self.devices.judged())
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
@@ -243,7 +270,8 @@ class State:
             pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
             namespaces=tuple(self.namespaces[name] for name in sorted(self.namespaces)),
             volumes=self.volumes.export(),
-            unread=self.volumes.unread,
+            devices=self.devices.export(),
+            unread=(*self.volumes.unread, *self.devices.unread),
             groups=tuple(self.groups.values()),
             intents=self.intents,
             holds=self.holds,

@@ -32,6 +32,7 @@ from kubetide.objects.base import Quantities
 from kubetide.objects.meta import ObjectMeta, OwnerReference
 from kubetide.objects.node import Node, NodeSpec, NodeStatus
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
 from kubetide.objects.workload import DaemonSet
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Snapshot, classify, fresh_node
@@ -51,7 +52,9 @@ class Template:
     source: str
     """One sentence for people."""
     fresh: Snapshot
-    """Just this node with its pods, under ``node.metadata.name``: to be asked, not changed."""
+    """Just this node with its pods, under ``node.metadata.name``, without devices: to be asked, not changed."""
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices that will be its own."""
 
 
 class LookedAt(NamedTuple):
@@ -60,6 +63,8 @@ class LookedAt(NamedTuple):
     good: list[Node]
     pods: tuple[Pod, ...]
     """Those of the first node."""
+    slices: tuple[ResourceSlice, ...]
+    """Those of the first node."""
     seen: SeenTemplate
 
 
@@ -67,6 +72,7 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
     """Remembers what the good live nodes of each group look like; says where the cloud was wrong."""
     memory, settings = state.memory, state.settings
     found: list[Reason] = []
+    devices = state.node_devices()
     for group_id, names in state.nodes_by_group().items():
         former = memory.templates.get(group_id)
         good = [state.nodes[name] for name in names if state.health(name).is_good_template(now)]
@@ -75,17 +81,19 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
                 memory.templates[group_id] = replace(former, live=False, seen_at=now)
             continue
         pods = state.snapshot.pods_on(good[0].metadata.name)
+        slices = devices.left_of(good[0].metadata.name, _own_pods(state, good[0].metadata.name))
         known = state.looked_at.get(group_id) if state.memo else None
-        if known is not None and known.seen is former and known.good == good and known.pods == pods:
+        same_sight = known is not None and (known.good, known.pods, known.slices) == (good, pods, slices)
+        if known is not None and known.seen is former and same_sight:
             continue
-        seen = _seen(group_id, good, state, now, former)
+        seen = _seen(group_id, good, state, now, former, slices)
         if former is None or former.node.status != seen.node.status:
             found.append(reason("TemplateLearned", group_id, node=seen.from_node))
             found += _differences(state.groups[group_id], seen)
         # While nothing changes the time stands still; it moves when the last good node is gone.
         same = former is not None and former.live and replace(seen, seen_at=former.seen_at) == former
         learned = memory.templates[group_id] = former if same and former is not None else seen
-        state.looked_at[group_id] = LookedAt(good, pods, learned)
+        state.looked_at[group_id] = LookedAt(good, pods, slices, learned)
     for group_id in sorted(memory.templates):
         expires = after(memory.templates[group_id].seen_at, settings.node_info_cache_expire_time)
         if group_id not in state.groups or expires < now:
@@ -104,18 +112,19 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
     seen = state.memory.templates.get(group.id)
     if seen is not None:
         if seen.live:
-            return _template(seen.node, seen.pods, "live", f"live node {seen.from_node}", state)
+            source = f"live node {seen.from_node}"
+            return _template(seen.node, seen.pods, seen.slices, "live", source, state)
         source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
-        return _template(seen.node, seen.pods, "seen", source, state)
+        return _template(seen.node, seen.pods, seen.slices, "seen", source, state)
     if group.template is not None and _is_readable(group.template.node):
         node = _labelled(_sanitised(group.template.node, group.id, state.settings))
         source = f"cloud: {group.template.source or 'the provider gave no source'}"
-        return _template(node, (), "cloud", source, state)
+        return _template(node, (), group.template.slices or (), "cloud", source, state)
     for name in nodes:
         node = _sanitised(state.nodes[name], group.id, state.settings)
-        return _template(
-            node, _own_pods(state, name), "unwell", f"live node {name}, which is not well", state
-        )
+        pods = _own_pods(state, name)
+        slices = state.node_devices().left_of(name, pods)
+        return _template(node, pods, slices, "unwell", f"live node {name}, which is not well", state)
     return None
 
 
@@ -126,7 +135,12 @@ def _is_readable(node: Node) -> bool:
 
 
 def _seen(
-    group_id: str, good: Sequence[Node], state: State, now: Instant, former: SeenTemplate | None
+    group_id: str,
+    good: Sequence[Node],
+    state: State,
+    now: Instant,
+    former: SeenTemplate | None,
+    slices: tuple[ResourceSlice, ...],
 ) -> SeenTemplate:
     first = good[0]
     statuses = [node.status for node in good if _machine(node) == _machine(first)]
@@ -142,6 +156,7 @@ def _seen(
     return SeenTemplate(
         node=replace(node, status=status),
         pods=_own_pods(state, first.metadata.name),
+        slices=slices,
         from_node=first.metadata.name,
         seen_at=now,
     )
@@ -217,10 +232,17 @@ def _labelled(node: Node) -> Node:
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
-def _template(node: Node, pods: tuple[Pod, ...], origin: Origin, source: str, state: State) -> Template:
+def _template(
+    node: Node,
+    pods: tuple[Pod, ...],
+    slices: tuple[ResourceSlice, ...],
+    origin: Origin,
+    source: str,
+    state: State,
+) -> Template:
     if origin == "cloud" or state.settings.force_ds:
         pods = pods + _daemon_pods(node, pods, state.daemon_sets)
-    return Template(node, pods, origin, source, fresh_node(node, pods, state.snapshot.facts))
+    return Template(node, pods, origin, source, fresh_node(node, pods, state.snapshot.facts), slices)
 
 
 def _daemon_pods(

@@ -99,8 +99,9 @@ class KnownVolumes:
     def apply(
         self, changes: VolumeChanges | None, gone: Iterable[VolumeKey], unread: tuple[str, ...]
     ) -> bool:
-        """Takes over what changed, and says whether anything did."""
+        """Takes over what changed, and says whether anything did; ``unread`` may name other kinds too."""
         gone = tuple(gone)
+        unread = tuple(name for name in unread if name in KIND_OF)
         if changes is None and not gone and unread == self.unread:
             return False
         self.unread = unread

@@ -19,6 +19,7 @@ from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.storage import (
     CSIDriver,
@@ -201,6 +202,15 @@ VOLUME_ATTACHMENTS = Kind(
     namespaced=False,
     subresources=("status",),
 )
+_DEVICES = "resource.k8s.io"
+RESOURCE_SLICES = Kind(_DEVICES, "v1", "ResourceSlice", "resourceslices", ResourceSlice, namespaced=False)
+DEVICE_CLASSES = Kind(_DEVICES, "v1", "DeviceClass", "deviceclasses", DeviceClass, namespaced=False)
+RESOURCE_CLAIMS = Kind(
+    _DEVICES, "v1", "ResourceClaim", "resourceclaims", ResourceClaim, subresources=("status",)
+)
+RESOURCE_CLAIM_TEMPLATES = Kind(
+    _DEVICES, "v1", "ResourceClaimTemplate", "resourceclaimtemplates", ResourceClaimTemplate
+)
 MUTATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io",
     "v1",
@@ -242,6 +252,9 @@ VOLUME_KINDS: tuple[Kind[Any], ...] = (
 )
 """What the scheduler's filters for volumes read."""
 
+DEVICE_KINDS: tuple[Kind[Any], ...] = (RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_CLASSES)
+"""What the scheduler's filter for devices reads."""
+
 STORED_KINDS: tuple[Kind[Any], ...] = (
     PODS,
     NODES,
@@ -262,6 +275,8 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
     *VOLUME_KINDS,
+    *DEVICE_KINDS,
+    RESOURCE_CLAIM_TEMPLATES,
 )
 """Kinds that a cluster stores; metrics are computed on reading."""
 

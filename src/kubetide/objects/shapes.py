@@ -99,6 +99,16 @@ _SPECS: dict[str, dict[str, Shape]] = {
         "spec": struct(selector=Shape(atomic=True, replace=True)),
         "status": _STATUS,
     },
+    "resourceclaims.resource.k8s.io": {
+        "status": struct(
+            reservedFor=keyed("uid"),
+            devices=Shape(
+                items=struct(conditions=_CONDITIONS),
+                list_type="map",
+                keys=("driver", "device", "pool", "shareID"),
+            ),
+        )
+    },
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
 }

@@ -6,7 +6,19 @@ other types only a name that is nearly one of theirs is taken for one.
 
 from __future__ import annotations
 
-from kubetide.objects import batch, hpa, meta, node, pod, policy, statefulset, storage, webhooks, workload
+from kubetide.objects import (
+    batch,
+    hpa,
+    meta,
+    node,
+    pod,
+    policy,
+    resource,
+    statefulset,
+    storage,
+    webhooks,
+    workload,
+)
 
 _VOLUME_SOURCES = (
     "azureDisk azureFile cephfs cinder configMap csi downwardAPI fc flexVolume flocker "
@@ -100,6 +112,17 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         storage.TopologyTerm: "",
         storage.TopologyExpression: "",
         storage.CSIStorageCapacity: "",
+        resource.DeviceClassSpec: "config",
+        resource.DeviceClaim: "config",
+        resource.DeviceRequest: "",
+        resource.ExactDeviceRequest: "",
+        resource.DeviceSubRequest: "",
+        resource.DeviceConstraint: "",
+        resource.ResourceSliceSpec: "",
+        resource.ResourcePool: "",
+        resource.Device: "nodeAllocatableResourceMappings",
+        resource.DeviceAttribute: "ints bools strings versions",
+        resource.ResourceClaimTemplateSpec: "metadata",
         webhooks.MutatingWebhook: "",
         webhooks.ValidatingWebhook: "",
         webhooks.WebhookClientConfig: "",

@@ -26,6 +26,15 @@ from kubetide.objects.pod_resize import validate_pod_resize
 from kubetide.objects.structure import misfits
 from kubetide.objects.validation_batch import validate_cron_job, validate_job, validate_job_update
 from kubetide.objects.validation_config_map import validate_config_map, validate_config_map_update
+from kubetide.objects.validation_devices import (
+    validate_device_class,
+    validate_resource_claim,
+    validate_resource_claim_template,
+    validate_resource_claim_template_update,
+    validate_resource_claim_update,
+    validate_resource_slice,
+    validate_resource_slice_update,
+)
 from kubetide.objects.validation_hpa import validate_hpa, validate_target_group
 from kubetide.objects.validation_pod import validate_pod, validate_pod_update
 from kubetide.objects.validation_statefulset import validate_stateful_set, validate_stateful_set_update
@@ -297,6 +306,10 @@ _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
     ("storage.k8s.io", "CSIDriver"): validate_csi_driver,
     ("storage.k8s.io", "CSIStorageCapacity"): validate_capacity,
     ("storage.k8s.io", "VolumeAttachment"): validate_attachment,
+    ("resource.k8s.io", "ResourceSlice"): validate_resource_slice,
+    ("resource.k8s.io", "DeviceClass"): validate_device_class,
+    ("resource.k8s.io", "ResourceClaim"): validate_resource_claim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): validate_resource_claim_template,
 }
 
 _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] = {
@@ -314,4 +327,7 @@ _UPDATE_RULES: dict[tuple[str, str], Callable[[Json, Json], list[FieldError]]] =
     ("storage.k8s.io", "StorageClass"): validate_class_update,
     ("storage.k8s.io", "CSIDriver"): validate_csi_driver_update,
     ("storage.k8s.io", "CSIStorageCapacity"): validate_capacity_update,
+    ("resource.k8s.io", "ResourceSlice"): validate_resource_slice_update,
+    ("resource.k8s.io", "ResourceClaim"): validate_resource_claim_update,
+    ("resource.k8s.io", "ResourceClaimTemplate"): validate_resource_claim_template_update,
 }

@@ -14,6 +14,7 @@ from msgspec import field
 
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.node import Node
+from kubetide.objects.resource import ResourceSlice
 
 InstanceState = Literal["Creating", "Running", "Deleting"]
 
@@ -37,10 +38,12 @@ class Instance(ApiStruct):
 class NodeTemplate(ApiStruct):
     """What a new node of a group is expected to look like, and who says so.
 
-    ``source`` is one sentence for people: which catalogue, tag or setting gave the values.
+    ``slices`` are the devices that will be its own: ResourceSlices with any ``nodeName``. ``source`` is one
+    sentence for people: which catalogue, tag or setting gave the values.
     """
 
     node: Node = field(default_factory=Node)
+    slices: tuple[ResourceSlice, ...] | None = None
     source: str = ""
 
 

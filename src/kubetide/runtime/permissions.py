@@ -77,6 +77,7 @@ NODES: Final = Role(
             "storage.k8s.io",
             ("csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments"),
         ),
+        Grant(_CACHED, "resource.k8s.io", ("deviceclasses", "resourceclaims", "resourceslices")),
         Grant(_CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant(_CACHED, "batch", ("jobs",)),
         Grant(_CACHED, "policy", ("poddisruptionbudgets",)),

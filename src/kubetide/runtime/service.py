@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.nodes.controller import NodesController
-from kubetide.objects.kinds import VOLUME_KINDS
+from kubetide.objects.kinds import DEVICE_KINDS, VOLUME_KINDS
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -211,11 +211,11 @@ class Service:
         return f"cannot read {failing[0].kind.resource}: {failing[0].last_error}" if failing else ""
 
     def _needed(self) -> list[Informer[Any]]:
-        """Gives the caches that the loops cannot do without: those of volumes may be refused."""
+        """Gives the caches that the loops cannot do without: those of volumes and devices may be refused."""
         return [
             one
             for one in self._caches.all
-            if one.has_synced or not one.failures or one.kind not in VOLUME_KINDS
+            if one.has_synced or not one.failures or one.kind not in (*VOLUME_KINDS, *DEVICE_KINDS)
         ]
 
     def not_alive(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
+from kubetide.scheduling.devices.objects import DeviceObjects
 from kubetide.scheduling.grouping import PodGroup, equivalence_groups
 from kubetide.scheduling.packing import (
     Estimate,
@@ -28,6 +29,7 @@ __all__ = [
     "UNSCHEDULABLE",
     "BoolVector",
     "ClusterFacts",
+    "DeviceObjects",
     "Devices",
     "Estimate",
     "Int64Vector",

@@ -1,4 +1,4 @@
-"""Which pods of one controller are the same pod to upstream's autoscaler.
+"""Which pods of one controller are the same pod to upstream's autoscaler, and which nodes to our columns.
 
 Labels equal and specs semantically equal: quantities by value, absent and empty lists and maps
 alike; projected volumes and their mounts do not count, as every pod has its own (service account
@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.objects.meta import controller_of
+from kubetide.objects.node import Node
 from kubetide.objects.pod import Container, Pod, PodSpec
 from kubetide.scheduling.exact_key import exact_key
 from kubetide.units.quantity import Quantity, QuantityError
@@ -94,3 +95,13 @@ def _exact(text: Any) -> str:
         return str(Quantity.parse(text).exact_nano())
     except QuantityError:
         return f"unreadable {text}"
+
+
+def same_for_scheduling(one: Node, other: Node) -> bool:
+    """Whether nothing changed that columns hold: the case of every heartbeat."""
+    return (
+        one.spec == other.spec
+        and one.metadata.labels == other.metadata.labels
+        and one.status.allocatable == other.status.allocatable
+        and one.status.declared_features == other.status.declared_features
+    )

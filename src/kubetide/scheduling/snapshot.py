@@ -248,6 +248,8 @@ class Snapshot(SnapshotStore):
         static, layout = self._static_version, self._layout
         if pod_class.claims:
             static, layout = max(static, self._volume_version), max(layout, self._volume_version)
+        if pod_class.devices is not None:
+            static, layout = max(static, self._device_version), max(layout, self._device_version)
         return self._verdicts.know(pod_class, rows, static, layout)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
@@ -16,6 +17,8 @@ from kubetide.scheduling.devices.placing import put_on, take_off
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
 from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows, Use
+from kubetide.scheduling.similar import same_for_scheduling
+from kubetide.scheduling.snapshot_log import SnapshotLog
 from kubetide.scheduling.volumes import Volumes
 
 _MOST_COUNTS = 2048
@@ -29,13 +32,7 @@ _FEW_COPIES = 4
 """Below this many, nodes are added one by one."""
 
 
-class _Mark(NamedTuple):
-    log_length: int
-    version: int
-    static_version: int
-
-
-class SnapshotStore:
+class SnapshotStore(SnapshotLog):
     """The changing half of ``Snapshot``.
 
     Attributes:
@@ -43,11 +40,10 @@ class SnapshotStore:
     """
 
     def __init__(self, facts: ClusterFacts | None = None) -> None:
-        self.version = 0
-        self._static_version = 0
+        super().__init__()
         self._volume_version = 0
+        self._device_version = 0
         self._layout = 0
-        self._stamps = 0
         self._placed: dict[PodKey, Placed] = {}
         self._uses: dict[PodClass, Use] = {}
         self._pods: dict[str, dict[PodKey, Pod]] = {}
@@ -55,17 +51,13 @@ class SnapshotStore:
         """Pods of nodes as they were listed last; whatever changes ``_pods`` takes them out."""
         self._rows = Rows(facts=facts or ClusterFacts(), placed=self._placed, pods=self._pods)
         self._dead: dict[int, None] = {}
-        self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._marks: list[_Mark] = []
+        self._open_ledger(self._rows.facts.devices)
 
     # ── Changing ──
 
     def set_facts(self, facts: ClusterFacts) -> None:
         """Takes over namespaces and feature gates. Raises RuntimeError on a fork."""
-        if self._marks:
-            raise RuntimeError(
-                "set_facts on a fork: facts cannot be tried out, set them before Snapshot.fork()"
-            )
+        self._check_no_fork("set_facts")
         if facts == self._rows.facts:
             return
         devices_changed = facts.devices != self._rows.facts.devices
@@ -78,10 +70,27 @@ class SnapshotStore:
 
     def set_volumes(self, volumes: Volumes | None) -> None:
         """Takes over volume objects: only classes with claims are judged anew. Raises RuntimeError on a fork."""
-        if self._marks:
-            raise RuntimeError("set_volumes on a fork: set them before Snapshot.fork()")
+        self._check_no_fork("set_volumes")
         self._rows.facts = replace(self._rows.facts, volumes=volumes)
         self.version = self._volume_version = self._stamp()
+
+    def set_devices(self, devices: Devices | None) -> None:
+        """Takes over slices, claims and classes, as ``set_volumes`` does: for classes that ask for devices."""
+        self._check_no_fork("set_devices")
+        if devices is self._rows.facts.devices:
+            return
+        self._rows.facts = replace(self._rows.facts, devices=devices)
+        self._open_ledger(devices)
+        self.version = self._device_version = self._stamp()
+
+    def set_device_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
+        """Takes over which slices copies of templates bring, by the template's name. Raises RuntimeError on a fork."""
+        self._check_no_fork("set_device_templates")
+        devices, ledger = self._rows.facts.devices, self._rows.devices
+        if devices is None or ledger is None or devices.templates == templates:
+            return
+        self._rows.facts = replace(self._rows.facts, devices=replace(devices, templates=templates))
+        ledger.take_templates(templates)
 
     def set_node(self, node: Node) -> None:
         """Adds a node, or takes over what changed of it; its pods stay."""
@@ -103,7 +112,7 @@ class SnapshotStore:
         before = rows.nodes[row]
         if before is node:
             return
-        if _same_for_scheduling(before, node):
+        if same_for_scheduling(before, node):
             rows.nodes[row] = node
             self._record(rows.nodes.__setitem__, row, before)
             self._touch()
@@ -201,6 +210,7 @@ class SnapshotStore:
     def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:
         """Adds a copy of a template under a name, which is its hostname too, with its DaemonSet pods."""
         labels = {**(template.metadata.labels or {}), HOSTNAME: name}
+        self._add_device_copies(template, (name,))
         self.set_node(replace(template, metadata=replace(template.metadata, name=name, labels=labels)))
         for pod in daemon_pods:
             renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
@@ -208,11 +218,12 @@ class SnapshotStore:
 
     def add_templates(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
         """Adds copies of a template as ``add_template`` does, many at once."""
-        waiting = any(name in self._pods or name in self._rows.row_of for name in names)
-        if daemon_pods or waiting or len(names) < _FEW_COPIES:
+        known = any(name in self._pods or name in self._rows.row_of for name in names)
+        if daemon_pods or known or len(names) < _FEW_COPIES:
             for name in names:
                 self.add_template(template, daemon_pods, name)
             return
+        self._add_device_copies(template, names)
         rows = self._compacted()
         self._add_columns(rows.missing(template))
         labels, metadata = template.metadata.labels or {}, template.metadata
@@ -224,34 +235,6 @@ class SnapshotStore:
         )
         self._record(self._pop, len(names))
         self._touch(static=True)
-
-    # ── Trying out ──
-
-    def fork(self) -> None:
-        """Starts trying out; forks nest."""
-        self._marks.append(_Mark(len(self._log), self.version, self._static_version))
-
-    def revert(self) -> None:
-        """Undoes everything since the last fork. Raises RuntimeError without one."""
-        if not self._marks:
-            raise RuntimeError(
-                "revert without fork: call Snapshot.fork() before changing what is to be undone"
-            )
-        mark = self._marks.pop()
-        log = self._log
-        while len(log) > mark.log_length:
-            undo, arguments = log.pop()
-            undo(*arguments)
-        self.version = mark.version
-        self._static_version = mark.static_version
-
-    def commit(self) -> None:
-        """Keeps everything since the last fork. Raises RuntimeError without one."""
-        if not self._marks:
-            raise RuntimeError("commit without fork: call Snapshot.fork() first")
-        self._marks.pop()
-        if not self._marks:
-            self._log.clear()
 
     # ── Inside ──
 
@@ -275,14 +258,20 @@ class SnapshotStore:
                 if self._placed[key].use.pod_class.devices is not None:
                     self._give_devices(key, pod)
 
+    def _add_device_copies(self, template: Node, names: Sequence[str]) -> None:
+        if (ledger := self._rows.devices) is not None:
+            for name in names:
+                self._record(ledger.add_copy(template.metadata.name, name))
+
     def _give_devices(self, key: PodKey, pod: Pod) -> None:
         placed, ledger = self._placed[key], self._rows.devices
         devices = placed.use.pod_class.devices
         if ledger is None or devices is None:
             return
         row = self._rows.row_of.get(placed.node_name)
+        # Whoever is moved in a simulation has left its devices where it was.
+        bound = pod.spec.node_name == placed.node_name
         node = None if row is None else self._rows.nodes[row]
-        bound = bool(pod.spec.node_name)
         for undo in put_on(ledger, devices, key, node, bound=bound):
             self._record(undo)
 
@@ -327,16 +316,7 @@ class SnapshotStore:
             self._rows.drop_tables()
             self._layout = self._stamp()
 
-    def _stamp(self) -> int:
-        """A number that was never used: versions of forks that were reverted do not come back."""
-        self._stamps += 1
-        return self._stamps
-
     # ── Undoing: each takes back one change and records nothing ──
-
-    def _record(self, undo: Callable[..., None], *arguments: Any) -> None:
-        if self._marks:
-            self._log.append((undo, arguments))
 
     def _pop(self, count: int = 1) -> None:
         self._rows.pop(count)
@@ -382,13 +362,3 @@ class SnapshotStore:
         self._placed[key] = placed
         self._pods[placed.node_name] = on_node
         self._listed.pop(placed.node_name, None)
-
-
-def _same_for_scheduling(one: Node, other: Node) -> bool:
-    """Whether nothing changed that columns hold: the case of every heartbeat."""
-    return (
-        one.spec == other.spec
-        and one.metadata.labels == other.metadata.labels
-        and one.status.allocatable == other.status.allocatable
-        and one.status.declared_features == other.status.declared_features
-    )

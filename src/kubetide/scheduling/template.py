@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.cluster_facts import ClusterFacts
@@ -43,9 +45,10 @@ def fresh_node(node: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts | Non
     Args:
         node: The template.
         daemon_pods: What will be on it.
-        facts: Of the cluster that it would join: without them claims are not looked at.
+        facts: Of the cluster that it would join: without them claims are not looked at. Devices are looked
+            at in the cluster only, see ``check_in_cluster``.
     """
-    snapshot = Snapshot(facts)
+    snapshot = Snapshot(facts and replace(facts, devices=None))
     snapshot.set_node(node)
     for pod in daemon_pods:
         snapshot.add_pod(pod, node.metadata.name)

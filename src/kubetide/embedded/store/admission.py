@@ -36,6 +36,7 @@ _FIRST_STATUS: dict[str, Json] = {
     "persistentvolumes": {"phase": "Pending"},
     "persistentvolumeclaims": {"phase": "Pending"},
     "volumeattachments.storage.k8s.io": {"attached": False},
+    "resourceclaims.resource.k8s.io": {},
 }
 
 

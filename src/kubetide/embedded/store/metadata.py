@@ -35,6 +35,8 @@ _WITH_GENERATION = frozenset(
         "priorityclasses.scheduling.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "deviceclasses.resource.k8s.io",
     }
 )
 
@@ -195,6 +197,8 @@ _VERSION_REQUIRED = frozenset(
         "poddisruptionbudgets.policy",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "deviceclasses.resource.k8s.io",
     }
 )
 

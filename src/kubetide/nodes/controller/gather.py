@@ -6,6 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from kubetide.nodes.device_facts import (
+    DEVICE_KIND_OF,
+    DeviceChanges,
+    DeviceKey,
+    asks_for_claims,
+    asks_for_extended,
+    slim_device_object,
+)
 from kubetide.nodes.slimming import (
     PodSlimmer,
     slim_daemon_set,
@@ -23,6 +31,7 @@ from kubetide.nodes.volume_facts import slim as slim_volume_object
 from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
+    DEVICE_KINDS,
     JOBS,
     NAMESPACES,
     NODES,
@@ -70,6 +79,8 @@ class Gatherer:
         self._slim_pod = PodSlimmer().slim
         self._sources: dict[str, _Source] = {}
         self._reads_volumes = False
+        self._reads_devices = False
+        self._looked_for_devices = False
         kinds: tuple[Kind[Any], ...] = (
             PODS,
             NODES,
@@ -121,6 +132,8 @@ class Gatherer:
         if first:
             await self._begin_with_volumes()
         volumes, gone_volumes = self._volumes()
+        first_devices = await self._begins_with_devices(pods)
+        devices, gone_devices = self._devices()
         intents = self._board.intents() if self._board is not None else ()
         return Delta(
             step=step,
@@ -134,6 +147,7 @@ class Gatherer:
             pdbs=pdbs,
             namespaces=namespaces,
             volumes=volumes if first or volumes != VolumeChanges() else None,
+            devices=devices if first_devices or devices != DeviceChanges() else None,
             unread=self._unread(),
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
@@ -146,6 +160,7 @@ class Gatherer:
                 pdbs=gone_pdbs,
                 namespaces=tuple(name for _, name in gone_namespaces),
                 volumes=gone_volumes,
+                devices=gone_devices,
             ),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
@@ -165,10 +180,32 @@ class Gatherer:
         for name in KIND_OF:
             await self._sources[name].informer.answered()
 
+    async def _begins_with_devices(self, pods: Sequence[Pod]) -> bool:
+        """Reads devices from the first pod on that may ask for any, where the API has them."""
+        if self._reads_devices or not self._known.settings.enable_dynamic_resource_allocation:
+            return False
+        # Most pods with extended resources have nothing to do with device classes: they ask once.
+        asking = any(map(asks_for_claims, pods)) or (
+            not self._looked_for_devices and any(map(asks_for_extended, pods))
+        )
+        if not asking:
+            return False
+        self._looked_for_devices = True
+        served = await self._cluster.kinds()
+        if not {kind.resource for kind in DEVICE_KINDS} <= {
+            one.resource for one in served if one.version == "v1"
+        }:
+            return False
+        self._reads_devices = True
+        for kind in DEVICE_KINDS:
+            self._open(kind)
+        for name in DEVICE_KIND_OF:
+            await self._sources[name].informer.answered()
+        return True
+
     def _unread(self) -> tuple[str, ...]:
-        if not self._reads_volumes:
-            return ()
-        return tuple(name for name in KIND_OF if not self._sources[name].informer.has_synced)
+        names = (*(KIND_OF if self._reads_volumes else ()), *(DEVICE_KIND_OF if self._reads_devices else ()))
+        return tuple(name for name in names if not self._sources[name].informer.has_synced)
 
     def _volumes(self) -> tuple[VolumeChanges, tuple[VolumeKey, ...]]:
         if not self._reads_volumes:
@@ -180,6 +217,17 @@ class Gatherer:
             changed[name], left = self._take(name, held, partial(slim_volume_object, kind))
             gone += [(name, *key) for key in left]
         return VolumeChanges.from_kinds(changed), tuple(gone)
+
+    def _devices(self) -> tuple[DeviceChanges, tuple[DeviceKey, ...]]:
+        if not self._reads_devices:
+            return DeviceChanges(), ()
+        changed: dict[str, tuple[Any, ...]] = {}
+        gone: list[DeviceKey] = []
+        for name, kind in DEVICE_KIND_OF.items():
+            held = self._known.devices.of(kind)
+            changed[name], left = self._take(name, held, partial(slim_device_object, kind))
+            gone += [(name, *key) for key in left]
+        return DeviceChanges.from_kinds(changed), tuple(gone)
 
     def _take(
         self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]

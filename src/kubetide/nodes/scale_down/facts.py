@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubetide.nodes.node_devices import NodeDevices, held_by
 from kubetide.nodes.node_facts import deletion_window_ends
 from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
@@ -28,8 +29,10 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import PodClass
+from kubetide.scheduling import Devices, PodClass
+from kubetide.scheduling.devices.offers import DeviceId
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -103,6 +106,8 @@ class Cache:
         self._settings: Settings | None = None
         self._owner_keys: frozenset[OwnerKey] = frozenset()
         self._replicas: dict[Key, int | None] = {}
+        self._devices: Devices | None = None
+        self._of_nodes = NodeDevices((), None)
 
     def allowances(self, state: State) -> Allowances:
         """Gives what the budgets allow at the start of a plan."""
@@ -131,6 +136,10 @@ class Cache:
             # Jobs come and go all day: what is known of other pods stays.
             self._facts.clear()
             self._alike = {kind: known for kind, known in self._alike.items() if known.owner not in changed}
+        if state.snapshot.facts.devices is not self._devices or not self.enabled:
+            self._devices = state.snapshot.facts.devices
+            self._of_nodes = state.node_devices()
+            self._facts.clear()
         if len(self._facts) > len(state.nodes):
             self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
             self.refusals = {name: known for name, known in self.refusals.items() if name in state.nodes}
@@ -157,7 +166,9 @@ class Cache:
         ):
             return known
         placed = state.snapshot.placed_on(name)
-        facts = self._find(node, seen, placed, context, ignore_daemon_sets=ignore_daemon_sets)
+        slices = self._of_nodes.local(name)
+        held = held_by(state.snapshot.devices, seen) if slices and state.snapshot.devices else frozenset()
+        facts = self._find(node, seen, placed, context, slices, held, ignore_daemon_sets=ignore_daemon_sets)
         if self.enabled:
             self._facts[name] = facts
         return facts
@@ -195,6 +206,8 @@ class Cache:
         seen: tuple[Pod, ...],
         placed: list[tuple[Key, Pod, PodClass]],
         context: DrainContext,
+        slices: tuple[ResourceSlice, ...],
+        held: frozenset[DeviceId],
         *,
         ignore_daemon_sets: bool,
     ) -> NodeFacts:
@@ -214,6 +227,8 @@ class Cache:
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
                 requests=[pod_class.requests for _, _, pod_class in known],
+                slices=slices,
+                held=held,
             )
         except UtilizationError as unknown:
             error = str(unknown)

@@ -1,23 +1,28 @@
 """How much of a node its pods ask for.
 
 Source: Cluster Autoscaler, simulator/utilization: the larger of CPU and memory requests over
-allocatable, in doubles; on GPU nodes the GPU alone.
+allocatable, in doubles; on GPU nodes the GPU alone; on nodes with devices of their own the fullest pool.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.scale_down.device_utilization import UtilizationError, fullest_pool
 from kubetide.nodes.scale_down.names import GPU_RESOURCE
 from kubetide.nodes.scale_down.pods import is_long_terminating
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
 from kubetide.scheduling import classify_unbound, node_allocatable
+from kubetide.scheduling.devices.offers import DeviceId
 from kubetide.units.time import Instant
+
+__all__ = ["Utilization", "UtilizationError", "go_float", "has_gpu", "requests_of", "utilization_of"]
 
 _Requests = list[Mapping[str, int]]
 
@@ -28,17 +33,14 @@ class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cpu: float = 0.0
     memory: float = 0.0
     gpu: float = 0.0
+    dra: float = 0.0
     resource: str = ""
     value: float = 0.0
 
     def __str__(self) -> str:
         """As upstream's event prints it: ``{cpu memory gpu dra resource value}``."""
-        numbers = " ".join(go_float(number) for number in (self.cpu, self.memory, self.gpu, 0.0))
+        numbers = " ".join(go_float(number) for number in (self.cpu, self.memory, self.gpu, self.dra))
         return f"{{{numbers} {self.resource} {go_float(self.value)}}}"
-
-
-class UtilizationError(ValueError):
-    """The node does not say what it offers, so nothing can be said about its use."""
 
 
 def has_gpu(node: Node, gpu_label: str) -> bool:
@@ -65,13 +67,17 @@ def utilization_of(
     ignore_daemon_sets: bool = False,
     ignore_mirror_pods: bool = False,
     requests: Sequence[Mapping[str, int]] | None = None,
+    slices: Sequence[ResourceSlice] = (),
+    held: Collection[DeviceId] = (),
 ) -> Utilization:
     """Gives the node's utilization.
 
     Pods that should be gone by now are left out. What is ignored is taken off the requests and off
-    what the node offers. ``requests`` is what each pod asks for, where that is known already.
+    what the node offers. ``requests`` is what each pod asks for, where that is known already;
+    ``slices`` are the node's own, as ``local_slices`` gives them, and ``held`` devices that claims of its
+    pods have.
 
-    Raises: UtilizationError when the node offers no CPU or no memory.
+    Raises: UtilizationError when the node offers no CPU or no memory, or lacks slices of a pool.
     """
     offered = node_allocatable(node)
     used: _Requests = []
@@ -90,6 +96,9 @@ def utilization_of(
         # A GPU that cannot be allocated yet is not in use.
         gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
+    if slices:
+        pool, full = fullest_pool(slices, held)
+        return Utilization(dra=full, resource=pool, value=full)
     for resource in ("cpu", "memory"):
         if not offered.get(resource, 0):
             raise UtilizationError(

@@ -13,8 +13,13 @@ ClaimKey = tuple[str, str]
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True):
-    """All devices of a cluster, and who asks for them."""
+    """All devices of a cluster, and who asks for them.
+
+    Attributes:
+        templates: Slices of nodes that do not exist yet, by the name of the node that they are copied from.
+    """
 
     slices: tuple[ResourceSlice, ...] = ()
     claims: Mapping[ClaimKey, ResourceClaim] = {}
     classes: Mapping[str, DeviceClass] = {}
+    templates: Mapping[str, tuple[ResourceSlice, ...]] = {}

@@ -15,6 +15,7 @@ from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubetide.scheduling.device_use import CLASS_PREFIX
 from kubetide.scheduling.devices.facts import ClaimKey, Devices
 from kubetide.scheduling.devices.offers import DeviceId, NodeReach, Pool, PoolId, Slice, gather_pools, nano
+from kubetide.scheduling.devices.templates import copy_of
 from kubetide.scheduling.devices.use import Given, InUse
 from kubetide.units.quantity import QuantityError
 
@@ -74,7 +75,9 @@ class Ledger:
         self._users: dict[ClaimKey, dict[tuple[str, str], None]] = {}
         self._made_for: dict[tuple[str, str], ClaimKey] = {}
         self._of_resource = _by_resource(devices.classes)
+        self._templates = devices.templates
         self._slices: list[Slice] = []
+        self._numbers = 0
         self._of_node: dict[str, list[Slice]] = {}
         self._of_any: list[Slice] = []
         self._pools: dict[str, tuple[Node, PoolSet]] = {}
@@ -105,9 +108,9 @@ class Ledger:
         reached = [one for one in (*own, *self._of_any) if one.reaches(node)]
         if any(one.spec.per_device_node_selection for one in reached):
             self._nodes_apart += 1
-            key = (self._nodes_apart, *map(id, reached))
+            key = (self._nodes_apart, *(one.number for one in reached))
         else:
-            key = (0, *map(id, reached))
+            key = (0, *(one.number for one in reached))
         found = self._known_sets.get(key)
         if found is None:
             pools = tuple(gather_pools(reached, self._slices))
@@ -149,6 +152,19 @@ class Ledger:
 
         return undo
 
+    def add_copy(self, template: str, name: str) -> Undo:
+        """Gives a node the devices of the template that it is a copy of, in pools of its own."""
+        made = [copy_of(one, name) for one in self._templates.get(template, ())]
+        pieces = [piece for piece in map(self._read_slice, made) if piece is not None]
+        if not pieces:
+            return _nothing
+        self._pools.pop(name, None)
+        return lambda: self._drop_copy(name, len(pieces))
+
+    def take_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
+        """Takes over what copies of templates bring from now on."""
+        self._templates = templates
+
     def claim_made_for(self, pod: tuple[str, str]) -> ClaimKey | None:
         """Gives the claim that was made for a pod's extended resources, or None."""
         return self._made_for.get(pod)
@@ -187,17 +203,27 @@ class Ledger:
         if sign < 0 and not any(amounts.values()):
             del self.in_use.amounts[device]
 
-    def _read_slice(self, given: ResourceSlice) -> None:
+    def _drop_copy(self, name: str, count: int) -> None:
+        """Forgets the slices that were read last, which are those of a node."""
+        del self._slices[-count:]
+        del self._of_node[name]
+        known = self._pools.pop(name, None)
+        if known is not None:
+            self._known_sets.pop(known[1].key, None)
+
+    def _read_slice(self, given: ResourceSlice) -> Slice | None:
+        self._numbers += 1
         try:
-            piece = Slice(given)
+            piece = Slice(given, self._numbers)
         except QuantityError as error:
             self.unread[given.metadata.name] = str(error)
-            return
+            return None
         self._slices.append(piece)
         if piece.of_one_node:
             self._of_node.setdefault(piece.of_one_node, []).append(piece)
         else:
             self._of_any.append(piece)
+        return piece
 
     def _read_claim(self, key: ClaimKey, claim: ResourceClaim) -> None:
         owner = controller_of(claim.metadata)

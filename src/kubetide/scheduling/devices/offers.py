@@ -78,11 +78,15 @@ class Offer:
 class Slice:
     """A ResourceSlice whose devices are offers.
 
+    Attributes:
+        number: Tells it from all others that its ledger ever had.
+
     Raises: QuantityError for an amount in it that cannot be read.
     """
 
-    def __init__(self, given: ResourceSlice) -> None:
+    def __init__(self, given: ResourceSlice, number: int) -> None:
         _read_amounts(given)
+        self.number = number
         self.name = given.metadata.name
         self.spec = given.spec
         self.pool_id: PoolId = (given.spec.driver, given.spec.pool.name)

@@ -1,36 +1,20 @@
-"""CEL selectors of devices: what an expression may read, compiled once, evaluated per device.
+"""CEL selectors of devices, evaluated per device.
 
-Source: dynamic-resource-allocation v1.36 (package cel), with DRAConsumableCapacity on and
-DRAListTypeAttributes off, as in v1.36 by default.
+Source: dynamic-resource-allocation v1.36 (package cel).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+from kubetide.objects.device_expressions import compile_problem, compiled
 from kubetide.objects.resource import Device, DeviceAttribute
-from kubetide.units.cel import (
-    FUNCTIONS,
-    CelError,
-    EvaluationError,
-    OpenMap,
-    Program,
-    compile_expression,
-)
-from kubetide.units.cel.kubernetes import QUANTITY, parse_semver
-from kubetide.units.cel.types import ANY, BOOL, STRING, Type, map_of
+from kubetide.units.cel import EvaluationError, OpenMap
+from kubetide.units.cel.kubernetes import parse_semver
 from kubetide.units.cel.values import printed_kind
 from kubetide.units.quantity import Quantity, QuantityError
 
-_DEVICE = Type("kubernetes.DRADevice")
-_FIELDS = {
-    "driver": STRING,
-    "allowMultipleAllocations": BOOL,
-    "attributes": map_of(STRING, map_of(STRING, ANY)),
-    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-}
-_PRINTED = {"any": "google.protobuf.Any"}
+__all__ = ["SelectorError", "Variables", "compile_problem", "matches", "variables_of"]
 
 Variables = dict[str, Any]
 """What an expression sees of one device."""
@@ -40,35 +24,12 @@ class SelectorError(Exception):
     """A selector that has no verdict on a device; the message is upstream's."""
 
 
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Program | str:
-    """The program, or upstream's error."""
-    try:
-        program = compile_expression(
-            expression,
-            variables={"device": _DEVICE},
-            objects={_DEVICE.name: _FIELDS},
-            functions=FUNCTIONS,
-        )
-    except CelError as error:
-        return str(error)
-    if program.type in {BOOL, ANY}:
-        return program
-    return f"must evaluate to bool or the unknown type, not {_printed(program.type)}"
-
-
-def compile_problem(expression: str) -> str:
-    """Why an expression cannot be used; empty when it can."""
-    found = _compiled(expression)
-    return found if isinstance(found, str) else ""
-
-
 def matches(expression: str, variables: Variables) -> bool:
     """Whether a device is selected.
 
     Raises: SelectorError when the expression has no value for it, or one that is no bool.
     """
-    program = _compiled(expression)
+    program = compiled(expression)
     if isinstance(program, str):
         raise SelectorError(program)
     try:
@@ -129,8 +90,3 @@ def _value(name: str, attribute: DeviceAttribute) -> Any:
         except EvaluationError as error:
             raise SelectorError(f"attribute {name}: parse semantic version: {error}") from None
     raise SelectorError(f"attribute {name}: unsupported attribute value")
-
-
-def _printed(given: Type) -> str:
-    name = _PRINTED.get(given.name, given.name)
-    return f"{name}({', '.join(map(_printed, given.arguments))})" if given.arguments else name

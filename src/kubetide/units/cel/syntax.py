@@ -164,7 +164,8 @@ def describe(text: str, issues: list[Issue]) -> str:
     for position, message in issues:
         before = text[:position]
         line = before.count("\n") + 1
-        column = position - (before.rfind("\n") + 1)
+        # Of an empty expression upstream's parser names the column before the first.
+        column = position - (before.rfind("\n") + 1) if text else -1
         snippet = text.split("\n")[line - 1].replace("\t", " ")
         said.append(f"ERROR: <input>:{line}:{column + 1}: {message}\n | {snippet}\n | {'.' * column}^")
     return "\n".join(said)

@@ -10,6 +10,7 @@ from typing import Any
 from kubetide.embedded.server.tables.cluster import CLUSTER_TABLES
 from kubetide.embedded.server.tables.column import AGE, NAME, Columns, age
 from kubetide.embedded.server.tables.custom import custom_columns
+from kubetide.embedded.server.tables.devices import DEVICE_TABLES
 from kubetide.embedded.server.tables.pods import POD_TABLES
 from kubetide.embedded.server.tables.storage import STORAGE_TABLES
 from kubetide.embedded.server.tables.workloads import WORKLOAD_TABLES
@@ -20,7 +21,13 @@ from kubetide.units.time import Instant
 
 __all__ = ["columns_of", "row_of"]
 
-_TABLES: dict[str, Columns] = {**POD_TABLES, **CLUSTER_TABLES, **WORKLOAD_TABLES, **STORAGE_TABLES}
+_TABLES: dict[str, Columns] = {
+    **POD_TABLES,
+    **CLUSTER_TABLES,
+    **WORKLOAD_TABLES,
+    **STORAGE_TABLES,
+    **DEVICE_TABLES,
+}
 
 _OTHERS = Columns((NAME, AGE), lambda obj, now: [obj["metadata"]["name"], age(obj, now)])
 

@@ -1,0 +1,50 @@
+"""The CEL expressions that select devices: what they may read, compiled once each.
+
+Source: dynamic-resource-allocation v1.36 (package cel), with DRAConsumableCapacity on and
+DRAListTypeAttributes off, as in v1.36 by default.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kubetide.units.cel import FUNCTIONS, CelError, Program, compile_expression
+from kubetide.units.cel.kubernetes import QUANTITY
+from kubetide.units.cel.types import ANY, BOOL, STRING, Type, map_of
+
+_DEVICE = Type("kubernetes.DRADevice")
+_FIELDS = {
+    "driver": STRING,
+    "allowMultipleAllocations": BOOL,
+    "attributes": map_of(STRING, map_of(STRING, ANY)),
+    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+}
+_PRINTED = {"any": "google.protobuf.Any"}
+
+
+@lru_cache(maxsize=1024)
+def compiled(expression: str) -> Program | str:
+    """Gives the program, or upstream's error."""
+    try:
+        program = compile_expression(
+            expression,
+            variables={"device": _DEVICE},
+            objects={_DEVICE.name: _FIELDS},
+            functions=FUNCTIONS,
+        )
+    except CelError as error:
+        return str(error)
+    if program.type in {BOOL, ANY}:
+        return program
+    return f"must evaluate to bool or the unknown type, not {_printed(program.type)}"
+
+
+def compile_problem(expression: str) -> str:
+    """Why an expression cannot be used; empty when it can."""
+    found = compiled(expression)
+    return found if isinstance(found, str) else ""
+
+
+def _printed(given: Type) -> str:
+    name = _PRINTED.get(given.name, given.name)
+    return f"{name}({', '.join(map(_printed, given.arguments))})" if given.arguments else name

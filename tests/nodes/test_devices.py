@@ -1,0 +1,220 @@
+"""Claims to devices in the node loop: what is bought for pods with claims, and which nodes may go."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from tests.nodes.frozen import START, World, group, node, pod, replica_set, template
+from tests.objects import samples
+
+from kubetide.nodes.core import decode_delta, encode_delta
+from kubetide.nodes.device_facts import DeviceChanges
+from kubetide.objects.kinds import RESOURCE_CLAIMS
+from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubetide.ports.cloud import Instance
+from kubetide.units.time import after, format_rfc3339, minutes
+
+CLASS = msgspec.convert(samples.device_class(), DeviceClass)
+SHORT = {"scale_down_unneeded_time": minutes(1)}
+
+
+def slice_of(name, count, **spec):
+    """What a driver publishes of a node with so many devices."""
+    body = samples.resource_slice(
+        f"{name}-gpu",
+        nodeName=name,
+        pool={"name": name, "generation": 1, "resourceSliceCount": 1},
+        devices=[{"name": f"gpu-{number}"} for number in range(count)],
+        **spec,
+    )
+    return msgspec.convert(body, ResourceSlice)
+
+
+def claim(name, *, count=1, device="", on="", user=""):
+    """A claim; with ``device`` the one that it was given, on a node."""
+    body = samples.resource_claim(
+        name,
+        {
+            "name": "one",
+            "exactly": {"deviceClassName": "gpu.test", "allocationMode": "ExactCount", "count": count},
+        },
+    )
+    body["metadata"] = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    if device:
+        here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}
+        result = {"request": "one", "driver": "gpu.test", "pool": on, "device": device}
+        body["status"] = {
+            "allocation": {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [here]}},
+            "reservedFor": [{"resource": "pods", "name": user, "uid": f"uid-{user}"}],
+        }
+    return msgspec.convert(body, ResourceClaim)
+
+
+def using(name, *, of=None, **fields):
+    """A pod that uses a claim of the same name."""
+    spec = {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": of or name}]}}
+    return pod(name, **spec, **fields)
+
+
+def at(since):
+    return format_rfc3339(after(START, since))
+
+
+def devices(*, slices=(), claims=(), classes=(CLASS,)):
+    return DeviceChanges(slices=tuple(slices), claims=tuple(claims), classes=tuple(classes))
+
+
+def with_devices(name, count, **fields):
+    """A group whose new nodes bring devices, as its cloud says."""
+    return group(name, made=replace(template(), slices=(slice_of("template", count),)), **fields)
+
+
+@pytest.mark.parametrize(("each", "wanted"), [(1, 4), (2, 2), (3, 2), (4, 1), (8, 1)])
+def test_as_many_nodes_are_bought_as_have_the_devices(each, wanted):
+    """Four pods with a device each: new nodes bring theirs in pools of their own; others are of no use."""
+    world = World(
+        pods=[using(f"p{number}") for number in range(4)],
+        groups=[group("plain"), with_devices("gpu", each)],
+        devices=devices(claims=[claim(f"p{number}") for number in range(4)]),
+    )
+    assert world.increases() == {"gpu": wanted}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        devices(),
+        devices(claims=[claim("p", count=5)]),
+        devices(claims=[claim("p")], classes=()),
+    ],
+    ids=["no claim", "more than a node has", "no class"],
+)
+def test_nothing_is_bought_that_would_not_help(known):
+    """A claim or a class that is not there, or more devices than any new node has, is not mended by nodes."""
+    assert World(pods=[using("p")], groups=[with_devices("gpu", 4)], devices=known).increases() == {}
+
+
+def test_devices_that_are_free_are_used_first():
+    """A pod that a device waits for buys nothing; the second one does."""
+    one = with_devices("gpu", 1, nodes=("n1",))
+    known = devices(slices=[slice_of("n1", 1)], claims=[claim("a"), claim("b")])
+    assert World(nodes=[node("n1")], pods=[using("a")], groups=[one], devices=known).increases() == {}
+    world = World(nodes=[node("n1")], pods=[using("a"), using("b")], groups=[one], devices=known)
+    assert world.increases() == {"gpu": 1}
+
+
+def test_a_live_node_says_what_new_ones_bring():
+    """The devices of a good node of the group count, not what the cloud promised."""
+    one = with_devices("gpu", 4, nodes=("n1",))
+    taken = [claim(f"old{n}", device=f"gpu-{n}", on="n1", user=f"old{n}") for n in range(2)]
+    old = [using(f"old{n}", node="n1") for n in range(2)]
+    fresh = [using(f"p{n}") for n in range(4)]
+    known = devices(slices=[slice_of("n1", 2)], claims=[*taken, *(claim(f"p{n}") for n in range(4))])
+    world = World(nodes=[node("n1")], pods=[*old, *fresh], groups=[one], devices=known)
+    assert world.increases() == {"gpu": 2}
+    assert world.state.memory.templates["gpu"].slices == (slice_of("n1", 2),)
+
+
+def test_what_pods_of_every_node_have_is_not_promised():
+    """A DaemonSet's pod has a device on each node: a new node has one less for others."""
+    agent = using("agent", kind="DaemonSet", of="agent", node="n1")
+    one = group("gpu", nodes=("n1",))
+    known = devices(
+        slices=[slice_of("n1", 2)],
+        claims=[claim("agent", device="gpu-0", on="n1", user="agent"), claim("p", count=2)],
+    )
+    world = World(nodes=[node("n1")], pods=[agent, using("p")], groups=[one], devices=known)
+    assert world.increases() == {}
+    (left,) = world.state.memory.templates["gpu"].slices
+    assert [one.name for one in left.spec.devices] == ["gpu-1"]
+
+
+def test_a_node_whose_driver_is_late_is_not_ready():
+    """Until the node has its slices it is on its way: it is not bought for again."""
+    world = World(pods=[using("p")], groups=[with_devices("gpu", 1)], devices=devices(claims=[claim("p")]))
+    assert world.increases() == {"gpu": 1}
+    world.change("gpu", instances=(Instance(provider_id="cloud:///n1"),))
+    assert world.increases(at=minutes(1), nodes=(node("n1", created=at(minutes(1))),)) == {}
+    assert world.state.health("n1").unready == "ResourceUnready"
+    assert world.increases(at=minutes(2), devices=DeviceChanges(slices=(slice_of("n1", 1),))) == {}
+    assert world.state.health("n1").unready == ""
+
+
+STAYS = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}
+
+
+def two_nodes(*, others=(), claims=(), stays=None, **settings):
+    """Two nodes with a device each; the pod on the first has its device."""
+    placed = [using("p", node="n1"), *others]
+    return World(
+        nodes=[node("n1"), node("n2", **(stays or {}))],
+        pods=placed,
+        groups=[group("g", nodes=("n1", "n2"))],
+        replica_sets=(replica_set("web", len(placed)),),
+        devices=devices(
+            slices=[slice_of("n1", 1), slice_of("n2", 1)],
+            claims=[claim("p", device="gpu-0", on="n1", user="p"), *claims],
+        ),
+        settings={**SHORT, **settings},
+    )
+
+
+def test_the_fullest_pool_is_a_nodes_utilization():
+    """A node whose only device is in use is full, however idle its processors; one with none in use is empty."""
+    world = two_nodes()
+    world.tick()
+    assert [*world.state.memory.scale_down.unneeded] == ["n2"]
+    refused = next(one for one in world.state.memory.scale_down.status.unremovable if one.node == "n1")
+    assert (refused.reason, refused.utilization) == ("NotUnderutilized", 1.0)
+    assert refused.detail == "gpu.test/n1 utilization 1 is above the threshold 0.5"
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_pod_with_a_claim_moves_where_its_devices_are_free(taken):
+    """Its claim is given back with it, as nobody else uses it, and can be had where a device is free."""
+    other = {"others": [using("q", node="n2")], "claims": [claim("q", device="gpu-0", on="n2", user="q")]}
+    world = two_nodes(**(other if taken else {}), stays=STAYS, scale_down_utilization_threshold=1.0)
+    world.tick()
+    assert ("n1" in world.state.memory.scale_down.unneeded) is not taken
+
+
+def test_two_pods_do_not_move_to_one_device():
+    """A device that one pod of a node would have elsewhere is not there for the next."""
+    known = devices(
+        slices=[slice_of("n1", 2), slice_of("n2", 1)],
+        claims=[claim(name, device=f"gpu-{at}", on="n1", user=name) for at, name in enumerate("pq")],
+    )
+    world = World(
+        nodes=[node("n1"), node("n2", **STAYS)],
+        pods=[using("p", node="n1"), using("q", node="n1")],
+        groups=[group("g", nodes=("n1", "n2"))],
+        replica_sets=(replica_set("web", 2),),
+        devices=known,
+        settings={**SHORT, "scale_down_utilization_threshold": 1.0},
+    )
+    world.tick()
+    assert not world.state.memory.scale_down.unneeded
+
+
+def test_a_full_delta_says_as_much_as_the_state():
+    """A state made of the bytes of another one judges claims alike, and knows what cannot be read."""
+    known = devices(slices=[slice_of("n1", 2)], claims=[claim("p", device="gpu-0", on="n1", user="p")])
+    world = World(
+        pods=[using("q")],
+        groups=[with_devices("gpu", 1)],
+        devices=known,
+        unread=("deviceclasses", "csinodes"),
+    )
+    delta = decode_delta(encode_delta(world.state.export()))
+    assert delta.devices == known
+    assert delta.unread == ("csinodes", "deviceclasses")
+    again = world.state.copy()
+    assert again.export() == world.state.export()
+
+
+def test_claims_that_cannot_be_read_are_passed_over():
+    """Without the right to read claims pods are judged as if they had none."""
+    world = World(pods=[using("p")], groups=[group("plain")], devices=devices())
+    world.tick(unread=(RESOURCE_CLAIMS.plural,))
+    assert world.groups["plain"].target_size == 1
