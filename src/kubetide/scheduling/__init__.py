@@ -6,6 +6,7 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.objects import DeviceObjects
 from kubetide.scheduling.grouping import PodGroup, equivalence_groups
+from kubetide.scheduling.node_pods import PodKey
 from kubetide.scheduling.packing import (
     Estimate,
     Limits,
@@ -17,7 +18,7 @@ from kubetide.scheduling.placement import FIRST_START, Placements, hint_key, pla
 from kubetide.scheduling.pod_class import PodClass, classify, classify_unbound
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import node_allocatable, pod_requests, pod_requests_on_node
-from kubetide.scheduling.rows import BoolVector, Int64Vector, PodKey
+from kubetide.scheduling.rows import BoolVector, Int64Vector
 from kubetide.scheduling.snapshot import Snapshot
 from kubetide.scheduling.template import check_template, fresh_node
 from kubetide.scheduling.volumes import VolumeObjects, Volumes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -13,8 +12,9 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import CountColumn, CountKey, Domains, DomainTable, GuardingPods
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.kinds import ByMark, PodKinds, marks_of
+from kubetide.scheduling.node_pods import NodePods, Use
 from kubetide.scheduling.node_rows import NodeRows
-from kubetide.scheduling.pod_class import Charges, PodClass
+from kubetide.scheduling.pod_class import PodClass
 
 Int64Vector = npt.NDArray[np.int64]
 BoolVector = npt.NDArray[np.bool_]
@@ -22,24 +22,6 @@ BoolVector = npt.NDArray[np.bool_]
 _MEMO_SIZE = 1 << 14
 _FEW_CHANGES = 4096
 """So many changes beside the kinds of pods, and a fourth of the pods, and kinds are made anew when asked for."""
-
-PodKey = tuple[str, str]
-"""(namespace, name)"""
-
-
-class Use(msgspec.Struct, frozen=True, gc=False):
-    """What columns hold of a pod, whichever it is: the same one for nearly all pods of a class."""
-
-    pod_class: PodClass
-    charges: Charges
-    terminating: bool = False
-
-
-class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A pod that is on a node, or waits for the node to be there: there is one of these for each pod."""
-
-    node_name: str
-    use: Use
 
 
 class Rows(NodeRows):
@@ -50,13 +32,11 @@ class Rows(NodeRows):
         capacity: int = 16,
         *,
         facts: ClusterFacts,
-        placed: Mapping[PodKey, Placed],
-        pods: Mapping[str, Mapping[PodKey, object]],
+        pods: Mapping[str, NodePods],
     ) -> None:
         super().__init__(capacity)
         self.facts = facts
         self.devices: Ledger | None = None
-        self.placed = placed
         self.pods = pods
         self.counts: dict[CountKey, CountColumn] = {}
         self.guards: list[GuardingPods] = []
@@ -82,8 +62,9 @@ class Rows(NodeRows):
 
     def pods_on(self, row: int) -> Iterator[PodClass]:
         """Gives the class of each pod on a row."""
-        for key in self.pods.get(self.names[row], ()):
-            yield self.placed[key].use.pod_class
+        there = self.pods.get(self.names[row])
+        for use in there.uses if there is not None else ():
+            yield use.pod_class
 
     def count_column(self, key: CountKey) -> CountColumn:
         """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
@@ -110,9 +91,10 @@ class Rows(NodeRows):
         if self._kinds is None:
             row_of = self.row_of
             self._kinds = PodKinds(
-                (placed.use.pod_class, placed.use.terminating, row)
-                for placed in self.placed.values()
-                if (row := row_of.get(placed.node_name)) is not None
+                (use.pod_class, use.terminating, row)
+                for name, there in self.pods.items()
+                if (row := row_of.get(name)) is not None
+                for use in there.uses
             )
         return self._kinds
 
@@ -263,7 +245,7 @@ class Rows(NodeRows):
         """Gives a copy without some rows, in the same order; this one is left as it is."""
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
-        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, placed=self.placed, pods=self.pods)
+        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)
         kept.devices = self.devices
         kept.n = self.n - len(dead)
         kept.names = [name for row, name in enumerate(self.names) if row not in dead]

@@ -16,9 +16,10 @@ from kubetide.scheduling import explain
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.asked import asks_for_devices
 from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.node_pods import PodKey
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Int64Vector, PodKey, Rows
+from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
 from kubetide.scheduling.snapshot_store import SnapshotStore
 from kubetide.scheduling.verdicts import Known, Verdicts
 
@@ -99,22 +100,21 @@ class Snapshot(SnapshotStore):
 
     def pods_on(self, name: str) -> tuple[Pod, ...]:
         """Gives the pods on (or waiting for) a node, in the order in which they were added."""
-        if name not in self._pods:
-            return ()
-        found = self._listed.get(name)
-        if found is None:
-            found = self._listed[name] = tuple(self._pods[name].values())
-        return found
+        there = self._pods.get(name)
+        return () if there is None else there.listed()
 
     def placed_on(self, name: str) -> list[tuple[PodKey, Pod, PodClass]]:
         """Gives what ``pods_on`` gives, each pod with its key and the class that ``classify_unbound`` gives it."""
-        placed = self._placed
-        return [(key, pod, placed[key].use.pod_class) for key, pod in self._pods.get(name, {}).items()]
+        there = self._pods.get(name)
+        if there is None:
+            return []
+        classes = [use.pod_class for use in there.uses]
+        return list(zip(there.keys, there.pods, classes, strict=True))
 
     def node_of(self, key: PodKey) -> str | None:
         """Gives the name of the node that the pod is on or waits for, or None."""
         placed = self._placed.get(key)
-        return None if placed is None else placed.node_name
+        return None if placed is None else placed.name
 
     @property
     def facts(self) -> ClusterFacts:

@@ -14,9 +14,10 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.placing import put_on, take_off
+from kubetide.scheduling.node_pods import NodePods, PodKey, Use
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
-from kubetide.scheduling.rows import Int64Vector, Placed, PodKey, Rows, Use
+from kubetide.scheduling.rows import Int64Vector, Rows
 from kubetide.scheduling.similar import same_for_scheduling
 from kubetide.scheduling.snapshot_log import SnapshotLog
 from kubetide.scheduling.volumes import Volumes
@@ -44,12 +45,10 @@ class SnapshotStore(SnapshotLog):
         self._volume_version = 0
         self._device_version = 0
         self._layout = 0
-        self._placed: dict[PodKey, Placed] = {}
+        self._placed: dict[PodKey, NodePods] = {}
         self._uses: dict[PodClass, Use] = {}
-        self._pods: dict[str, dict[PodKey, Pod]] = {}
-        self._listed: dict[str, tuple[Pod, ...]] = {}
-        """Pods of nodes as they were listed last; whatever changes ``_pods`` takes them out."""
-        self._rows = Rows(facts=facts or ClusterFacts(), placed=self._placed, pods=self._pods)
+        self._pods: dict[str, NodePods] = {}
+        self._rows = Rows(facts=facts or ClusterFacts(), pods=self._pods)
         self._dead: dict[int, None] = {}
         self._open_ledger(self._rows.facts.devices)
 
@@ -99,14 +98,15 @@ class SnapshotStore(SnapshotLog):
         row = rows.row_of.get(name)
         if row is None:
             rows = self._compacted()
-            for key in self._pods.get(name, {}):
-                self._add_guards(self._placed[key].use.pod_class)
+            waiting = self._pods[name].uses if name in self._pods else ()
+            for use in waiting:
+                self._add_guards(use.pod_class)
             self._add_columns(rows.missing(node))
             row = rows.append(node)
             self._record(self._pop)
             self._nodes_changed()
-            for key in self._pods.get(name, {}):
-                self._charge(row, self._placed[key].use, 1)
+            for use in waiting:
+                self._charge(row, use, 1)
             self._touch(static=True)
             return
         before = rows.nodes[row]
@@ -144,14 +144,14 @@ class SnapshotStore(SnapshotLog):
         if pod_class is None:
             pod_class = classify_unbound(pod)
         use = self._use(pod, pod_class)
-        now = Placed(node_name, use)
-        placed = self._placed.get(key)
-        if placed is not None:
-            if placed == now:
-                on_node = self._pods[node_name]
-                if on_node[key] is not pod:
-                    self._record(self._put_instead, node_name, key, on_node[key])
-                    self._put_instead(node_name, key, pod)
+        there = self._placed.get(key)
+        if there is not None:
+            at = there.keys.index(key)
+            if there.name == node_name and there.uses[at] == use:
+                before = there.pods[at]
+                if before is not pod:
+                    self._record(there.put_instead, at, before)
+                    there.put_instead(at, pod)
                     self._touch()
                 return
             self.remove_pod(key)
@@ -159,37 +159,34 @@ class SnapshotStore(SnapshotLog):
             self._rows.forget_counts()
             self._layout = self._stamp()
         self._add_guards(pod_class)
-        self._pods.setdefault(node_name, {})
-        self._put_instead(node_name, key, pod)
-        self._placed[key] = now
-        self._record(self._take_back, node_name, key)
+        there = self._pods.get(node_name)
+        if there is None:
+            there = self._pods[node_name] = NodePods(node_name)
+        there.insert(len(there.keys), key, pod, use)
+        self._placed[key] = there
+        self._record(self._take_back, there)
         row = self._rows.row_of.get(node_name)
         if row is not None:
             self._charge(row, use, 1)
         if pod_class.devices is not None:
-            self._give_devices(key, pod)
+            self._give_devices(node_name, key, pod, use)
         self._touch()
 
     def remove_pod(self, key: PodKey) -> None:
         """Takes a pod off its node, if it is on one."""
-        placed = self._placed.pop(key, None)
-        if placed is None:
+        there = self._placed.pop(key, None)
+        if there is None:
             return
-        node_name = placed.node_name
-        on_node = self._pods[node_name]
-        self._listed.pop(node_name, None)
-        if self._marks:
-            # The old dict is kept as it is: reverting must bring back the order of the pods.
-            self._pods[node_name] = {other: pod for other, pod in on_node.items() if other != key}
-            self._record(self._put_back, key, placed, on_node)
-        else:
-            del on_node[key]
-            if not on_node:
-                del self._pods[node_name]
-        row = self._rows.row_of.get(node_name)
+        at = there.keys.index(key)
+        key, pod, use = there.pop(at)
+        if not there.keys and not self._marks:
+            del self._pods[there.name]
+        # Changes are taken back in the opposite order, so the place will be the same.
+        self._record(self._put_back, there, at, key, pod, use)
+        row = self._rows.row_of.get(there.name)
         if row is not None:
-            self._charge(row, placed.use, -1)
-        devices = placed.use.pod_class.devices
+            self._charge(row, use, -1)
+        devices = use.pod_class.devices
         if devices is not None and self._rows.devices is not None:
             for undo in take_off(self._rows.devices, devices, key):
                 self._record(undo)
@@ -253,24 +250,23 @@ class SnapshotStore(SnapshotLog):
 
     def _open_ledger(self, devices: Devices | None) -> None:
         self._rows.devices = None if devices is None else Ledger(devices)
-        for pods in self._pods.values():
-            for key, pod in pods.items():
-                if self._placed[key].use.pod_class.devices is not None:
-                    self._give_devices(key, pod)
+        for name, there in self._pods.items():
+            for key, pod, use in zip(there.keys, there.pods, there.uses, strict=True):
+                if use.pod_class.devices is not None:
+                    self._give_devices(name, key, pod, use)
 
     def _add_device_copies(self, template: Node, names: Sequence[str]) -> None:
         if (ledger := self._rows.devices) is not None:
             for name in names:
                 self._record(ledger.add_copy(template.metadata.name, name))
 
-    def _give_devices(self, key: PodKey, pod: Pod) -> None:
-        placed, ledger = self._placed[key], self._rows.devices
-        devices = placed.use.pod_class.devices
+    def _give_devices(self, node_name: str, key: PodKey, pod: Pod, use: Use) -> None:
+        devices, ledger = use.pod_class.devices, self._rows.devices
         if ledger is None or devices is None:
             return
-        row = self._rows.row_of.get(placed.node_name)
+        row = self._rows.row_of.get(node_name)
         # Whoever is moved in a simulation has left its devices where it was.
-        bound = pod.spec.node_name == placed.node_name
+        bound = pod.spec.node_name == node_name
         node = None if row is None else self._rows.nodes[row]
         for undo in put_on(ledger, devices, key, node, bound=bound):
             self._record(undo)
@@ -346,19 +342,13 @@ class SnapshotStore(SnapshotLog):
         self._rows, self._dead = rows, dead
         self._layout = self._stamp()
 
-    def _put_instead(self, node_name: str, key: PodKey, pod: Pod) -> None:
-        self._pods[node_name][key] = pod
-        self._listed.pop(node_name, None)
-
-    def _take_back(self, node_name: str, key: PodKey) -> None:
+    def _take_back(self, there: NodePods) -> None:
+        key, _, _ = there.pop(-1)
         del self._placed[key]
-        self._listed.pop(node_name, None)
-        on_node = self._pods[node_name]
-        del on_node[key]
-        if not on_node:
-            del self._pods[node_name]
+        if not there.keys:
+            del self._pods[there.name]
 
-    def _put_back(self, key: PodKey, placed: Placed, on_node: dict[PodKey, Pod]) -> None:
-        self._placed[key] = placed
-        self._pods[placed.node_name] = on_node
-        self._listed.pop(placed.node_name, None)
+    def _put_back(self, there: NodePods, at: int, key: PodKey, pod: Pod, use: Use) -> None:
+        there.insert(at, key, pod, use)
+        self._placed[key] = there
+        self._pods[there.name] = there
