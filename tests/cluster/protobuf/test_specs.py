@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cluster.protobuf.encoding import Drawn, message
 
+from kubetide.cluster.protobuf.fields import wanted_fields
 from kubetide.cluster.protobuf.readers import Readers
-from kubetide.cluster.protobuf.shared import Shared, read_text
-from kubetide.cluster.protobuf.specs import Specs
 from kubetide.objects.api_types import type_of_kind
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import OwnerReference
@@ -23,6 +22,7 @@ SPEC = "io.k8s.api.core.v1.PodSpec"
 READERS = Readers({type_of_kind(PODS): Pod})
 MESSAGE = READERS.types["io_k8s_api_core_v1_PodSpec"]
 READ = READERS.reader(PodSpec, SPEC)
+(FIELD,) = (one for one in wanted_fields(Pod, type_of_kind(PODS)) if one.name == "spec")
 OWNERS = (OwnerReference(uid="uid-of-web"),)
 TOKENS = (
     "kube-api-access-abcde",
@@ -48,7 +48,8 @@ class Counted:
 
     def __init__(self):
         self.count = 0
-        self.specs = Specs(self._read, Shared(read_text).__getitem__)
+        self.specs = READERS._specs(FIELD)
+        self.specs._read = self._read
 
     def _read(self, piece):
         self.count += 1
@@ -206,6 +207,20 @@ def test_a_sibling_is_not_read_again(change):
     assert [one.name for one in known.volumes] == ["config", TOKENS[0]]
     assert other.tolerations is known.tolerations
     assert other.containers[0].resources is known.containers[0].resources
+
+
+def test_pods_of_a_daemon_set():
+    """Each has an affinity to its own node; pods of several sets on one node have one."""
+    read = Counted()
+    nodes = ("node-1", "node-2", "a-node-with-" + "a" * 110)
+    for owner in ("uid-of-one", "uid-of-other"):
+        for node, token in zip(nodes, TOKENS, strict=False):
+            spec = read(packed(spec_of(node, token, affinity=kept_to(node))), (OwnerReference(uid=owner),))
+            assert spec == by_itself(packed(spec_of(node, token, affinity=kept_to(node))))
+    assert read.count == 2
+    again = [packed(spec_of("node-2", token, affinity=kept_to("node-2"))) for token in TOKENS[:2]]
+    one, two = (read(piece, (OwnerReference(uid="uid-of-one"),)) for piece in again)
+    assert one.affinity is two.affinity
 
 
 def test_owners_are_kept_apart():

@@ -80,8 +80,7 @@ class Readers:
             read = f"{self._named(self.reader(field.model, field.type))}({at})"
             return f"(meta := {read})" if field.model is ObjectMeta else read
         if field.form == "apart" and field.model is PodSpec:
-            specs = Specs(self._piece_reader(field), self._names["texts"].__getitem__)
-            return f"{self._named(specs.read)}({at}, meta.owner_references)"
+            return f"{self._named(self._specs(field).read)}({at}, meta.owner_references)"
         if field.form == "apart":
             return f"{self._named(self._statuses(field).read)}({at})"
         if field.form == "number" and field.optional:
@@ -113,6 +112,11 @@ class Readers:
         members = ", ".join(self._members(field.model, field.type))
         read, parse = self._compiled(f"dict({members})"), self._parser(field.type)
         return Shared(_unless_absent(lambda piece: read(parse(piece)), {}))
+
+    def _specs(self, field: Wanted) -> Specs:
+        (affinity,) = (one for one in wanted_fields(PodSpec, field.type) if one.name == "affinity")
+        affinities = self._names[self._shared(affinity)]
+        return Specs(self._piece_reader(field), texts=self._names["texts"], affinities=affinities)
 
     def _statuses(self, field: Wanted) -> Statuses:
         parse, given = self._parser(field.type), ("phase", "conditions")

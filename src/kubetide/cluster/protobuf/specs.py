@@ -1,20 +1,21 @@
 """Specs of pods of one owner: as a rule they differ in the node and in the name of the token's volume alone.
 
 So the bytes of a spec are compared with those of a sibling, its own node and token in their places. Where they are the
-same, the struct is the sibling's but for these two. What a place holds does not tell how the rest is read: a token's
-name takes the place of one as long, and the node's name is a field of the spec itself.
+same, the struct is the sibling's but for these two; and for the affinity, which names the node in pods of a DaemonSet.
+What a place holds does not tell how the rest is read: a token's name takes the place of one as long, and node and
+affinity are fields of the spec itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kubetide.objects.meta import OwnerReference
-from kubetide.objects.pod import Container, PodSpec, Volume, VolumeMount
+from kubetide.objects.pod import Affinity, Container, PodSpec, Volume, VolumeMount
 
 _TOKEN_NAME = b"\n\x15kube-api-access-"
 """What the token's volume begins with: the tag of its name, and the length of one that ends in five drawn letters.
@@ -24,8 +25,9 @@ Source: kube-apiserver v1.36, admission of service accounts.
 _TAG = 2
 _NAME = _TOKEN_NAME[1]
 _NODE_TAG = b"R"
-_LONGEST_NODE = 127
-"""Bytes of a name whose length is one byte."""
+_AFFINITY_TAG = b"\x92\x01"
+_ONE_BYTE = 0x80
+"""Lengths below it are one byte."""
 _MOST_OWNERS = 1_000
 _PATIENCE = 4
 
@@ -61,18 +63,18 @@ class _Known(NamedTuple):
 
     Attributes:
         head: What comes before the node's name and its length, cut where the token's name stands.
-        tail: What comes after it, cut likewise.
+        middle: What comes between node and affinity, cut likewise; without an affinity all that is left.
+        tail: What comes after the affinity, cut likewise; None without one.
         token_at: Where the token's name stands first, where there is one.
         node_at: Where the length of the node's name stands.
-        rest: Bytes of the whole but for the node's name.
     """
 
     spec: PodSpec
     head: list[bytes]
-    tail: list[bytes]
+    middle: list[bytes]
+    tail: list[bytes] | None
     token_at: int
     node_at: int
-    rest: int
     bearers: _Bearers | None
 
 
@@ -81,15 +83,23 @@ class Specs:
 
     Args:
         read: Reads one by itself.
-        read_text: Reads a text that many objects have.
+        texts: Texts that many objects have, by their bytes.
+        affinities: Likewise.
     """
 
-    def __init__(self, read: Callable[[bytes], PodSpec], read_text: Callable[[bytes], str | None]) -> None:
+    def __init__(
+        self,
+        read: Callable[[bytes], PodSpec],
+        *,
+        texts: Mapping[bytes, Any],
+        affinities: Mapping[bytes, Affinity | None],
+    ) -> None:
         self._read = read
-        self._read_text = read_text
+        self._texts = texts
+        self._affinities = affinities
         self._known: dict[str, _Known | None] = {}
         self._strangers: dict[str, int] = {}
-        """How many specs of an owner in a row were not like the one that is known."""
+        """How many specs of an owner were not like the known one, since it is known."""
 
     def read(self, piece: bytes, owners: tuple[OwnerReference, ...] | None) -> PodSpec:
         """Gives a spec; much of it may be shared with others, so nobody may change it."""
@@ -107,15 +117,25 @@ class Specs:
         token = piece[token_at : token_at + _NAME]
         if not piece.startswith(token.join(known.head)):
             return None
-        if node_at >= len(piece):
-            return None
-        length = piece[node_at]
-        if len(piece) != known.rest + length or not piece.endswith(token.join(known.tail)):
-            return None
-        node = self._read_text(piece[node_at + 1 : node_at + 1 + length]) or ""
+        begin = node_at + 1
+        end = begin + piece[node_at] if node_at < len(piece) else begin
+        node = piece[begin:end]
+        if known.tail is None:
+            if piece[end:] != token.join(known.middle):
+                return None
+            affinity = known.spec.affinity
+        else:
+            middle = token.join(known.middle)
+            if not piece.startswith(middle, end):
+                return None
+            begin, end = _content(piece, end + len(middle))
+            if piece[end:] != token.join(known.tail):
+                return None
+            affinity = self._affinities[piece[begin:end]]
+        name = self._texts[node]
         if known.bearers is None:
-            return replace(known.spec, node_name=node)
-        return _made(known.spec, known.bearers, node, token.decode())
+            return replace(known.spec, node_name=name, affinity=affinity)
+        return _made(known.spec, known.bearers, name, affinity, token.decode())
 
     def _learn(self, owner: str, piece: bytes) -> PodSpec:
         spec = self._read(piece)
@@ -131,13 +151,22 @@ class Specs:
         return spec
 
 
-def _made(known: PodSpec, bearers: _Bearers, node: str, token: str) -> PodSpec:
-    """Gives the known spec with another node and token."""
+def _content(piece: bytes, at: int) -> tuple[int, int]:
+    """Gives where the content begins and ends whose length stands there; nothing for one of over 16 KiB."""
+    first, second = (*piece[at : at + 2], 0, 0)[:2]
+    if first < _ONE_BYTE:
+        return at + 1, at + 1 + first
+    return at + 2, at + 2 + (first - _ONE_BYTE + (second << 7) if second < _ONE_BYTE else 0)
+
+
+def _made(known: PodSpec, bearers: _Bearers, node: str, affinity: Affinity | None, token: str) -> PodSpec:
+    """Gives the known spec with another node, affinity and token."""
     before, volume, after = bearers.volumes
     mount = replace(bearers.mount, name=token)
     return replace(
         known,
         node_name=node,
+        affinity=affinity,
         volumes=(*before, replace(volume, name=token), *after),
         containers=_mounting(bearers.containers, mount),
         init_containers=_mounting(bearers.init_containers, mount),
@@ -163,23 +192,29 @@ def _mounting(containers: _Containers, mount: VolumeMount) -> tuple[Container, .
 def _known_of(piece: bytes, spec: PodSpec) -> _Known | None:
     """Gives what others are compared with, None where it is not certain what node and token stand for."""
     node = spec.node_name.encode()
-    if len(node) > _LONGEST_NODE:
+    if len(node) >= _ONE_BYTE:
         return None
     field = _NODE_TAG + bytes([len(node)]) + node
     if piece.count(field) != 1:
         return None
     node_at = piece.index(field) + len(_NODE_TAG)
-    head, tail = piece[:node_at], piece[node_at + 1 + len(node) :]
-    rest = len(piece) - len(node)
+    head, after = piece[:node_at], piece[node_at + 1 + len(node) :]
+    middle, tail = after, None
+    if spec.affinity is not None:
+        if after.count(_AFFINITY_TAG) != 1:
+            return None
+        at = after.index(_AFFINITY_TAG) + len(_AFFINITY_TAG)
+        middle, tail = after[:at], after[_content(after, at)[1] :]
     found = head.find(_TOKEN_NAME)
     if found < 0:
-        return _Known(spec, [head], [tail], 0, node_at, rest, None)
+        return _Known(spec, [head], [middle], None if tail is None else [tail], 0, node_at, None)
     token_at = found + _TAG
     token = head[token_at : token_at + _NAME]
     bearers = _bearers(spec, token)
     if bearers is None:
         return None
-    return _Known(spec, head.split(token), tail.split(token), token_at, node_at, rest, bearers)
+    cut = (head.split(token), middle.split(token), None if tail is None else tail.split(token))
+    return _Known(spec, *cut, token_at, node_at, bearers)
 
 
 def _bearers(spec: PodSpec, token: bytes) -> _Bearers | None:
