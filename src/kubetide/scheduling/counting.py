@@ -7,7 +7,7 @@ table of domains; taking a change back is the same step with the other sign. So 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.columns import LabelColumn
 from kubetide.scheduling.kinds import Mark
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import PodTerm
@@ -83,100 +84,190 @@ class GuardingPods(msgspec.Struct, frozen=True):
 
 
 class Domains:
-    """The values of a label over the nodes that take part: the same for all counts, until nodes change.
+    """The values of a label over the nodes that take part: the same for all counts.
+
+    Holds until nodes change; nodes that are added at the end and taken away again from there may be told.
 
     Attributes:
-        codes: Per row, the code of the node's domain; 0 for nodes that take no part.
-        present: Per code, whether any node takes part; False at 0.
-        number: How many are present.
+        version: Another number after every change.
     """
 
-    __slots__ = ("all_present", "codes", "number", "present")
+    __slots__ = ("_codes", "_eligible", "_label", "_n", "_nodes", "_number", "_of_copies", "_size", "version")
 
-    def __init__(self, codes: CodeVector, size: int) -> None:
-        self.codes = codes
-        self.present: BoolVector = np.bincount(codes, minlength=size) > 0
-        self.present[0] = False
-        self.number = int(np.count_nonzero(self.present))
-        self.all_present = self.number == size - 1
+    def __init__(
+        self,
+        label: LabelColumn,
+        n: int,
+        capacity: int,
+        eligible: Callable[[], BoolVector | None],
+        *,
+        copies_differ: bool,
+    ) -> None:
+        """Takes the label, rows and room for rows, and which nodes take part (None: all).
+
+        ``copies_differ`` says that copies of one template may differ in whether they take part.
+        """
+        self.version = 0
+        self._label = label
+        self._eligible = eligible
+        self._of_copies: dict[object, bool] | None = None if copies_differ else {}
+        self._n = n
+        self._codes: CodeVector = np.zeros(capacity, np.int32)
+        self._codes[:n] = label.codes[:n]
+        takes_part = eligible()
+        if takes_part is not None:
+            self._codes[:n][~takes_part] = 0
+        # Each node that comes brings one value more at the most.
+        room = len(label.code_of) + 1 + capacity - n
+        self._nodes: Int64Vector = np.bincount(self.codes, minlength=room)
+        self._number = self._size = -1  # to be counted when asked for
+
+    @property
+    def codes(self) -> CodeVector:
+        """Per row, the code of the node's domain; 0 for nodes that take no part."""
+        return self._codes[: self._n]
+
+    @property
+    def cells(self) -> memoryview:
+        """The codes as Python ints, by row."""
+        return memoryview(self._codes)  # type: ignore[arg-type]  # numpy arrays have a buffer
+
+    @property
+    def size(self) -> int:
+        """How many codes there are, those of nodes that take no part and 0 included."""
+        if self._size < 0:
+            self._size = int(self._label.codes[: self._n].max(initial=0)) + 1
+        return self._size
+
+    @property
+    def capacity(self) -> int:
+        """How many codes there is room for."""
+        return len(self._nodes)
+
+    @property
+    def present(self) -> BoolVector:
+        """Per code, whether any node takes part; False at 0."""
+        present: BoolVector = self._nodes[: self.size] > 0
+        present[0] = False
+        return present
+
+    @property
+    def number(self) -> int:
+        """How many domains are present."""
+        if self._number < 0:
+            self._number = int(np.count_nonzero(self._nodes[1:]))
+        return self._number
+
+    @property
+    def all_present(self) -> bool:
+        """Whether every code but 0 is present."""
+        return self.number == self.size - 1
+
+    def append_copies(self, n: int, template: object) -> bool:
+        """Takes over new rows up to n, of copies of one template; False where all must be made anew."""
+        of_copies, codes = self._of_copies, self._label.codes[self._n : n]
+        if n > len(self._codes) or of_copies is None or int(codes.max(initial=0)) >= len(self._nodes):
+            return False
+        takes_part = of_copies.get(template)
+        if takes_part is None:
+            nodes = self._eligible()
+            takes_part = of_copies[template] = nodes is None or bool(nodes[self._n])
+        self._codes[self._n : n] = codes if takes_part else 0
+        np.add.at(self._nodes, self._codes[self._n : n], 1)
+        self._set_rows(n)
+        return True
+
+    def pop(self, n: int) -> None:
+        """Takes away the rows from n on."""
+        np.subtract.at(self._nodes, self._codes[n : self._n], 1)
+        self._set_rows(n)
+
+    def _set_rows(self, n: int) -> None:
+        self._n = n
+        self._number = self._size = -1
+        self.version += 1
 
 
 class DomainTable:
-    """The counts of one column added up by the values of a label, over the nodes that take part.
+    """The counts of one column added up by the values of a label, over the nodes that take part."""
 
-    Attributes:
-        codes: Per row, the code of the node's domain; 0 for nodes that take no part.
-        counts: Per code, the pods on its nodes; what stands at 0 means nothing.
-        present: Per code, whether any node takes part; False at 0.
-        domains: How many are present.
-        total: Pods in all domains.
-    """
-
-    __slots__ = (
-        "_all_present",
-        "_code_cells",
-        "_count_cells",
-        "_minimum",
-        "codes",
-        "counts",
-        "domains",
-        "present",
-        "total",
-    )
+    __slots__ = ("_cells", "_code_cells", "_counts", "_domains", "_minimum", "_minimum_of", "total")
 
     def __init__(self, counts: Int64Vector, domains: Domains) -> None:
-        codes = self.codes = domains.codes
-        size = len(domains.present)
-        self.counts: Int64Vector
+        self._domains = domains
+        self._counts: Int64Vector
         if counts.any():
             # Weighted counts are floats: exact, as they stay far below 2^53.
-            self.counts = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
-            self.counts[0] = 0
+            added = np.bincount(domains.codes, weights=counts, minlength=domains.capacity)
+            self._counts = added.astype(np.int64)
+            self._counts[0] = 0
         else:
-            self.counts = np.zeros(size, np.int64)
-        self.present = domains.present
-        self.domains = domains.number
-        self.total = int(self.counts.sum())
-        self._all_present = domains.all_present
-        self._count_cells: memoryview = memoryview(self.counts)  # type: ignore[arg-type]  # numpy arrays have a buffer
-        self._code_cells: memoryview = memoryview(codes)  # type: ignore[arg-type]  # numpy arrays have a buffer
-        self._minimum: int | None = None
+            self._counts = np.zeros(domains.capacity, np.int64)
+        self.total = int(self._counts.sum())
+        """Pods in all domains."""
+        self._cells: memoryview = memoryview(self._counts)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        self._code_cells = domains.cells
+        self._minimum = 0
+        self._minimum_of = -1
+
+    @property
+    def codes(self) -> CodeVector:
+        """Per row, the code of the node's domain; 0 for nodes that take no part."""
+        return self._domains.codes
+
+    @property
+    def counts(self) -> Int64Vector:
+        """Per code, the pods on its nodes; what stands at 0 means nothing."""
+        return self._counts[: self._domains.size]
+
+    @property
+    def domains(self) -> int:
+        """How many domains are present."""
+        return self._domains.number
 
     def add(self, row: int, amount: int) -> None:
         """Counts pods on a row; none where the row takes no part."""
         code = self._code_cells[row]
         if code:
-            self._count_cells[code] += amount
+            self._cells[code] += amount
             self.total += amount
-            self._minimum = None
+            self._minimum_of = -1
 
     def count(self, code: int) -> int:
         """Pods in one domain."""
-        return int(self._count_cells[code])
+        return int(self._cells[code])
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
         """Counts pods on several rows, each named once."""
         codes = self.codes[rows]
         taking_part = codes != 0
-        np.add.at(self.counts, codes[taking_part], amounts[taking_part])
+        np.add.at(self._counts, codes[taking_part], amounts[taking_part])
         self.total += int(amounts[taking_part].sum())
-        self._minimum = None
+        self._minimum_of = -1
 
     def minimum_beside(self, code: int) -> int | None:
         """The smallest count of the domains present other than one; None when there is no other."""
-        others = self.present.copy()
+        others = self._domains.present
+        here = bool(others[code])
+        if self.domains - here <= 0:
+            return None
+        least = self.minimum()
+        if not here or self.count(code) > least:
+            return least
         others[code] = False
-        return int(self.counts[others].min()) if others.any() else None
+        return int(self.counts[others].min())
 
     def minimum(self) -> int:
         """The smallest count of the domains present; 0 without any."""
-        if self._minimum is None:
-            if not self.domains:
+        domains = self._domains
+        if self._minimum_of != domains.version:
+            if not domains.number:
                 self._minimum = 0
-            elif self._all_present:
+            elif domains.all_present:
                 self._minimum = int(self.counts[1:].min())
             else:
-                self._minimum = int(self.counts[self.present].min())
+                self._minimum = int(self.counts[domains.present].min())
+            self._minimum_of = domains.version
         return self._minimum
 
 

@@ -28,8 +28,8 @@ from kubetide.scheduling.filters.pod_topology_spread import REASON as SPREAD_REA
 from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import PodClass, classify_unbound
-from kubetide.scheduling.resources import PODS
+from kubetide.scheduling.pod_class import classify_unbound
+from kubetide.scheduling.room import is_shared, lowest_of, may_loosen, places_of, room_by_amounts, terms_of
 from kubetide.scheduling.rounds import go_round
 from kubetide.scheduling.rows import BoolVector, Int64Vector
 from kubetide.scheduling.snapshot import Snapshot
@@ -183,7 +183,7 @@ class _Group:
 
     def fill(self, row: int) -> bool:
         """Puts as many pods on one row as it takes; True when it is to be asked again, as pods are told apart."""
-        one_by_one = _terms(self._known) is None
+        one_by_one = terms_of(self._known) is None
         number = min(self.left, self.room_for(row))
         self.put_on(row, number)
         return number > 0 and one_by_one
@@ -217,31 +217,33 @@ class _Group:
         known = self._known
         if not known.static_cells[row] or not known.has_room(row):
             return 0
-        terms = _terms(known)
+        terms = terms_of(known)
         if terms is None:
             return 1
-        room = int(_resources(known, self.pod_class, row, row + 1)[0])
+        room = int(room_by_amounts(known, self.pod_class, row, row + 1)[0])
         return min([room, *(term.quota(row) for term in terms)])
 
     def shared_quota(self, row: int) -> int:
         """How many pods all new nodes together take by conditions that they share with the row."""
-        terms = _terms(self._known) or ()
-        return min((term.quota(row) for term in terms if _is_shared(term)), default=UNLIMITED)
+        terms = terms_of(self._known) or ()
+        return min((term.quota(row) for term in terms if is_shared(term)), default=UNLIMITED)
 
     def scan(self, existing: int, start: int) -> int:
-        """Deals pods out over the added nodes; gives where the next scan begins."""
+        """Deals pods out over the added nodes, the rows from ``existing`` on; gives where the next scan begins."""
         while self.left:
             known = self._known
             n = len(self._snapshot)
-            open_rows = known.static.copy()
-            open_rows[:existing] = False
-            terms = _terms(known)
-            levels = [term for term in terms or () if term.level and term.counted and not _is_shared(term)]
-            if terms is None or self.pod_class.names_nodes or len(levels) > 1:
-                return self._one_by_one(~open_rows, start)
-            if any(not term.counted and _may_loosen(term) for term in terms):
+            terms = terms_of(known)
+            levels = [term for term in terms or () if term.level and term.counted and not is_shared(term)]
+            one_by_one = terms is None or self.pod_class.names_nodes or len(levels) > 1
+            first_decides = any(not term.counted and may_loosen(term) for term in terms or ())
+            if one_by_one or first_decides:
+                blocked = np.array(self._snapshot.unschedulable)
+                blocked[:existing] = True
+                if one_by_one:
+                    return self._one_by_one(blocked, start)
                 # The first pod of its kind decides where the others may stand.
-                row = self._snapshot.first_fit(self.pod_class, start, ~open_rows)
+                row = self._snapshot.first_fit(self.pod_class, start, blocked)
                 if row < 0:
                     return start
                 self.put_on(row, 1)
@@ -250,10 +252,10 @@ class _Group:
             quota = self.left
             if existing < n:
                 quota = min(quota, self.shared_quota(n - 1))
-            room = self._room(known, terms, open_rows, existing)
+            room = self._room(known, terms or (), known.static[existing:], existing)
             if levels:
-                return self._deal_levels(levels[0], room, quota, start)
-            return self._deal(room, quota, start)
+                return self._deal_levels(levels[0], room, quota, start, existing)
+            return self._deal(room, quota, start, existing)
         return start
 
     def fall_back(self, last: int, start: int) -> int | None:
@@ -261,8 +263,8 @@ class _Group:
         known = self._known
         blocked = np.array(self._snapshot.unschedulable)
         blocked[last] = True
-        terms = _terms(known)
-        changing = [term for term in terms or () if term.counted or _may_loosen(term)]
+        terms = terms_of(known)
+        changing = [term for term in terms or () if term.counted or may_loosen(term)]
         alone = len(changing) == 1 and isinstance(changing[0], SpreadTerm)
         if terms is None or not alone or changing[0].topology_key != HOSTNAME or self.pod_class.names_nodes:
             row = self._snapshot.first_fit(self.pod_class, start, blocked)
@@ -276,7 +278,6 @@ class _Group:
         return after if self.left < left else None
 
     def _one_by_one(self, blocked: BoolVector, start: int) -> int:
-        blocked = blocked | self._snapshot.unschedulable
         while self.left:
             row = self._snapshot.first_fit(self.pod_class, start, blocked)
             if row < 0:
@@ -288,35 +289,34 @@ class _Group:
     def _room(
         self, known: Known, terms: Sequence[Term], open_rows: BoolVector, first: int = 0
     ) -> Int64Vector:
-        """How many pods each row takes, but for spreading by hostname and for what new nodes share.
+        """How many pods each row from first on takes, but for spreading by hostname and for what new nodes share.
 
-        Rows before ``first`` are closed, so nothing is reckoned for them.
+        ``open_rows`` says which of them may be used at all.
         """
-        n = len(open_rows)
-        room = np.zeros(n, np.int64)
-        room[first:] = _resources(known, self.pod_class, first, n)
+        room = room_by_amounts(known, self.pod_class, first, first + len(open_rows))
         room[~open_rows] = 0
         for term in terms:
-            if term.counted and not _is_shared(term):
+            if term.counted and not is_shared(term):
                 if not term.level:
-                    room[~term.nodes()] = 0
+                    room[~term.nodes(first)] = 0
                     np.minimum(room, 1, out=room)
             else:
-                room[~term.nodes()] = 0
-        return np.minimum(room, self.left)
+                room[~term.nodes(first)] = 0
+        return np.minimum(room, self.left, out=room)
 
-    def _deal(self, room: Int64Vector, quota: int, start: int) -> int:
+    def _deal(self, room: Int64Vector, quota: int, start: int, first: int = 0) -> int:
+        """Deals pods out over the rows from first on, going round all rows from ``start``."""
         if quota <= 0 or not len(room):
             return start
-        fill = go_round(room, quota, start % len(room))
+        fill = go_round(room, quota, max(0, start % (first + len(room)) - first))
         if fill.last < 0:
             return start
         rows = np.flatnonzero(fill.taken)
-        self.put(rows, fill.taken[rows])
-        return fill.last + 1
+        self.put(rows + first, fill.taken[rows])
+        return first + fill.last + 1
 
     def _deal_levels(
-        self, term: Term, room: Int64Vector, quota: int, start: int, *, once: bool = False
+        self, term: Term, room: Int64Vector, quota: int, start: int, first: int = 0, *, once: bool = False
     ) -> int:
         """Deals pods out under one spread by hostname, pass by pass while its minimum rises.
 
@@ -324,74 +324,24 @@ class _Group:
         """
         assert isinstance(term, SpreadTerm)
         while quota > 0:
-            places = np.minimum(room, _places(term, len(room)))
+            places = np.minimum(room, places_of(term, first, first + len(room)))
             table = term.table
-            counts = table.counts.take(table.codes)
-            lowest = (table.codes != 0) & (counts == table.minimum())
+            lowest = lowest_of(table, first)
             rises = table.domains >= term.rule.min_domains and not np.any(lowest & (places == 0))
-            if not rises:
-                return self._deal(places, quota, start)
+            if not rises or (first and np.any(lowest_of(table, 0, first))):
+                return self._deal(places, quota, start, first)
             # One pod each, in the order of the scan, up to the last of the least-filled nodes.
             served = np.flatnonzero(places)
-            first = int(np.searchsorted(served, start % len(room)))
-            served = np.concatenate([served[first:], served[:first]])
+            begin = int(np.searchsorted(served, max(0, start % (first + len(room)) - first)))
+            served = np.concatenate([served[begin:], served[:begin]])
             ends = np.flatnonzero(lowest[served])
             served = served[: min(quota, int(ends[-1]) + 1)]
             if not len(served):
                 return start
-            self.put(served, np.ones(len(served), np.int64))
+            self.put(served + first, np.ones(len(served), np.int64))
             room[served] -= 1
             quota -= len(served)
-            start = int(served[-1]) + 1
+            start = first + int(served[-1]) + 1
             if once:
                 return start
         return start
-
-
-def _terms(known: Known) -> list[Term] | None:
-    """All conditions of a class, or None when a plugin gives none."""
-    found: list[Term] = []
-    for judge in known.judges:
-        if judge.terms is None:
-            return None
-        found.extend(judge.terms)
-    return found
-
-
-def _is_shared(term: Term) -> bool:
-    """Whether the group's pods change the verdict for all new nodes alike."""
-    return term.counted and term.topology_key not in {HOSTNAME, ""}
-
-
-def _may_loosen(term: Term) -> bool:
-    first = getattr(term, "is_first", None)
-    return first is not None and bool(first())
-
-
-def _places(term: SpreadTerm, n: int) -> Int64Vector:
-    """How many pods each row takes while the minimum stays as it is."""
-    codes = term.label.codes[:n]
-    places = np.maximum(0, term.most() + 1 - term.table.counts.take(codes))
-    places[codes == 0] = 0
-    # Nodes that take no part are not counted: their verdict does not change.
-    outside = (term.table.codes[:n] == 0) & (places > 0)
-    places[outside] = UNLIMITED
-    return places
-
-
-def _resources(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
-    """How many pods the rows from first to last have room for."""
-    room = np.full(last - first, UNLIMITED, np.int64)
-    if known.impossible:
-        room[:] = 0
-        return room
-    amounts = {PODS: 1, **pod_class.requests}
-    for key, column, least in known.gates:
-        free = column.free[first:last]
-        if isinstance(key, str):
-            np.minimum(room, free // amounts[key], out=room)
-        else:
-            room[free < least] = 0
-    if pod_class.ports:
-        np.minimum(room, 1, out=room)
-    return np.maximum(room, 0, out=room)

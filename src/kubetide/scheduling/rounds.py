@@ -33,7 +33,7 @@ def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
         rounds, taken, rest = int(room.max()), room.copy(), 0
     else:
         # The largest number of whole rounds, by bisection.
-        rounds, above = 0, pods + 1
+        rounds, above = pods // int(np.count_nonzero(room)), min(pods + 1, int(room.max()))
         while above - rounds > 1:
             middle = (rounds + above) // 2
             if int(np.minimum(room, middle).sum()) <= pods:

@@ -20,6 +20,8 @@ Int64Vector = npt.NDArray[np.int64]
 BoolVector = npt.NDArray[np.bool_]
 
 _MEMO_SIZE = 1 << 14
+_MOST_DOMAINS = 64
+"""With more of them, domains are made anew when asked for rather than all told of a new node."""
 _FEW_CHANGES = 4096
 """So many changes beside the kinds of pods, and a fourth of the pods, and kinds are made anew when asked for."""
 
@@ -47,18 +49,25 @@ class Rows(NodeRows):
         self._kinds: PodKinds | None = None
         self._domains: dict[tuple[str, Hashable], Domains] = {}
 
-    def append(self, node: Node) -> int:
-        """Adds a row for a node and gives its number; the columns must exist (``missing``)."""
-        row = super().append(node)
-        for counted in self.counts.values():
-            counted.counts[row] = 0
-        return row
+    def extend(self, nodes: Sequence[Node], template: object) -> bool:
+        """Adds rows for copies of a template; False where domains have changed, so that judges do not hold.
 
-    def append_copies(self, nodes: Sequence[Node]) -> None:
-        """Adds rows for nodes that differ only in their names and the label of the hostname."""
-        super().append_copies(nodes)
-        for counted in self.counts.values():
-            counted.counts[self.n - len(nodes) : self.n] = 0
+        Copies differ in their names and the label of the hostname. ``template`` stands for what is the same.
+        """
+        capacity = self.capacity
+        self.append_copies(nodes)
+        domains = self._domains.values()
+        told = self.capacity == capacity and len(domains) <= _MOST_DOMAINS
+        if told and all(one.append_copies(self.n, template) for one in domains):
+            return True
+        self.drop_tables()
+        return False
+
+    def shrink(self, count: int) -> None:
+        """Takes back the last ``extend`` of so many; judges hold as they did."""
+        self.pop(count)
+        for domains in self._domains.values():
+            domains.pop(self.n)
 
     def pods_on(self, row: int) -> Iterator[PodClass]:
         """Gives the class of each pod on a row."""
@@ -126,6 +135,8 @@ class Rows(NodeRows):
         topology_key: str,
         eligibility: Hashable = None,
         eligible: Callable[[], BoolVector | None] = lambda: None,
+        *,
+        copies_differ: bool = False,
     ) -> DomainTable:
         """Gives the pods that a key means, by the values of a node label.
 
@@ -133,12 +144,13 @@ class Rows(NodeRows):
             key: Which pods.
             topology_key: The label.
             eligibility: Tells which nodes take part; equal values mean the same nodes.
-            eligible: Gives these nodes, or None for all; asked only when the table is made.
+            eligible: Gives these nodes, or None for all; asked when the table is made, and when nodes come.
+            copies_differ: Whether of copies of one template some may take part and some not.
         """
         column = self.count_column(key)
         table = column.tables.get((topology_key, eligibility))
         if table is None:
-            domains = self._domains_of(topology_key, eligibility, eligible)
+            domains = self._domains_of(topology_key, eligibility, eligible, copies_differ=copies_differ)
             table = DomainTable(column.counts[: self.n], domains)
             column.tables[topology_key, eligibility] = table
         return table
@@ -148,16 +160,15 @@ class Rows(NodeRows):
         topology_key: str,
         eligibility: Hashable = None,
         eligible: Callable[[], BoolVector | None] = lambda: None,
+        *,
+        copies_differ: bool = False,
     ) -> Domains:
         """Gives the values of a label over the nodes that take part; kept until nodes change."""
         domains = self._domains.get((topology_key, eligibility))
         if domains is None:
             label = self.label(topology_key)
-            nodes = eligible()
-            codes = label.codes[: self.n].copy()
-            if nodes is not None:
-                codes[~nodes] = 0
-            domains = self._domains[topology_key, eligibility] = Domains(codes, len(label.code_of) + 1)
+            domains = Domains(label, self.n, self.capacity, eligible, copies_differ=copies_differ)
+            self._domains[topology_key, eligibility] = domains
         return domains
 
     def joint_table(self, keys: Sequence[CountKey], topology_key: str) -> DomainTable:

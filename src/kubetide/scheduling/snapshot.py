@@ -21,7 +21,7 @@ from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
 from kubetide.scheduling.snapshot_store import SnapshotStore
-from kubetide.scheduling.verdicts import Known, Verdicts
+from kubetide.scheduling.verdicts import Known, Lineage, Verdicts
 
 _SCALAR_ROWS = 32
 
@@ -245,12 +245,14 @@ class Snapshot(SnapshotStore):
     # ── Inside ──
 
     def _know(self, pod_class: PodClass, rows: Rows) -> Known:
-        static, layout = self._static_version, self._layout
-        if pod_class.claims:
-            static, layout = max(static, self._volume_version), max(layout, self._volume_version)
-        if pod_class.devices is not None:
-            static, layout = max(static, self._device_version), max(layout, self._device_version)
-        return self._verdicts.know(pod_class, rows, static, layout)
+        changed = max(
+            self._volume_version if pod_class.claims else 0,
+            self._device_version if pod_class.devices is not None else 0,
+        )
+        lineage = self._lineage
+        if changed > lineage.version:
+            lineage = Lineage(changed, ())
+        return self._verdicts.know(pod_class, rows, lineage, max(self._layout, changed))
 
 
 def _view(column: Any, n: int) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from kubetide.scheduling.verdicts import Lineage
+
 
 class _Mark(NamedTuple):
     log_length: int
     version: int
-    static_version: int
+    lineage: Lineage
 
 
 class SnapshotLog:
@@ -21,14 +23,14 @@ class SnapshotLog:
 
     def __init__(self) -> None:
         self.version = 0
-        self._static_version = 0
+        self._lineage = Lineage(0, ())
         self._stamps = 0
         self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._marks: list[_Mark] = []
 
     def fork(self) -> None:
         """Starts trying out; forks nest."""
-        self._marks.append(_Mark(len(self._log), self.version, self._static_version))
+        self._marks.append(_Mark(len(self._log), self.version, self._lineage))
 
     def revert(self) -> None:
         """Undoes everything since the last fork. Raises RuntimeError without one."""
@@ -42,7 +44,7 @@ class SnapshotLog:
             undo, arguments = log.pop()
             undo(*arguments)
         self.version = mark.version
-        self._static_version = mark.static_version
+        self._lineage = mark.lineage
 
     def commit(self) -> None:
         """Keeps everything since the last fork. Raises RuntimeError without one."""

@@ -20,6 +20,7 @@ from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_un
 from kubetide.scheduling.rows import Int64Vector, Rows
 from kubetide.scheduling.similar import same_for_scheduling
 from kubetide.scheduling.snapshot_log import SnapshotLog
+from kubetide.scheduling.verdicts import Lineage
 from kubetide.scheduling.volumes import Volumes
 
 _MOST_COUNTS = 2048
@@ -29,8 +30,8 @@ _MOST_COUNTS = 2048
 _MOST_USES = 1 << 16
 """Classes of which the use is kept; as many as ``pod_class`` keeps."""
 
-_FEW_COPIES = 4
-"""Below this many, nodes are added one by one."""
+_MOST_TEMPLATES = 64
+"""Templates of which a row is kept to judge classes by."""
 
 
 class SnapshotStore(SnapshotLog):
@@ -42,6 +43,7 @@ class SnapshotStore(SnapshotLog):
 
     def __init__(self, facts: ClusterFacts | None = None) -> None:
         super().__init__()
+        self._templates: dict[int, tuple[Node, Rows]] = {}
         self._volume_version = 0
         self._device_version = 0
         self._layout = 0
@@ -61,6 +63,7 @@ class SnapshotStore(SnapshotLog):
             return
         devices_changed = facts.devices != self._rows.facts.devices
         self._rows.facts = facts
+        self._templates.clear()
         self._rows.drop_counts()
         if devices_changed:
             self._open_ledger(facts.devices)
@@ -71,6 +74,7 @@ class SnapshotStore(SnapshotLog):
         """Takes over volume objects: only classes with claims are judged anew. Raises RuntimeError on a fork."""
         self._check_no_fork("set_volumes")
         self._rows.facts = replace(self._rows.facts, volumes=volumes)
+        self._templates.clear()
         self.version = self._volume_version = self._stamp()
 
     def set_devices(self, devices: Devices | None) -> None:
@@ -206,32 +210,25 @@ class SnapshotStore(SnapshotLog):
 
     def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:
         """Adds a copy of a template under a name, which is its hostname too, with its DaemonSet pods."""
-        labels = {**(template.metadata.labels or {}), HOSTNAME: name}
-        self._add_device_copies(template, (name,))
-        self.set_node(replace(template, metadata=replace(template.metadata, name=name, labels=labels)))
-        for pod in daemon_pods:
-            renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
-            self.add_pod(replace(pod, metadata=renamed), name)
+        self.add_templates(template, daemon_pods, (name,))
 
     def add_templates(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
-        """Adds copies of a template as ``add_template`` does, many at once."""
-        known = any(name in self._pods or name in self._rows.row_of for name in names)
-        if daemon_pods or known or len(names) < _FEW_COPIES:
-            for name in names:
-                self.add_template(template, daemon_pods, name)
-            return
+        """Adds copies of a template under names, which are their hostnames too, each with its DaemonSet pods."""
         self._add_device_copies(template, names)
-        rows = self._compacted()
-        self._add_columns(rows.missing(template))
         labels, metadata = template.metadata.labels or {}, template.metadata
-        rows.append_copies(
-            [
-                replace(template, metadata=replace(metadata, name=name, labels={**labels, HOSTNAME: name}))
-                for name in names
-            ]
-        )
-        self._record(self._pop, len(names))
-        self._touch(static=True)
+        nodes = [
+            replace(template, metadata=replace(metadata, name=name, labels={**labels, HOSTNAME: name}))
+            for name in names
+        ]
+        if any(name in self._pods or name in self._rows.row_of for name in names):
+            for node in nodes:
+                self.set_node(node)
+        elif nodes:
+            self._append_copies(template, nodes)
+        for name in names if daemon_pods else ():
+            for pod in daemon_pods:
+                renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
+                self.add_pod(replace(pod, metadata=renamed), name)
 
     # ── Inside ──
 
@@ -243,6 +240,28 @@ class SnapshotStore(SnapshotLog):
             self._layout = self._stamp()
             self._record(self._uncompact, rows, dead)
         return self._rows
+
+    def _append_copies(self, template: Node, nodes: Sequence[Node]) -> None:
+        rows = self._compacted()
+        self._add_columns(rows.missing(template))
+        alone = self._template_alone(template, nodes[0])
+        first = rows.n
+        if not rows.extend(nodes, alone):
+            self._layout = self._stamp()
+        self._record(rows.shrink, len(nodes))
+        self.version = self._stamp()
+        self._lineage = self._lineage.with_copies(self.version, first, rows.n, alone)
+
+    def _template_alone(self, template: Node, node: Node) -> Rows:
+        """A row for all copies of a template, here or earlier: classes are judged by it once."""
+        known = self._templates.get(id(template))
+        if known is None:
+            if len(self._templates) >= _MOST_TEMPLATES:
+                self._templates.clear()
+            alone = Rows(facts=self._rows.facts, pods={})
+            alone.append(node)
+            known = self._templates[id(template)] = (template, alone)
+        return known[1]
 
     def _add_guards(self, pod_class: PodClass) -> None:
         if pod_class.anti_affinity and self._rows.add_guards(pod_class):
@@ -303,7 +322,7 @@ class SnapshotStore(SnapshotLog):
     def _touch(self, *, static: bool = False) -> None:
         self.version = self._stamp()
         if static:
-            self._static_version = self.version
+            self._lineage = Lineage(self.version, ())
             self._nodes_changed()
 
     def _nodes_changed(self) -> None:
@@ -314,8 +333,8 @@ class SnapshotStore(SnapshotLog):
 
     # ── Undoing: each takes back one change and records nothing ──
 
-    def _pop(self, count: int = 1) -> None:
-        self._rows.pop(count)
+    def _pop(self) -> None:
+        self._rows.pop()
         self._nodes_changed()
 
     def _rewrite(self, row: int, node: Node) -> None:

@@ -7,6 +7,8 @@ classes that other pods bear on have judges beside that.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kubetide.scheduling.columns import Column
@@ -17,6 +19,42 @@ from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.rows import BoolVector, Rows
 
 _MAX_CLASSES = 1 << 13
+_MAX_TEMPLATES = 64
+
+
+class Copies(NamedTuple):
+    """Rows from first to last that copies of one template were given, in one go or in several in a row.
+
+    Attributes:
+        version: Of the snapshot when the last of them were added.
+        begins: How many entries of the lineage are before the first of these copies.
+        alone: One of them by itself.
+    """
+
+    version: int
+    begins: int
+    first: int
+    last: int
+    alone: Rows
+
+
+class Lineage(NamedTuple):
+    """How the nodes came to be what they are: a version, and the copies that were added since."""
+
+    epoch: int
+    copies: tuple[Copies, ...]
+
+    def with_copies(self, version: int, first: int, last: int, alone: Rows) -> Lineage:
+        """The same with more copies."""
+        begins, before = len(self.copies), self.copies[-1:]
+        if before and before[0].alone is alone and before[0].last == first:
+            begins, first = before[0].begins, before[0].first
+        return Lineage(self.epoch, (*self.copies, Copies(version, begins, first, last, alone)))
+
+    @property
+    def version(self) -> int:
+        """Another number for other nodes."""
+        return self.copies[-1].version if self.copies else self.epoch
 
 
 class Known:
@@ -31,25 +69,60 @@ class Known:
     """
 
     __slots__ = (
+        "_cells",
+        "_of_copies",
         "fits",
         "gates",
         "impossible",
         "judges",
         "layout",
+        "lineage",
         "static",
         "static_cells",
-        "static_version",
+        "take_in_copies",
         "version",
     )
 
     def __init__(self) -> None:
-        self.static_version = self.layout = self.version = -1
+        self.lineage = Lineage(-1, ())
+        self.layout = self.version = -1
         self.impossible = False
+        self.take_in_copies = False
         self.static: BoolVector = np.zeros(0, np.bool_)
         self.static_cells: memoryview = memoryview(b"")
         self.gates: list[tuple[ColumnKey, Column, int]] = []
         self.judges: list[Judge] = []
         self.fits: BoolVector = self.static
+        self._cells: BoolVector = self.static
+        self._of_copies: dict[Rows, bool] = {}
+
+    def judge_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
+        """Brings up to date which node objects pass."""
+        before, self.lineage = self.lineage, lineage
+        alike = not (pod_class.names_nodes or pod_class.claims or pod_class.devices is not None)
+        if before.epoch == lineage.epoch and alike and rows.n <= len(self._cells):
+            seen = len(before.copies)
+            if seen and lineage.copies[seen - 1 : seen] != before.copies[-1:]:
+                seen = 0
+            at = len(lineage.copies)
+            while at > seen:
+                copies = lineage.copies[at - 1]
+                self._cells[copies.first : copies.last] = self._passes(pod_class, copies.alone)
+                at = copies.begins
+        else:
+            self._of_copies.clear()
+            self._cells = np.zeros(rows.capacity, np.bool_)
+            self._cells[: rows.n] = _judge_nodes(pod_class, rows)
+            self.static_cells = memoryview(self._cells)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        self.static = self._cells[: rows.n]
+
+    def _passes(self, pod_class: PodClass, alone: Rows) -> bool:
+        passes = self._of_copies.get(alone)
+        if passes is None:
+            if len(self._of_copies) >= _MAX_TEMPLATES:
+                self._of_copies.clear()
+            passes = self._of_copies[alone] = bool(_judge_nodes(pod_class, alone)[0])
+        return passes
 
     def judge_alone(self, n: int) -> BoolVector:
         """Whether each of the first n rows passes by its node object and what is left on it; a fresh vector."""
@@ -88,23 +161,24 @@ class Verdicts:
     def __init__(self) -> None:
         self._known: dict[PodClass, Known] = {}
 
-    def know(self, pod_class: PodClass, rows: Rows, static_version: int, layout: int) -> Known:
-        """Gives what is known about a class, brought up to the given versions."""
+    def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int) -> Known:
+        """Gives what is known about a class, brought up to the given nodes and layout."""
         known = self._known.get(pod_class)
         if known is None:
             if len(self._known) >= _MAX_CLASSES:
                 self._known.clear()
             known = self._known[pod_class] = Known()
-        if known.static_version != static_version:
-            known.static = _judge_nodes(pod_class, rows)
-            known.static_cells = memoryview(known.static)  # type: ignore[arg-type]  # numpy arrays have a buffer
-            known.static_version = static_version
-        if known.layout != layout:
+        holds = known.layout == layout
+        if known.lineage is not lineage:
+            holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)
+            known.judge_nodes(pod_class, rows, lineage)
+        if not holds:
             needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
             known.gates = [(key, rows.columns[key], least) for key, least in needs if key in rows.columns]
             judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
             known.judges = [judge for judge in judges if judge is not None]
+            known.take_in_copies = all(getattr(judge, "takes_in_copies", False) for judge in known.judges)
             known.layout = layout
         return known
 

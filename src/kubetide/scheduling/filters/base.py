@@ -85,8 +85,8 @@ class Term(Protocol):
         """Whether the verdict on one domain depends on the counts of all others (spreading)."""
         ...
 
-    def nodes(self) -> BoolVector:
-        """Whether each node passes now; a fresh vector."""
+    def nodes(self, first: int = 0) -> BoolVector:
+        """Whether each node passes now, from row ``first`` on; a fresh vector."""
         ...
 
     def quota(self, row: int) -> int:
@@ -99,7 +99,11 @@ UNLIMITED = 1 << 62
 
 
 class Judge(Protocol):
-    """The verdict of a moving filter on one class: holds until nodes change, reads counts as they are."""
+    """The verdict of a moving filter on one class: holds until nodes change, reads counts as they are.
+
+    A judge that has ``takes_in_copies`` and says True also holds while copies of a template are added at the
+    end and taken away: it keeps nothing by row but label columns and tables, and reads ``Rows.n`` each time.
+    """
 
     @property
     def only_tightens(self) -> bool:

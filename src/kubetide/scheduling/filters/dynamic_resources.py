@@ -46,6 +46,7 @@ class _Judge:
     """
 
     only_tightens = True
+    takes_in_copies = True
     terms = None
 
     def __init__(self, use: DeviceUse, namespace: str, claims: _Claims, ledger: Ledger, rows: Rows) -> None:

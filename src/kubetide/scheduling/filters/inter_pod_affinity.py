@@ -22,21 +22,21 @@ class ApartTerm:
 
     level = False
 
-    __slots__ = ("_n", "counted", "label", "table", "topology_key")
+    __slots__ = ("_rows", "counted", "label", "table", "topology_key")
 
     def __init__(self, keys: Sequence[CountKey], topology_key: str, pod: PodClass, rows: Rows) -> None:
         self.table = rows.joint_table(keys, topology_key)
         self.label = rows.label(topology_key)
         self.topology_key = topology_key
         self.counted = any(key.counts(pod, rows.facts, terminating=False) for key in keys)
-        self._n = rows.n
+        self._rows = rows
 
     def node(self, row: int) -> bool:
         """Whether one node passes; without the label it does."""
         return not self.table.count(int(self.label.codes[row]))
 
-    def nodes(self) -> BoolVector:
-        passes: BoolVector = (self.table.counts == 0).take(self.label.codes[: self._n])
+    def nodes(self, first: int = 0) -> BoolVector:
+        passes: BoolVector = (self.table.counts == 0).take(self.label.codes[first : self._rows.n])
         return passes
 
     def quota(self, row: int) -> int:
@@ -59,7 +59,7 @@ class NearTerm:
         self._tables = [rows.table(key, name) for name in self.topology_keys]
         self._labels = [rows.label(name) for name in self.topology_keys]
         self._is_one_of_them = key.counts(pod, rows.facts, terminating=False)
-        self._n = rows.n
+        self._rows = rows
 
     def is_first(self) -> bool:
         """Whether no pod is there to stand near to, and the pod itself would be one: any domain will do."""
@@ -74,12 +74,13 @@ class NearTerm:
             table.count(code) for table, code in zip(self._tables, codes, strict=True)
         )
 
-    def nodes(self) -> BoolVector:
-        passes = np.ones(self._n, np.bool_)
-        first = self.is_first()
+    def nodes(self, first: int = 0) -> BoolVector:
+        n = self._rows.n
+        passes = np.ones(n - first, np.bool_)
+        is_first = self.is_first()
         for table, label in zip(self._tables, self._labels, strict=True):
-            codes = label.codes[: self._n]
-            passes &= (codes != 0) if first else (table.counts > 0).take(codes)
+            codes = label.codes[first:n]
+            passes &= (codes != 0) if is_first else (table.counts > 0).take(codes)
         return passes
 
     def quota(self, row: int) -> int:
@@ -88,6 +89,8 @@ class NearTerm:
 
 class AffinityJudge:
     """All terms that bear on a class: its own, and those of pods that keep it away."""
+
+    takes_in_copies = True
 
     def __init__(self, pod: PodClass, rows: Rows) -> None:
         self.near = NearTerm(pod, rows) if pod.affinity else None

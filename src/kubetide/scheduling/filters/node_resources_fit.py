@@ -64,6 +64,7 @@ class _Judge:
     """Extended resources that a device class stands for: judged here on the nodes that offer them all the same."""
 
     only_tightens = True
+    takes_in_copies = True
     terms = None
 
     def __init__(self, needs: list[Need], rows: Rows) -> None:

@@ -30,16 +30,16 @@ class SpreadTerm:
 
     level = True
 
-    __slots__ = ("_n", "counted", "label", "rule", "table")
+    __slots__ = ("_rows", "counted", "label", "rule", "table")
 
     def __init__(
-        self, rule: SpreadConstraint, table: DomainTable, label: LabelColumn, n: int, *, counted: bool
+        self, rule: SpreadConstraint, table: DomainTable, label: LabelColumn, rows: Rows, *, counted: bool
     ) -> None:
         self.rule = rule
         self.table = table
         self.label = label
         self.counted = counted
-        self._n = n
+        self._rows = rows
 
     @property
     def topology_key(self) -> str:
@@ -59,10 +59,10 @@ class SpreadTerm:
         """Whether one node passes."""
         return bool(self.label.codes[row]) and not self.skewed(row)
 
-    def nodes(self) -> BoolVector:
+    def nodes(self, first: int = 0) -> BoolVector:
         allowed: BoolVector = self.table.counts <= self.most()
         allowed[0] = False
-        passes: BoolVector = allowed.take(self.label.codes[: self._n])
+        passes: BoolVector = allowed.take(self.label.codes[first : self._rows.n])
         return passes
 
     def quota(self, row: int) -> int:
@@ -81,6 +81,7 @@ class SpreadJudge:
     """All constraints of a class."""
 
     only_tightens = False
+    takes_in_copies = True
 
     def __init__(self, terms: list[SpreadTerm]) -> None:
         self.terms = terms
@@ -166,6 +167,6 @@ def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> SpreadTerm:
         return nodes
 
     key = SpreadPods(pod.namespace, rule.selector)
-    table = rows.table(key, rule.topology_key, eligibility, eligible)
+    table = rows.table(key, rule.topology_key, eligibility, eligible, copies_differ=pod.names_nodes)
     counted = key.counts(pod, rows.facts, terminating=False)
-    return SpreadTerm(rule, table, rows.label(rule.topology_key), rows.n, counted=counted)
+    return SpreadTerm(rule, table, rows.label(rule.topology_key), rows, counted=counted)
