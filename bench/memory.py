@@ -35,7 +35,7 @@ from kubetide.cluster.decoding import decode_event
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.core import as_read_back, encode_in_pieces
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.slimming import PodSlimmer
+from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import NODES, PODS, REPLICA_SETS, Kind
 from kubetide.objects.meta import ObjectMeta
@@ -243,17 +243,15 @@ async def measure_loop(clock: Clock, nodes: int) -> None:
     caching = asyncio.create_task(caches.run())
     await gatherer.synced()
     meter.report("informers, caches filled")
-    delta = await gatherer.begin()
-    state.apply(delta)
-    del delta
+    state.apply(await gatherer.begin(), keys=gatherer.pod_keys())
     meter.report("state, snapshot included")
     now = Instant(START)
     tick(state, now, Delta(step="update"))
     meter.report("after the first tick")
-    everything = state.export()
+    everything, keys = state.export(), sorted(state.pods)
     pieces = encode_in_pieces(everything)
-    state.apply(replace(everything, memory=as_read_back(state.memory)), full=True)
-    del everything
+    state.apply(replace(everything, memory=as_read_back(state.memory)), full=True, keys=keys)
+    del everything, keys
     with tempfile.TemporaryFile() as file:
         file.writelines(pieces)
     meter.report("after a record of the whole state")

@@ -28,7 +28,8 @@ from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Outcome, Outcomes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.slimming import slim_node, slim_pod
+from kubetide.nodes.slim_pods import slim_pod
+from kubetide.nodes.slimming import slim_node
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus

@@ -9,7 +9,8 @@ import msgspec
 
 from bench.scheduling.measuring import Reporter
 from bench.scheduling.objects import PODS_A_NODE, make_node, pod_text, pod_texts
-from kubetide.nodes.slimming import slim_node, slim_pod
+from kubetide.nodes.slim_pods import slim_pod
+from kubetide.nodes.slimming import slim_node
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Snapshot

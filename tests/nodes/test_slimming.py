@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubetide.nodes.slimming import PodSlimmer, slim_pod
+from kubetide.nodes.slim_pods import PodSlimmer, slim_pod
+from kubetide.nodes.slimming import keep_node, slim_node
+from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.testing import builders
 
@@ -30,6 +32,7 @@ def made(number, owner="uid-of-web", label="a", cpu="1", volumes=("token",), pha
     """A pod as an API server gives it."""
     body = builders.pod(f"p{number}", labels={"app": label})
     body["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": str(number), "annotations": {"x": "y"}}
+    body["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     if owner is not None:
         body["metadata"]["ownerReferences"] = [
             {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": owner, "controller": True}
@@ -61,11 +64,12 @@ def made(number, owner="uid-of-web", label="a", cpu="1", volumes=("token",), pha
 @given(DRAWN)
 def test_what_is_shared_changes_nothing(drawn):
     """Each pod comes out as by itself, whatever came before it; slim pods stay as they are."""
-    slimmer = PodSlimmer()
+    slimmer, keeper = PodSlimmer(), PodSlimmer()
     for one in drawn:
         found = slimmer.slim(made(*one))
         assert found == slim_pod(made(*one))
         assert slim_pod(found) == found
+        assert keeper.keep(made(*one)) == found
 
 
 def test_pods_of_one_owner_have_only_their_names_and_places_for_themselves():
@@ -77,6 +81,44 @@ def test_pods_of_one_owner_have_only_their_names_and_places_for_themselves():
     assert second.spec.containers is first.spec.containers
     assert second.spec.volumes is first.spec.volumes
     assert second.status is first.status
+
+
+@pytest.mark.parametrize("volumes", [(), ("token",), ("data", "token")])
+def test_of_a_pod_that_is_dropped_its_parts_are_held_once_too(volumes):
+    """A cache that holds no whole pods holds of most a name, a uid, and texts and parts of others."""
+    slimmer = PodSlimmer()
+    first, second = (slimmer.keep(made(number, volumes=volumes)) for number in (1, 2))
+    for of in (
+        lambda pod: pod.spec.containers,
+        lambda pod: pod.spec.tolerations,
+        lambda pod: pod.spec.volumes,
+        lambda pod: pod.metadata.labels,
+        lambda pod: pod.metadata.owner_references,
+        lambda pod: pod.metadata.creation_timestamp,
+        lambda pod: pod.status,
+    ):
+        assert of(first) is of(second)
+    assert first.metadata.creation_timestamp is not None
+    assert first.spec.node_name is slimmer.keep(made(1, owner=None)).spec.node_name
+    other = slimmer.keep(made(3, owner="uid-of-other", volumes=volumes))
+    assert next(iter(other.metadata.labels.values())) is next(iter(first.metadata.labels.values()))
+
+
+def test_what_nodes_offer_is_held_once_where_it_is_written_alike():
+    """Amounts that mean the same but read differently in a record stay apart."""
+
+    def node(amount):
+        body = {"metadata": {"name": "n", "labels": {"a": "b"}}, "status": {"allocatable": {"cpu": amount}}}
+        return msgspec.json.decode(msgspec.json.encode(body), type=Node)
+
+    amounts = [1, 1, 1.0, "1", "1", 1 << 70]
+    slim = [slim_node(node(amount)) for amount in amounts]
+    assert [msgspec.json.encode(one.status.allocatable) for one in slim] == [
+        msgspec.json.encode({"cpu": amount}) for amount in amounts
+    ]
+    assert slim[0].status.allocatable is slim[1].status.allocatable
+    assert slim[3].status.allocatable is slim[4].status.allocatable
+    assert keep_node(node("2")) == slim_node(node("2"))
 
 
 def test_the_volume_of_the_token_goes_and_others_stay():

@@ -177,14 +177,15 @@ class NodesController:
 
     def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
         """Gives what the record of this step says of the state; in pieces where it is everything."""
-        self._state.apply(delta)
+        self._state.apply(delta, keys=self._gatherer.pod_keys())
         if not full:
             return encode_delta(delta)
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
-        everything = self._state.export()
+        everything, keys = self._state.export(), sorted(self._state.pods)
         gathered = encode_in_pieces(everything)
-        self._state.apply(replace(everything, memory=as_read_back(self._state.memory)), full=True)
+        everything = replace(everything, memory=as_read_back(self._state.memory))
+        self._state.apply(everything, full=True, keys=keys)
         return gathered
 
     def _next_actuation(self) -> Instant | None:

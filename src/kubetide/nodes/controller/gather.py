@@ -14,8 +14,8 @@ from kubetide.nodes.device_facts import (
     asks_for_extended,
     slim_device_object,
 )
+from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.slimming import (
-    PodSlimmer,
     slim_daemon_set,
     slim_deployment,
     slim_job,
@@ -77,6 +77,7 @@ class Gatherer:
         self._known = known
         self._caches = caches
         self._slim_pod = PodSlimmer().slim
+        self._pod_keys: tuple[Key, ...] = ()
         self._sources: dict[str, _Source] = {}
         self._reads_volumes = False
         self._reads_devices = False
@@ -110,6 +111,11 @@ class Gatherer:
         live = {name: await self._pods_on(name) for name in read_pods}
         return await self._changes("actuate", None, live)
 
+    def pod_keys(self) -> tuple[Key, ...]:
+        """Gives the keys of the last delta's pods as the cache holds them, once."""
+        keys, self._pod_keys = self._pod_keys, ()
+        return keys
+
     async def _changes(
         self,
         step: Step,
@@ -117,7 +123,8 @@ class Gatherer:
         live: dict[str, tuple[Pod, ...]] | None = None,
     ) -> Delta:
         known = self._known
-        pods, gone_pods = self._take("pods", known.pods, self._slim_pod)
+        keys, pods, gone_pods = self._changed("pods", known.pods, self._slim_pod)
+        self._pod_keys = tuple(key for key, pod in zip(keys, pods, strict=True) if not is_finished(pod))
         replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
         deployments, gone_deployments = self._take("deployments", known.deployments, slim_deployment)
         daemon_sets, gone_daemon_sets = self._take("daemonsets", known.daemon_sets, slim_daemon_set)
@@ -233,6 +240,14 @@ class Gatherer:
         self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
     ) -> tuple[tuple[T, ...], tuple[Key, ...]]:
         """Gives what changed in what is read, in order of key, and the keys that are gone."""
+        _, changed, gone = self._changed(name, known, slim)
+        return changed, gone
+
+    def _changed(
+        self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
+    ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
+        """Gives what ``_take`` gives, and first the keys of what changed."""
+        keys: list[Key] = []
         changed: list[T] = []
         gone: list[Key] = []
         for key, item in sorted(self._sources[name].feed.drain().items(), key=_first):
@@ -242,8 +257,9 @@ class Gatherer:
                 continue
             small = slim(item)
             if known.get(key) != small:
+                keys.append(key)
                 changed.append(small)
-        return tuple(changed), tuple(gone)
+        return tuple(keys), tuple(changed), tuple(gone)
 
     async def _pods_on(self, node_name: str) -> tuple[Pod, ...]:
         listing = await self._cluster.list(PODS, fields=f"spec.nodeName={node_name}")
