@@ -5,9 +5,10 @@ spread by hostname, near each other by zone, apart by hostname. Every instance t
 without a limit, with a price, in one of three zones; the cluster is empty. One tick of the node loop
 chooses what to buy. Karpenter's own solver (checkout of August 2026) places 100 to 160 such pods a CPU
 second on this kind of machine; its types, sizes and draws are its own, so only the order of magnitude
-compares.
+compares. ``solver_s`` is the choice alone, made once more on the same tick: the plan, playing it by the
+filters, and the bound on its price.
 
-    python -m bench.mix [PODS ...] [--expander EXPANDER] [--rounds ROUNDS]
+    python -m bench.mix [PODS ...] [--expander EXPANDER] [--rounds ROUNDS] [--most NODES]
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from msgspec.structs import replace
 from bench.scheduling.objects import HOSTNAME, ZONE, make_pod
 from kubetide.nodes.decide import decide
 from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.expander import packs_all_groups
+from kubetide.nodes.fleet import choose_fleet
+from kubetide.nodes.limits import Headroom
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.meta import Condition, LabelSelector, ObjectMeta
@@ -42,8 +46,8 @@ POD_CPUS = ("100m", "250m", "500m", "1", "1500m")
 POD_MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
 
 
-def make_groups() -> tuple[NodeGroup, ...]:
-    """Gives a group for each type: sizes by turns, dearer for the same size as numbers go up."""
+def make_groups(most: int) -> tuple[NodeGroup, ...]:
+    """Gives a group for each type: sizes by turns, dearer for the same size as numbers go up; at most so many nodes in each."""
     groups = []
     for number in range(TYPES):
         cpu = CPUS[number % len(CPUS)]
@@ -58,7 +62,7 @@ def make_groups() -> tuple[NodeGroup, ...]:
         )
         price = cpu * 0.03 + gib * 0.004 + number // 30 * 0.0005
         template = NodeTemplate(node=node, source="benchmark")
-        groups.append(NodeGroup(id=name, max_size=1_000, template=template, price_per_hour=price))
+        groups.append(NodeGroup(id=name, max_size=most, template=template, price_per_hour=price))
     return tuple(groups)
 
 
@@ -94,7 +98,7 @@ def near_its_own(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, affinity=Affinity(pod_affinity=near)))
 
 
-def measure(pods: int, expander: str, rounds: int) -> dict[str, object]:
+def measure(pods: int, expander: str, rounds: int, *, most: int = 1_000) -> dict[str, object]:
     """Gives the CPU time of the first tick and what it buys."""
     state = State()
     settings = Settings(
@@ -103,13 +107,19 @@ def measure(pods: int, expander: str, rounds: int) -> dict[str, object]:
         expander=expander,
         least_cost_rounds=rounds,
     )
-    state.apply(Delta(pods=make_pods(pods), groups=make_groups(), settings=settings), full=True)
+    state.apply(Delta(pods=make_pods(pods), groups=make_groups(most), settings=settings), full=True)
     start = time.process_time()
     state.apply(Delta())
     commands = decide(state, START)
     spent = time.process_time() - start
     assert state.tick is not None
     bargain = state.tick.bargain
+    solver = None
+    if packs_all_groups(expander):
+        start = time.process_time()
+        hourly = settings.max_node_increases_per_hour
+        choose_fleet(state, state.tick, Headroom(settings, []), most_nodes=hourly, now=START)
+        solver = time.process_time() - start
     return {
         "benchmark": "mix",
         "expander": expander,
@@ -118,6 +128,8 @@ def measure(pods: int, expander: str, rounds: int) -> dict[str, object]:
         "pods": pods,
         "cpu_s": round(spent, 3),
         "pods_a_s": round(pods / spent),
+        "solver_s": solver and round(solver, 3),
+        "solver_pods_a_s": solver and round(pods / solver),
         "served": sum(len(option.pods) for option in state.tick.chosen),
         "nodes": sum(one.delta for one in commands.actions if isinstance(one, IncreaseSize)),
         "price": round(bargain.price, 3) if bargain else None,
@@ -130,10 +142,11 @@ def main() -> None:
     parser.add_argument("pods", nargs="*", type=int, default=[100, 500, 1_000, 2_000])
     parser.add_argument("--expander", default="least-cost")
     parser.add_argument("--rounds", type=int, default=Settings().least_cost_rounds, help="of least-cost")
+    parser.add_argument("--most", type=int, default=1_000, help="nodes of each group")
     asked = parser.parse_args()
     measure(20, asked.expander, asked.rounds)  # imports and memos are not what is measured
     for pods in asked.pods:
-        print(json.dumps(measure(pods, asked.expander, asked.rounds)), flush=True)
+        print(json.dumps(measure(pods, asked.expander, asked.rounds, most=asked.most)), flush=True)
 
 
 if __name__ == "__main__":

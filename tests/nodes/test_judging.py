@@ -19,8 +19,10 @@ GROUPS = ("t0", "t1", "t2", "t3", "t4", "t5")
 def one_by_one(snapshot, templates, pod_class):
     """What upstream does: each template for itself, in the cluster where other pods matter."""
     if snapshot.minds_others(pod_class):
-        return [check_in_cluster(snapshot, one.node, one.pods, [pod_class])[0] for one in templates]
-    return [one.fresh.first_refusal(pod_class, one.node.metadata.name) for one in templates]
+        found = [check_in_cluster(snapshot, one.node, one.pods, [pod_class])[0] for one in templates]
+    else:
+        found = [one.fresh.first_refusal(pod_class, one.node.metadata.name) for one in templates]
+    return {at: refusal for at, refusal in enumerate(found) if refusal is not None}
 
 
 @st.composite
@@ -55,3 +57,4 @@ def test_judging_together_changes_no_verdict(nodes, placed, made, waiting, data)
     classes = [classify(pod) for pod in waiting]
     together = judge_templates(snapshot, made, classes)
     assert together == {pod_class: one_by_one(snapshot, made, pod_class) for pod_class in classes}
+    assert all(list(one) == sorted(one) for one in together.values())

@@ -2,9 +2,9 @@
 
 With hundreds of groups, asking each template about each class is most of a tick. So templates stand in
 one snapshot, and a class is compared with all of them by vectors: node objects and amounts. Reasons are
-asked for only where a template refuses. What classes mind of other pods is the same for templates that
-pass so far and have the same values of the labels that matter and the same DaemonSet pods: one of them is
-asked, in the cluster.
+asked for only where a template refuses, and once for templates of the same amounts. What classes mind of
+other pods is the same for templates that pass so far and have the same values of the labels that matter
+and the same DaemonSet pods, and for classes that stand alike to other pods: one is asked, in the cluster.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from msgspec.structs import replace
 
 from kubetide.nodes.templates import Template
 from kubetide.scheduling import PodClass, Snapshot
-from kubetide.scheduling.filters.registry import FIRST_FILTERS
+from kubetide.scheduling.filters.registry import FIRST_FILTERS, SHARES_VERDICTS
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import classify_unbound
 from kubetide.scheduling.refusal import Refusal
+from kubetide.scheduling.rows import BoolVector, Int64Vector
 from kubetide.scheduling.template import check_in_cluster
 
-Refusals = list[Refusal | None]
-"""By template: why it does not take a class."""
+Refusals = dict[int, Refusal]
+"""By number of the template: why it does not take a class. Templates that are not there take it. Not to be changed."""
 
 
 def judge_templates(
     snapshot: Snapshot, templates: Sequence[Template], pod_classes: Iterable[PodClass]
 ) -> dict[PodClass, Refusals]:
-    """Says for each class why a fresh node of each template would not take it, None where it would.
+    """Says for each class why a fresh node of which templates would not take it.
 
     A class that minds other pods is judged as if the node had joined the cluster. The snapshot is left as
     found.
@@ -40,9 +41,30 @@ def judge_templates(
         pod_classes: What is to be placed.
     """
     together = _Together(snapshot, templates)
-    found = {pod_class: together.judge(pod_class) for pod_class in dict.fromkeys(pod_classes)}
-    together.ask_in_cluster(found)
-    return found
+    classes = dict.fromkeys(pod_classes)
+    found = {pod_class: together.judge(pod_class) for pod_class in classes}
+    together.ask_in_cluster()
+    return {pod_class: together.whole(refusals) for pod_class, refusals in found.items()}
+
+
+class _Question:
+    """What a template is asked in the cluster about a class, for other classes and templates too, and the answer."""
+
+    __slots__ = ("answer", "pod_class")
+
+    def __init__(self, pod_class: PodClass) -> None:
+        self.pod_class = pod_class
+        self.answer: Refusal | None = None
+
+
+class _Judged:
+    """What is said of a class: refusals that are known, and questions whose answer holds for some templates."""
+
+    __slots__ = ("asked", "refusals")
+
+    def __init__(self) -> None:
+        self.refusals: Refusals = {}
+        self.asked: list[tuple[_Question, Sequence[int]]] = []
 
 
 class _Together:
@@ -52,55 +74,134 @@ class _Together:
         self._snapshot = snapshot
         self._templates = templates
         self._names = [template.node.metadata.name for template in templates]
-        self._daemons: list[Hashable] = []
-        self._asked: dict[int, list[tuple[PodClass, list[int]]]] = {}
+        self._questions: dict[int, list[_Question]] = {}
         # Whether devices can be had is asked in the cluster.
         self._all = Snapshot(replace(snapshot.facts, devices=None))
+        numbers: dict[Hashable, int] = {}
+        self._daemons: list[int] = []
         for name, template in zip(self._names, templates, strict=True):
             self._all.add_template(template.node, template.pods, name)
             classes = tuple(classify_unbound(pod) for pod in template.pods)
             keeps_away = any(one.anti_affinity for one in classes)
-            self._daemons.append((classes, name if keeps_away else ""))
+            self._daemons.append(numbers.setdefault((classes, name if keeps_away else ""), len(numbers)))
+        self._amounts = self._alike_in_amounts()
+        # Memos of this call: places by labels, templates by place, questions and refusals that hold for more than one.
+        self._places: dict[tuple[str, ...], Int64Vector] = {}
+        self._by_place: dict[tuple[tuple[str, ...], bytes], list[tuple[int, list[int]]]] = {}
+        self._same: dict[tuple[bytes, tuple[str, ...], int], _Question] = {}
+        self._short: dict[tuple[Hashable, int], Refusal] = {}
 
-    def judge(self, pod_class: PodClass) -> Refusals:
+    def _alike_in_amounts(self) -> list[int]:
+        """By template, a number that is the same for those that have the same of everything."""
+        there, left = self._all.allocatable, self._all.free
+        numbers: dict[Hashable, int] = {}
+        columns = [column.tolist() for name in there for column in (there[name], left[name])]
+        rows = (tuple(column[at] for column in columns) for at in range(len(self._names)))
+        return [numbers.setdefault(row, len(numbers)) for row in rows]
+
+    def judge(self, pod_class: PodClass) -> _Judged:
         """Gives the refusals by node objects and amounts; notes what must be asked in the cluster."""
         minds = self._snapshot.minds_others(pod_class) or self._snapshot.asks_for_devices(pod_class)
         keys = self._snapshot.topology_keys(pod_class)
+        judged = _Judged()
         if _is_special(pod_class) or keys is None or (not minds and self._all.minds_others(pod_class)):
-            if minds:
-                for at in range(len(self._templates)):
-                    self._ask(at, pod_class, [at])
-                return [None] * len(self._templates)
-            return [self._by_itself(at, pod_class) for at in range(len(self._templates))]
+            for at in range(len(self._templates)):
+                if minds:
+                    self._ask(judged, at, pod_class, [at])
+                else:
+                    refusal = self._by_itself(at, pod_class)
+                    if refusal is not None:
+                        judged.refusals[at] = refusal
+            return judged
         passes = self._all.fits_alone(pod_class)
-        found: Refusals = [None] * len(self._templates)
         for at in np.flatnonzero(~passes).tolist():
-            found[at] = refusal = self._by_itself(at, pod_class)
+            refusal = self._refusal(at, pod_class)
+            if refusal is not None:
+                judged.refusals[at] = refusal
             if minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
-                self._ask(at, pod_class, [at])
+                self._ask(judged, at, pod_class, [at])
         if minds:
-            alike: dict[Hashable, list[int]] = {}
-            for at in np.flatnonzero(passes).tolist():
-                alike.setdefault((self._daemons[at], self._domains(at, keys)), []).append(at)
-            for these in alike.values():
-                self._ask(these[0], pod_class, these)
-        return found
+            for place, these in self._at_places(keys, passes):
+                self._ask_once(judged, pod_class, keys, place, these)
+        return judged
 
-    def ask_in_cluster(self, found: dict[PodClass, Refusals]) -> None:
-        """Fills in what was noted: each template joins the cluster once."""
-        for at, asked in self._asked.items():
+    def ask_in_cluster(self) -> None:
+        """Answers what was noted: each template joins the cluster once."""
+        for at, questions in self._questions.items():
             template = self._templates[at]
-            classes = [pod_class for pod_class, _ in asked]
+            classes = [question.pod_class for question in questions]
             refusals = check_in_cluster(self._snapshot, template.node, template.pods, classes)
-            for (pod_class, these), refusal in zip(asked, refusals, strict=True):
-                for one in these:
-                    found[pod_class][one] = refusal
+            for question, refusal in zip(questions, refusals, strict=True):
+                question.answer = refusal
 
-    def _ask(self, at: int, pod_class: PodClass, these: list[int]) -> None:
-        self._asked.setdefault(at, []).append((pod_class, these))
+    def whole(self, judged: _Judged) -> Refusals:
+        """Gives all refusals in order of the templates, once questions are answered.
+
+        Templates that are spoken for by one of them pass by themselves: only a question about one alone may take a refusal back.
+        """
+        refusals = judged.refusals
+        changed = False
+        for question, these in judged.asked:
+            if question.answer is not None:
+                refusals.update(dict.fromkeys(these, question.answer))
+                changed = True
+            elif len(these) == 1:
+                refusals.pop(these[0], None)
+        return {at: refusals[at] for at in sorted(refusals)} if changed else refusals
+
+    def _ask(self, judged: _Judged, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
+        question = _Question(pod_class)
+        self._questions.setdefault(at, []).append(question)
+        judged.asked.append((question, these))
+        return question
+
+    def _ask_once(
+        self, judged: _Judged, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
+    ) -> None:
+        if pod_class.minding is None or not SHARES_VERDICTS:
+            self._ask(judged, these[0], pod_class, these)
+            return
+        key = (pod_class.minding, keys, place)
+        known = self._same.get(key)
+        if known is None:
+            self._same[key] = self._ask(judged, these[0], pod_class, these)
+        else:
+            judged.asked.append((known, these))
 
     def _by_itself(self, at: int, pod_class: PodClass) -> Refusal | None:
         return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
+
+    def _refusal(self, at: int, pod_class: PodClass) -> Refusal | None:
+        """Says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
+        alone = not pod_class.ports and pod_class.standing is not None and SHARES_VERDICTS
+        if not alone or not self._all.static_part(pod_class)[at]:
+            return self._by_itself(at, pod_class)
+        key = (tuple(pod_class.requests.items()), self._amounts[at])
+        refusal = self._short.get(key)
+        if refusal is None:
+            refusal = self._by_itself(at, pod_class)
+            if refusal is not None:
+                self._short[key] = refusal
+        return refusal
+
+    def _at_places(self, keys: tuple[str, ...], passes: BoolVector) -> list[tuple[int, list[int]]]:
+        """Gives the templates that pass, by what tells them apart for terms about these labels."""
+        known = (keys, passes.tobytes())
+        found = self._by_place.get(known)
+        if found is None:
+            places = self._places.get(keys)
+            if places is None:
+                numbers: dict[Hashable, int] = {}
+                whole = [
+                    numbers.setdefault((daemons, self._domains(at, keys)), len(numbers))
+                    for at, daemons in enumerate(self._daemons)
+                ]
+                places = self._places[keys] = np.array(whole, np.int64)
+            by_place: dict[int, list[int]] = {}
+            for at in np.flatnonzero(passes).tolist():
+                by_place.setdefault(int(places[at]), []).append(at)
+            found = self._by_place[known] = list(by_place.items())
+        return found
 
     def _domains(self, at: int, keys: Sequence[str]) -> Hashable:
         """The values of the labels; every new node has a hostname of its own, which is as good as any other."""

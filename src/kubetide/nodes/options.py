@@ -138,15 +138,26 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
     judged = judge_templates(state.snapshot, [template for _, template in groups], classes)
     names = [group_id for group_id, _ in groups]
+    rejections: dict[int, Rejection] = {}
+    accepted: dict[tuple[int, ...], dict[str, None]] = {}
     for verdict in tick.verdicts:
+        refusals = judged[verdict.pods.pod_class]
+        for at, refusal in refusals.items():
+            # Refusals live as long as ``judged``; many classes and templates share one.
+            rejection = rejections.get(id(refusal))
+            if rejection is None:
+                rejection = rejections[id(refusal)] = Rejection(refusal.reasons, refusal)
+            verdict.rejected[names[at]] = rejection
+        refused = tuple(refusals)
+        if refused not in accepted:
+            accepted[refused] = {name: None for at, name in enumerate(names) if at not in refusals}
+        verdict.accepted = accepted[refused]
         useless = _useless(state, verdict, now)
-        for group_id, refusal in zip(names, judged[verdict.pods.pod_class], strict=True):
-            if group_id in useless:
-                verdict.rejected[group_id] = Rejection((USELESS,))
-            elif refusal is None:
-                verdict.accepted.append(group_id)
-            else:
-                verdict.rejected[group_id] = Rejection(refusal.reasons, refusal)
+        if useless:
+            verdict.accepted = {name: None for name in verdict.accepted if name not in useless}
+            rejected = {name: Rejection((USELESS,)) for name in names if name in useless}
+            every = {**verdict.rejected, **rejected}
+            verdict.rejected = {name: every[name] for name in names if name in every}
 
 
 def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:

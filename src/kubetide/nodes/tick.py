@@ -30,7 +30,8 @@ class Verdict:
 
     pods: PodGroup
     rejected: dict[str, Rejection] = field(default_factory=dict)
-    accepted: list[str] = field(default_factory=list)
+    accepted: dict[str, None] = field(default_factory=dict)
+    """The groups that would serve, as keys; not to be changed, verdicts share it."""
 
 
 @dataclass(slots=True)

@@ -221,6 +221,11 @@ class DomainTable:
         return self._counts[: self._domains.size]
 
     @property
+    def present(self) -> BoolVector:
+        """Per code, whether any node takes part; False at 0."""
+        return self._domains.present
+
+    @property
     def domains(self) -> int:
         """How many domains are present."""
         return self._domains.number

@@ -64,6 +64,9 @@ class PodClass:
         devices: What it asks for of devices; None for most pods.
         unjudged: Plugins whose rules the pod asks for and that judge nothing unless the facts of the
             snapshot hold what they need: VolumeBinding without volumes, DynamicResources without devices.
+        standing: Equal for classes of which the same node objects pass; None where more than selection,
+            tolerations and the like play a part (volumes, devices, what cannot be read).
+        minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
     """
 
     __slots__ = (
@@ -78,6 +81,7 @@ class PodClass:
         "features",
         "key",
         "labels",
+        "minding",
         "names_nodes",
         "namespace",
         "node_name",
@@ -87,6 +91,7 @@ class PodClass:
         "spread",
         "spread_error",
         "spreads_by_hostname",
+        "standing",
         "terms_error",
         "tolerations",
         "unjudged",
@@ -123,6 +128,28 @@ class PodClass:
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
         self.unjudged = _unjudged(pod)
+        self.standing, self.minding = self._parts(pod)
+
+    def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:
+        if self.error or self.terms_error or self.spread_error:
+            return None, None
+        if self.claims or self.disks or self.unjudged or self.devices is not None:
+            return None, None
+        spec = pod.spec
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        selected = (self.node_name, spec.node_selector, affinity, spec.tolerations)
+        return (
+            exact_key((*selected, self.features)),
+            exact_key(
+                (
+                    self.namespace,
+                    pod.metadata.labels,
+                    spec.affinity,
+                    spec.topology_spread_constraints,
+                    *selected,
+                )
+            ),
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, PodClass) and self.key == other.key)

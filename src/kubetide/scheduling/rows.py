@@ -212,7 +212,7 @@ class Rows(NodeRows):
 
     def count(self, row: int, use: Use, sign: int) -> None:
         """Counts a pod on a row (+1), or takes it off (-1)."""
-        for column in self._counting(use.pod_class, terminating=use.terminating):
+        for column in self.counting(use.pod_class, terminating=use.terminating):
             column.add(row, sign)
         kinds = self._kinds
         if kinds is not None:
@@ -225,11 +225,11 @@ class Rows(NodeRows):
         for key, amount in pod_class.charges:
             self.columns[key].free[rows] -= sign * amount * numbers
         if self.counts:
-            for column in self._counting(pod_class, terminating=False):
+            for column in self.counting(pod_class, terminating=False):
                 column.add_many(rows, sign * numbers)
 
-    def _counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
-        """The columns that count a pod of the class."""
+    def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
+        """Gives the columns that count a pod of the class."""
         kind = (pod_class, terminating)
         judged, columns = self._counted.get(kind, (0, ()))
         if judged < self._counts_by_mark.number:

@@ -14,6 +14,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import explain
 from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.counting import DomainTable
 from kubetide.scheduling.devices.asked import asks_for_devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.node_pods import PodKey
@@ -230,6 +231,11 @@ class Snapshot(SnapshotStore):
         rows = self._compacted()
         self._add_guards(pod_class)
         return self._know(pod_class, rows)
+
+    def counted_in(self, pod_class: PodClass) -> list[DomainTable]:
+        """Gives the tables that one more pod of the class adds one to, of those that judges read; one may come twice."""
+        columns = self._compacted().counting(pod_class, terminating=False)
+        return [table for column in columns for table in column.tables.values()]
 
     def static_part(self, pod_class: PodClass) -> BoolVector:
         """Whether each node passes the filters that look at node objects alone; read-only."""

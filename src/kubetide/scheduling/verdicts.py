@@ -7,14 +7,19 @@ classes that other pods bear on have judges beside that.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kubetide.scheduling.columns import Column
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
-from kubetide.scheduling.filters.registry import CAPACITY_FILTERS, MOVING_FILTERS, STATIC_FILTERS
+from kubetide.scheduling.filters.registry import (
+    CAPACITY_FILTERS,
+    MOVING_FILTERS,
+    SHARES_VERDICTS,
+    STATIC_FILTERS,
+)
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.rows import BoolVector, Rows
 
@@ -96,7 +101,7 @@ class Known:
         self._cells: BoolVector = self.static
         self._of_copies: dict[Rows, bool] = {}
 
-    def judge_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
+    def judge_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage, shared: Shared) -> None:
         """Brings up to date which node objects pass."""
         before, self.lineage = self.lineage, lineage
         alike = not (pod_class.names_nodes or pod_class.claims or pod_class.devices is not None)
@@ -107,21 +112,21 @@ class Known:
             at = len(lineage.copies)
             while at > seen:
                 copies = lineage.copies[at - 1]
-                self._cells[copies.first : copies.last] = self._passes(pod_class, copies.alone)
+                self._cells[copies.first : copies.last] = self._passes(pod_class, copies.alone, shared)
                 at = copies.begins
         else:
             self._of_copies.clear()
             self._cells = np.zeros(rows.capacity, np.bool_)
-            self._cells[: rows.n] = _judge_nodes(pod_class, rows)
+            self._cells[: rows.n] = shared.nodes(pod_class, rows, lineage.version)
             self.static_cells = memoryview(self._cells)  # type: ignore[arg-type]  # numpy arrays have a buffer
         self.static = self._cells[: rows.n]
 
-    def _passes(self, pod_class: PodClass, alone: Rows) -> bool:
+    def _passes(self, pod_class: PodClass, alone: Rows, shared: Shared) -> bool:
         passes = self._of_copies.get(alone)
         if passes is None:
             if len(self._of_copies) >= _MAX_TEMPLATES:
                 self._of_copies.clear()
-            passes = self._of_copies[alone] = bool(_judge_nodes(pod_class, alone)[0])
+            passes = self._of_copies[alone] = shared.passes(pod_class, alone)
         return passes
 
     def judge_alone(self, n: int) -> BoolVector:
@@ -155,11 +160,57 @@ class Known:
         return all(judge.only_tightens for judge in self.judges)
 
 
+class Shared:
+    """What classes have in common that differ in amounts alone: what nodes say by themselves, and judges."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[bytes, tuple[int, BoolVector]] = {}
+        self._copies: dict[tuple[bytes, Rows], bool] = {}
+        self._judges: dict[bytes, tuple[int, int, bool, list[Judge]]] = {}
+
+    def nodes(self, pod_class: PodClass, rows: Rows, version: int) -> BoolVector:
+        """Whether each node object passes; not to be changed."""
+        key = pod_class.standing if SHARES_VERDICTS else None
+        if key is None:
+            return _judge_nodes(pod_class, rows)
+        found = self._nodes.get(key)
+        if found is None or found[0] != version:
+            _make_room(self._nodes, _MAX_CLASSES)
+            found = self._nodes[key] = version, _judge_nodes(pod_class, rows)
+        return found[1]
+
+    def passes(self, pod_class: PodClass, alone: Rows) -> bool:
+        """Whether the one node object of the rows passes."""
+        key = pod_class.standing if SHARES_VERDICTS else None
+        if key is None:
+            return bool(_judge_nodes(pod_class, alone)[0])
+        found = self._copies.get((key, alone))
+        if found is None:
+            _make_room(self._copies, _MAX_CLASSES)
+            found = self._copies[key, alone] = bool(_judge_nodes(pod_class, alone)[0])
+        return found
+
+    def judges(
+        self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int
+    ) -> tuple[list[Judge], bool]:
+        """Gives the judges of a class, and whether they hold while copies of templates come and go."""
+        key = pod_class.minding if SHARES_VERDICTS else None
+        if key is None:
+            return _make_judges(pod_class, rows)
+        found = self._judges.get(key)
+        if found is None or found[0] != layout or not (found[2] or found[1] == lineage.version):
+            _make_room(self._judges, _MAX_CLASSES)
+            judges, take_in_copies = _make_judges(pod_class, rows)
+            found = self._judges[key] = layout, lineage.version, take_in_copies, judges
+        return found[3], found[2]
+
+
 class Verdicts:
     """What is known, by class; a memo that may be dropped at any time."""
 
     def __init__(self) -> None:
         self._known: dict[PodClass, Known] = {}
+        self._shared = Shared()
 
     def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int) -> Known:
         """Gives what is known about a class, brought up to the given nodes and layout."""
@@ -171,16 +222,25 @@ class Verdicts:
         holds = known.layout == layout
         if known.lineage is not lineage:
             holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)
-            known.judge_nodes(pod_class, rows, lineage)
+            known.judge_nodes(pod_class, rows, lineage, self._shared)
         if not holds:
             needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
             known.gates = [(key, rows.columns[key], least) for key, least in needs if key in rows.columns]
-            judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
-            known.judges = [judge for judge in judges if judge is not None]
-            known.take_in_copies = all(getattr(judge, "takes_in_copies", False) for judge in known.judges)
+            known.judges, known.take_in_copies = self._shared.judges(pod_class, rows, lineage, layout)
             known.layout = layout
         return known
+
+
+def _make_room(memo: dict[Any, Any], most: int) -> None:
+    if len(memo) >= most:
+        memo.clear()
+
+
+def _make_judges(pod_class: PodClass, rows: Rows) -> tuple[list[Judge], bool]:
+    judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
+    found = [judge for judge in judges if judge is not None]
+    return found, all(getattr(judge, "takes_in_copies", False) for judge in found)
 
 
 def _judge_nodes(pod_class: PodClass, rows: Rows) -> BoolVector:

@@ -56,29 +56,29 @@ class NearTerm:
     def __init__(self, pod: PodClass, rows: Rows) -> None:
         key = MatchingPods(pod.affinity)
         self.topology_keys = tuple(term.topology_key for term in pod.affinity)
-        self._tables = [rows.table(key, name) for name in self.topology_keys]
-        self._labels = [rows.label(name) for name in self.topology_keys]
-        self._is_one_of_them = key.counts(pod, rows.facts, terminating=False)
+        self.tables = [rows.table(key, name) for name in self.topology_keys]
+        self.labels = [rows.label(name) for name in self.topology_keys]
+        self.is_one_of_them = key.counts(pod, rows.facts, terminating=False)
         self._rows = rows
 
     def is_first(self) -> bool:
         """Whether no pod is there to stand near to, and the pod itself would be one: any domain will do."""
-        return self._is_one_of_them and not any(table.total for table in self._tables)
+        return self.is_one_of_them and not any(table.total for table in self.tables)
 
     def node(self, row: int) -> bool:
         """Whether one node passes."""
-        codes = [int(label.codes[row]) for label in self._labels]
+        codes = [int(label.codes[row]) for label in self.labels]
         if not all(codes):
             return False
         return self.is_first() or all(
-            table.count(code) for table, code in zip(self._tables, codes, strict=True)
+            table.count(code) for table, code in zip(self.tables, codes, strict=True)
         )
 
     def nodes(self, first: int = 0) -> BoolVector:
         n = self._rows.n
         passes = np.ones(n - first, np.bool_)
         is_first = self.is_first()
-        for table, label in zip(self._tables, self._labels, strict=True):
+        for table, label in zip(self.tables, self.labels, strict=True):
             codes = label.codes[first:n]
             passes &= (codes != 0) if is_first else (table.counts > 0).take(codes)
         return passes

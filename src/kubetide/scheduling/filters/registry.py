@@ -30,6 +30,8 @@ from kubetide.scheduling.filters.volume_zone import VolumeZone
 
 NODE_AFFINITY = NodeAffinity()
 
+_INSTALLED = installed_filters()
+
 FILTERS: tuple[Filter, ...] = (
     NodeUnschedulable(),
     NodeName(),
@@ -45,7 +47,7 @@ FILTERS: tuple[Filter, ...] = (
     InterPodAffinity(),
     DynamicResources(),
     NodeDeclaredFeatures(),
-    *installed_filters(),
+    *_INSTALLED,
 )
 """In the order in which the first failure counts; plugins of other packages come last."""
 
@@ -63,3 +65,6 @@ FIRST_FILTERS = frozenset(
     one.name for one in FILTERS[: [one.name for one in FILTERS].index("PodTopologySpread")]
 )
 """Names of the plugins that come before those that look at pods of other nodes."""
+
+SHARES_VERDICTS = not _INSTALLED
+"""Whether classes of equal ``PodClass.standing`` and ``minding`` are judged alike: plugins of other packages may read more."""

@@ -10,19 +10,23 @@ from kubetide.scheduling.fleet.problem import BoolMatrix, FleetProblem
 from kubetide.scheduling.rows import BoolVector, Int64Vector
 
 
-def useful_offers(problem: FleetProblem) -> BoolVector:
+def useful_offers(problem: FleetProblem, nodes: int | None = None) -> BoolVector:
     """Says for each offer whether it is worth looking at: (offers,) bool.
 
     An offer is of no use when another has no less of everything, takes every class that it takes, costs
-    no more and uses no more of any limit, and there are as many nodes of that as there can be need for.
-    Of equal offers the first is kept. Every choice then has one of the same price or less without it.
+    no more and uses no more of any limit, and there are as many nodes of that as there can be need for; or of
+    several such together. Of equal offers the first are kept. Every choice then has one of the same price or less without it.
+
+    Args:
+        problem: The problem.
+        nodes: The most that a choice can need; by default one for each pod.
     """
     prices, stock, uses = problem.prices, problem.stock, problem.uses
-    needed = np.full(len(prices), problem.demand.sum(), np.int64)
+    total = int(problem.demand.sum()) if nodes is None else nodes
+    needed = np.full(len(prices), total, np.int64)
     for use, left in zip(uses, problem.left, strict=True):
         needed = np.where(use > 0, np.minimum(needed, left // np.maximum(use, 1)), needed)
-    as_good: BoolMatrix = np.repeat((problem.most >= needed)[:, None], len(prices), axis=1)
-    as_good &= np.less_equal(prices[:, None], prices)
+    as_good: BoolMatrix = np.less_equal(prices[:, None], prices)
     for column in stock.T:
         as_good &= np.greater_equal(column[:, None], column)
     for use in uses:
@@ -31,13 +35,15 @@ def useful_offers(problem: FleetProblem) -> BoolVector:
     as_good &= np.equal(refuses.T @ problem.allowed.astype(np.float32), 0.0)
     # Equal offers are as good as each other: the first of them stays.
     better = as_good & (~as_good.T | np.tri(len(prices), k=-1, dtype=np.bool_).T)
-    useful: BoolVector = np.logical_not(better.any(axis=0))
+    enough = better[problem.most >= needed].any(axis=0)
+    together = np.minimum(problem.most, total) @ better >= needed.max(initial=0)
+    useful: BoolVector = np.logical_not(enough | (together & better.any(axis=0)))
     return useful
 
 
-def narrowed(problem: FleetProblem) -> tuple[FleetProblem, Int64Vector]:
+def narrowed(problem: FleetProblem, nodes: int | None = None) -> tuple[FleetProblem, Int64Vector]:
     """Gives the problem with useful offers alone, and for each of these its number in the whole problem."""
-    useful = useful_offers(problem)
+    useful = useful_offers(problem, nodes)
     kept: Int64Vector = np.flatnonzero(useful)
     if useful.all():
         return problem, kept

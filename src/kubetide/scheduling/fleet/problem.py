@@ -13,6 +13,7 @@ from kubetide.scheduling.rows import Int64Vector
 Int64Matrix = NDArray[np.int64]
 BoolMatrix = NDArray[np.bool_]
 FloatVector = NDArray[np.float64]
+FloatMatrix = NDArray[np.float64]
 
 MOST = 1 << 40
 """More of anything than can be asked for."""

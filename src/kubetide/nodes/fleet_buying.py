@@ -1,0 +1,116 @@
+"""A purchase while it is made: offers with what is bought of them, and the pods that still wait, on a fork."""
+
+from __future__ import annotations
+
+from kubetide.nodes.failures import is_zero_or_max
+from kubetide.nodes.fleet_offers import Offer
+from kubetide.nodes.limits import Headroom, capacity_of
+from kubetide.nodes.options import similar_groups
+from kubetide.nodes.state import State
+from kubetide.nodes.tick import Tick
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import PodClass
+from kubetide.scheduling.grouping import PodGroup
+from kubetide.scheduling.pod_class import classify_unbound
+from kubetide.units.time import Instant
+
+
+class Buying:
+    """One choice: offers with what is bought of them, and the pods that still wait."""
+
+    def __init__(self, state: State, tick: Tick, headroom: Headroom, most_nodes: int, now: Instant) -> None:
+        self.state = state
+        self.snapshot = state.snapshot
+        self.tick = tick
+        self.now = now
+        self.left = dict(headroom.left)
+        self.most_nodes = most_nodes
+        self.made: dict[str, list[Pod]] = {}
+        self._named = 0
+        self.minding = 0
+        self.offers = self._offers()
+        self.waiting: dict[int, PodGroup] = {}
+        self.accepted: dict[int, dict[str, None]] = {}
+        known: dict[int, dict[str, None]] = {}
+        for number, verdict in enumerate(tick.verdicts):
+            accepted = known.get(id(verdict.accepted))
+            if accepted is None:
+                accepted = {one: None for one in verdict.accepted if one in self.offers}
+                known[id(verdict.accepted)] = accepted
+            if accepted:
+                self.waiting[number] = verdict.pods
+                self.accepted[number] = accepted
+
+    def _offers(self) -> dict[str, Offer]:
+        """Gives the groups that are offered; similar ones of the same price are one offer."""
+        tick = self.tick
+        found: dict[str, Offer] = {}
+        shared: dict[str, None] = {}
+        for group_id in tick.view.groups:
+            group, template = self.state.groups[group_id], tick.templates[group_id]
+            if group_id in shared or group_id in tick.skipped or template is None:
+                continue
+            assert group.price_per_hour is not None, "groups without a price are skipped"
+            similar = tuple(
+                one
+                for one in similar_groups(self.state, tick, group)
+                if self.state.groups[one].price_per_hour == group.price_per_hour and one not in shared
+            )
+            shared.update(dict.fromkeys((group_id, *similar)))
+            sizes = [self.state.groups[one] for one in (group_id, *similar)]
+            whole = is_zero_or_max(group)
+            lonely = any(classify_unbound(pod).anti_affinity for pod in template.pods)
+            found[group_id] = Offer(
+                group,
+                template,
+                similar,
+                price=group.price_per_hour,
+                room=sum(max(0, one.max_size - one.target_size) for one in sizes),
+                whole=whole,
+                by_arithmetic=not whole and not lonely,
+                uses=capacity_of(template.node),
+            )
+        return found
+
+    def minds(self, number: int, pod_class: PodClass) -> bool:
+        return (
+            self.snapshot.minds_others(pod_class)
+            or bool(pod_class.ports or pod_class.claims or pod_class.disks)
+            or pod_class.names_nodes
+            or not any(self.offers[one].by_arithmetic for one in self.accepted[number])
+        )
+
+    def most_of(self, offer: Offer) -> int:
+        most = min(offer.room, self.most_nodes)
+        for name, need in offer.uses.items():
+            if need:
+                most = min(most, max(0, self.left[name] // need))
+        return 0 if offer.whole and most < offer.room else most
+
+    def add_node(self, offer: Offer) -> str:
+        name = f"{offer.template.node.metadata.name}-fleet-{self._named:04d}"
+        self._named += 1
+        self.snapshot.add_template(offer.template.node, offer.template.pods, name)
+        self.made[name] = []
+        offer.nodes.append(self.made[name])
+        return name
+
+    def drop_node(self, offer: Offer, name: str) -> None:
+        """Takes back ``add_node`` of a node that has no pods."""
+        # By identity: other nodes without pods are equal.
+        made = self.made.pop(name)
+        offer.nodes = [pods for pods in offer.nodes if pods is not made]
+        self.snapshot.remove_node(name)
+
+    def spend(self, offer: Offer, nodes: int) -> None:
+        offer.room -= nodes
+        self.most_nodes -= nodes
+        for name, need in offer.uses.items():
+            self.left[name] -= need * nodes
+
+    def serve(self, number: int, count: int) -> None:
+        group = self.waiting[number]
+        if count >= len(group.pods):
+            del self.waiting[number]
+        elif count:
+            self.waiting[number] = PodGroup(group.pods[count:], group.pod_class)
