@@ -12,6 +12,7 @@ import msgspec
 from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
 from kubetide.embedded.cloud.faults import CallFailure, Window
 from kubetide.embedded.draws import Between
+from kubetide.embedded.kubelet import PodTimes
 from kubetide.embedded.load import Burst, DailyTrace, ExternalSeries, Service, Trace, read_trace
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, Kind
@@ -95,6 +96,18 @@ def _group(spec: NodeGroupSpec) -> GroupSpec:
         taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in spec.taints),
         price_per_hour=spec.price_per_hour,
         boot=between(spec.boot_time),
+        devices=dict(spec.devices),
+    )
+
+
+def pod_times_of(scenario: Scenario) -> PodTimes:
+    """How long the steps of a pod's life take."""
+    times = scenario.pods
+    return PodTimes(
+        pull=between(times.image_pull),
+        start=between(times.start),
+        ready=between(times.ready),
+        stop=between(times.stop),
     )
 
 

@@ -30,9 +30,16 @@ from kubetide.simulate.spec import (
     is_speed,
     parse_range,
 )
-from kubetide.units.names import dns1123_label_errors, label_key_errors, label_value_errors
+from kubetide.units.names import (
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
+    label_key_errors,
+    label_value_errors,
+)
 from kubetide.units.time import parse_rfc3339
 
+_MOST_DEVICES = 128
+"""That one ResourceSlice may hold."""
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _WITHOUT_GROUP = ("api-error", "watch-expiry")
 
@@ -103,6 +110,10 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
         _check_names(check, group, where)
         _check_sizes(check, group, where)
         check.parses(parse_range, group.boot_time, f"{where}.bootTime")
+        for driver, count in group.devices.items():
+            check.fits(dns1123_subdomain_errors(driver), f"{where}.devices", driver)
+            room = 0 < count <= _MOST_DEVICES
+            check.that(room, f"{where}.devices[{driver}]", f"{count} must be between 1 and {_MOST_DEVICES}")
         price = group.price_per_hour
         check.that(price is None or price >= 0, f"{where}.pricePerHour", f"{price} must be 0 or more")
         for number, taint in enumerate(group.taints):

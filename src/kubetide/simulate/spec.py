@@ -52,6 +52,8 @@ class NodeGroupSpec(Part, frozen=True, kw_only=True):
     zone: str = "zone-a"
     labels: dict[str, str] = {}
     taints: tuple[TaintSpec, ...] = ()
+    devices: dict[str, int] = {}
+    """How many devices each node has, by driver."""
     boot_time: str = "60s-90s"
     price_per_hour: float | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,18 @@ from kubetide.embedded.controllers import (
     CronJobController,
     DaemonSetController,
     DeploymentController,
+    DeviceCache,
     DisruptionController,
     JobController,
     PodIndex,
     ReplicaSetController,
+    ResourceClaimController,
     Scheduler,
     StatefulSetController,
     VolumeCache,
     VolumeController,
 )
-from kubetide.embedded.kubelet import KubeletPool, PodTimes
+from kubetide.embedded.kubelet import KubeletPool
 from kubetide.embedded.load import (
     EmbeddedCustomMetrics,
     EmbeddedExternalMetrics,
@@ -60,12 +63,12 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
 from kubetide.runtime.settings import parse_flags
 from kubetide.simulate.build import (
-    between,
     catalogue_of,
     cloud_faults_of,
     external_series_of,
     groups_of,
     manifests_of,
+    pod_times_of,
     services_of,
 )
 from kubetide.simulate.checkers import Checkers, unsettled
@@ -154,8 +157,9 @@ class World:
         self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
         self._namespaces = Informer(self.cluster, NAMESPACES, clock)
-        self._volumes = VolumeCache(self.cluster, clock)
+        self._volumes, self._devices = VolumeCache(self.cluster, clock), DeviceCache(self.cluster, clock)
         self._volumes.want_when_used(store)
+        self._devices.want_when_used(store)
         self._informers: tuple[Informer[Any], ...] = (
             self.pods,
             self.nodes,
@@ -279,21 +283,15 @@ class World:
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
         cluster, clock, seed = self.cluster, self.clock, self._seed
-        pods, nodes, spaces, volumes = self.pods, self.nodes, self._namespaces, self._volumes
+        pods, nodes, volumes, devices = self.pods, self.nodes, self._volumes, self._devices
         index = PodIndex(self.pods)
-        times = self.scenario.pods
-        pod_times = PodTimes(
-            pull=between(times.image_pull),
-            start=between(times.start),
-            ready=between(times.ready),
-            stop=between(times.stop),
-        )
         tells = self._served
+        scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
         kubelets = KubeletPool(
             cluster,
             clock,
             seed=seed,
-            times=pod_times,
+            times=pod_times_of(self.scenario),
             pods=self.pods,
             nodes=self.nodes,
             lease_renewal=_LEASE_RENEWAL if self._served else ZERO,
@@ -303,9 +301,7 @@ class World:
             self.cloud.run(),
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
-            Scheduler(
-                cluster, clock, pods=pods, nodes=nodes, namespaces=spaces, volumes=volumes, tells=tells
-            ).run(),
+            scheduler(namespaces=self._namespaces, volumes=volumes, devices=devices).run(),
             ReplicaSetController(
                 cluster,
                 clock,
@@ -354,6 +350,8 @@ class World:
             ).run(),
             volumes.run(),
             VolumeController(cluster, clock, volumes=volumes, pods=pods, nodes=nodes).run(),
+            devices.run(),
+            ResourceClaimController(cluster, clock, devices=devices, pods=pods).run(),
         ]
 
     def _scaling_parts(self) -> list[Coroutine[Any, Any, None]]:

@@ -8,9 +8,11 @@ from functools import partial
 from kubetide.embedded.controllers import (
     DaemonSetController,
     DeploymentController,
+    DeviceCache,
     DisruptionController,
     PodIndex,
     ReplicaSetController,
+    ResourceClaimController,
     Scheduler,
     VolumeCache,
     VolumeController,
@@ -91,6 +93,7 @@ class Live:
         late = Lagging(self.cluster, clock, lag) if lag else self.cluster
         made = [Informer(late if kind is PODS else self.cluster, kind, clock) for kind in kinds]
         self.volumes = VolumeCache(self.cluster, clock)
+        self.devices = DeviceCache(self.cluster, clock)
         self.informers = made
         self.pods, self.nodes, self.deployments, self.replica_sets, self.daemon_sets = made[:5]
         self.stateful_sets, self.pdbs = made[5:]
@@ -111,8 +114,10 @@ class Live:
                 pods=pods,
                 nodes=self.nodes,
                 volumes=self.volumes,
+                devices=self.devices,
                 tells=self.tells,
             ),
+            "claims": partial(ResourceClaimController, cluster, clock, devices=self.devices, pods=pods),
             "volumes": partial(
                 VolumeController, cluster, clock, volumes=self.volumes, pods=pods, nodes=self.nodes
             ),
@@ -190,9 +195,13 @@ def play(body, *parts, faults=None, lag=0.0, tells=False):
         tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
         for informer in live.informers:
             await informer.synced()
-        tasks += [asyncio.create_task(part) for part in (live.volumes.run(), *live.parts(parts))]
+        tasks += [
+            asyncio.create_task(part) for part in (live.volumes.run(), live.devices.run(), *live.parts(parts))
+        ]
         if "volumes" in parts:
             live.volumes.want()
+        if "claims" in parts:
+            live.devices.want()
         try:
             return await body(live)
         finally:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.cloud.catalogue import CATALOGUE, InstanceType
+from kubetide.embedded.cloud.device_slices import slices_json
 from kubetide.embedded.cloud.faults import NO_FAULTS, Call, CloudFaults
 from kubetide.embedded.cloud.groups import (
     GPU_LABEL,
@@ -20,7 +21,7 @@ from kubetide.embedded.cloud.groups import (
 from kubetide.embedded.cloud.kept import json_of, put_back
 from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import NODES
+from kubetide.objects.kinds import NODES, RESOURCE_SLICES
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import InstanceError, NodeGroup
 from kubetide.ports.cluster import Cluster
@@ -316,6 +317,11 @@ class EmbeddedCloud:
         # One of this name can only be that of an attempt whose answer was lost.
         with suppress(AlreadyExists):
             await self._cluster.create(NODES, body)
+        if group.spec.devices:
+            node = await self._cluster.get(NODES, machine.name)
+            for piece in slices_json(group.spec.devices, node=machine.name, uid=node.metadata.uid):
+                with suppress(AlreadyExists):
+                    await self._cluster.create(RESOURCE_SLICES, piece)
 
     async def _make_ready(self, group: Group, machine: Machine) -> None:  # noqa: ARG002  one shape for all steps
         now = self._clock.now()

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kubetide.embedded.cloud.catalogue import InstanceType
+from kubetide.embedded.cloud.device_slices import slices_json
 from kubetide.embedded.draws import Between, Delay
 from kubetide.objects.base import Json
 from kubetide.objects.node import Node, Taint
+from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.cloud import GroupOptions, NodeTemplate
 from kubetide.units.quantity import milli_to_text
 from kubetide.units.seeds import uuid_of
@@ -46,6 +48,7 @@ class GroupSpec:
         shutdown: From the deletion of a machine to its end.
         join_failure: Probability that a machine never becomes a node.
         options: What the cloud's tags say about scaling this group.
+        devices: Devices of each machine, by driver: published as ResourceSlices once the node is there.
     """
 
     name: str
@@ -62,6 +65,7 @@ class GroupSpec:
     shutdown: Delay = _SHUTDOWN
     join_failure: float = 0.0
     options: GroupOptions | None = None
+    devices: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def first_size(self) -> int:
@@ -190,8 +194,10 @@ def template_of(group: GroupSpec, kind: InstanceType) -> NodeTemplate:
     raw["status"]["allocatable"] = kind.allocatable(listed=True)
     listed = raw["status"]["capacity"]
     gpus = f", {kind.gpus} GPU" if kind.gpus else ""
+    devices = "".join(f", {count} devices of {driver}" for driver, count in sorted(group.devices.items()))
     source = (
         f"catalogue of the embedded cloud, instance type {kind.name}: {milli_to_text(kind.cpu_milli)} CPU, "
-        f"{listed['memory']} memory, {kind.pods} pods{gpus}"
+        f"{listed['memory']} memory, {kind.pods} pods{gpus}{devices}"
     )
-    return NodeTemplate(node=msgspec.convert(raw, Node), source=source)
+    slices = msgspec.convert(slices_json(group.devices, node=name), tuple[ResourceSlice, ...])
+    return NodeTemplate(node=msgspec.convert(raw, Node), slices=slices or None, source=source)

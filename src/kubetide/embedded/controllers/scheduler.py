@@ -18,11 +18,16 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.scheduling import PodClass, Snapshot, classify_unbound
+from kubetide.scheduling.devices.allocation import PlannedClaim
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
 
 from .claim_binding import ClaimBinder, Held
+from .device_binding import DeviceBinder
+from .device_cache import DeviceCache
+from .device_news import DeviceNews
 from .owned_pods import follow
+from .pod_news import NAME, asks_other, counts_the_same, is_ours
 from .scheduling_queue import SchedulingQueue, Waiting
 from .scoring import best_node
 from .templates import to_json
@@ -30,8 +35,6 @@ from .volume_cache import VolumeCache
 from .why_nowhere import why_nowhere
 
 _LOG = logging.getLogger(__name__)
-
-NAME = "default-scheduler"
 
 
 class Scheduler:
@@ -45,6 +48,7 @@ class Scheduler:
 
     Args:
         volumes: Claims and volumes; pods are placed as if they had none without it.
+        devices: Claims for devices; pods are placed as if they had none without it.
         tells: Whether an event is written for each pod that was bound. It doubles the writes, so only
             where people read them.
     """
@@ -58,6 +62,7 @@ class Scheduler:
         nodes: Informer[Node],
         namespaces: Informer[Namespace] | None = None,
         volumes: VolumeCache | None = None,
+        devices: DeviceCache | None = None,
         tells: bool = False,
     ) -> None:
         self._tells = tells
@@ -69,6 +74,10 @@ class Scheduler:
         self._volumes = volumes
         self._claims = None if volumes is None else ClaimBinder(cluster, volumes)
         self._volumes_changed = False
+        self._devices = devices
+        self._device_claims = None if devices is None else DeviceBinder(cluster, devices)
+        self._devices_changed = False
+        self._device_news = DeviceNews()
         self._events = EventWriter(cluster, clock, NAME)
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
@@ -84,6 +93,8 @@ class Scheduler:
             await self._namespaces.synced()
         if self._volumes is not None:
             self._volumes.follow(self._volume_changed)
+        if self._devices is not None:
+            self._devices.follow(self._device_changed)
         follow(self._nodes, self._node_changed)
         follow(self._pods, self._pod_changed)
         await self._nodes.synced()
@@ -91,6 +102,8 @@ class Scheduler:
         while True:
             if self._volumes_changed:
                 await self._take_over_volumes()
+            if self._devices_changed:
+                self._take_over_devices()
             entry = self._queue.pop(self._clock.now())
             if entry is None:
                 await self._wait()
@@ -106,7 +119,7 @@ class Scheduler:
                 self._queue.retry(entry, self._clock.now())
 
     async def _wait(self) -> None:
-        if self._volumes_changed:
+        if self._volumes_changed or self._devices_changed:
             return
         dues = [self._queue.next_due(), None if self._claims is None else self._claims.next_due()]
         due = min((one for one in dues if one is not None), default=None)
@@ -124,6 +137,19 @@ class Scheduler:
     def _volume_changed(self, _kind: Kind[Any], _key: Key, _old: Any, _new: Any) -> None:
         self._volumes_changed = True
         self._wake.set()
+
+    def _device_changed(self, kind: Kind[Any], key: Key, old: Any, new: Any) -> None:
+        self._devices_changed = True
+        self._device_news.note(kind, key, old, new)
+        self._wake.set()
+
+    def _take_over_devices(self) -> None:
+        """Judges pods with claims for devices by what is known of these now."""
+        assert self._devices is not None
+        self._devices_changed = False
+        self._snapshot.set_devices(self._devices.objects.devices())
+        for pod_class in self._device_news.taken(self._queue.unschedulable_classes()):
+            self._wake_class(pod_class)
 
     async def _take_over_volumes(self) -> None:
         """Judges pods with claims by what is known of volumes now, and binds those that waited for theirs."""
@@ -186,15 +212,15 @@ class Scheduler:
             old = None
         if new.spec.node_name:
             self._queue.remove(key)
-            if old is None or not _counts_the_same(old, new):
+            if old is None or not counts_the_same(old, new):
                 self._put_on(key, new)
             return
         if self._snapshot.node_of(key) is not None:
             return  # its binding is on the way
-        if not _is_ours(new):
+        if not is_ours(new):
             self._queue.remove(key)
             return
-        if old is None or key not in self._queue or _asks_other(old, new):
+        if old is None or key not in self._queue or asks_other(old, new):
             self._queue.add(key, new.metadata.uid, new.spec.priority or 0, classify_unbound(new))
             self._wake.set()
 
@@ -216,6 +242,8 @@ class Scheduler:
         node = self._snapshot.node_of(key)
         if node is not None:
             self._snapshot.remove_pod(key)
+            # Its devices are not free before the controller of claims has taken them back.
+            self._devices_changed |= self._snapshot.devices is not None
             self._may_help(node)
 
     def _may_help(self, node: str) -> None:
@@ -253,6 +281,8 @@ class Scheduler:
             await self._volumes.synced()
             if self._volumes_changed or self._snapshot.facts.volumes is None:
                 await self._take_over_volumes()
+        if self._devices is not None and pod_class.devices is not None:
+            await self._look_at_devices(pod_class)
         refused = self._refused.get(pod_class)
         if refused is not None and refused[0] == self._snapshot.version:
             await self._refuse(entry, pod, refused[1])
@@ -271,6 +301,14 @@ class Scheduler:
             return
         await self._bind(entry, pod, node)
 
+    async def _look_at_devices(self, pod_class: PodClass) -> None:
+        """Waits for the caches where the pod names claims, or devices are in use already."""
+        assert self._devices is not None
+        if pod_class.devices is not None and (pod_class.devices.claims or self._devices.is_wanted):
+            await self._devices.synced()
+            if self._devices_changed or self._snapshot.devices is None:
+                self._take_over_devices()
+
     async def _hold(self, entry: Waiting, pod: Pod, node: str) -> None:
         """Puts a pod on a node, where it waits for volumes."""
         assert self._claims is not None
@@ -286,9 +324,18 @@ class Scheduler:
 
     async def _bind(self, entry: Waiting, pod: Pod, node: str) -> None:
         namespace, name = entry.key
+        claims: list[PlannedClaim] = []
+        if self._device_claims is not None:
+            on = self._snapshot.node(node)
+            self._snapshot.remove_pod(
+                entry.key
+            )  # one that waited there for volumes is given devices only now
+            claims = self._device_claims.plan(self._snapshot, entry.pod_class, entry.key, entry.uid, on)
         self._snapshot.add_pod(pod, node)
         self._others_may_fit()
         try:
+            if self._device_claims is not None:
+                await self._device_claims.write(pod, claims)
             await self._cluster.bind(namespace=namespace, pod=name, node=node, uid=pod.metadata.uid)
         except ApiError as error:
             known = self._pods.objects.get(entry.key)
@@ -331,50 +378,3 @@ class Scheduler:
             "metadata": {"uid": pod.metadata.uid},
             "status": {"conditions": [*others, to_json(condition)]},
         }
-
-
-def _is_ours(pod: Pod) -> bool:
-    spec = pod.spec
-    return (
-        spec.scheduler_name in {"", NAME}
-        and not spec.scheduling_gates
-        and pod.metadata.deletion_timestamp is None
-    )
-
-
-def _asks_other(old: Pod, new: Pod) -> bool:
-    return not _same_spec(old, new) or old.metadata.labels != new.metadata.labels
-
-
-def _counts_the_same(old: Pod, new: Pod) -> bool:
-    """Whether nothing changed that a node's columns hold: the case of most status updates."""
-    return (
-        old.spec.node_name == new.spec.node_name
-        and _same_spec(old, new)
-        and old.metadata.labels == new.metadata.labels
-        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        and _resizes(old) == _resizes(new)
-    )
-
-
-def _same_spec(old: Pod, new: Pod) -> bool:
-    # Servers count the generation up with every change of the spec; those that do not say 0.
-    if old.metadata.generation and old.metadata.generation == new.metadata.generation:
-        return old.spec.node_name == new.spec.node_name
-    return old.spec == new.spec
-
-
-def _resizes(pod: Pod) -> list[object]:
-    """Gives what in-place resizing reports of a pod; empty for almost all pods."""
-    status = pod.status
-    found: list[object] = [
-        (c.name, c.resources, c.allocated_resources)
-        for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if c.resources is not None or c.allocated_resources is not None
-    ]
-    if status.resources is not None or status.allocated_resources is not None:
-        found.append((status.resources, status.allocated_resources))
-    pending = pod_condition(pod, "PodResizePending")
-    if pending is not None:
-        found.append(pending.reason)
-    return found

@@ -35,7 +35,7 @@ def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bo
     found = find_claims(use, ledger)
     claims = [] if isinstance(found, Problem) else list(found)
     if use.extended and node is not None:
-        claims += _extended(ledger, use, pod, node)
+        claims += extended_claims(ledger, use, pod, node)
     for key, _ in claims:
         done.append(ledger.use(key, pod))
     wanting = [(key, claim) for key, claim in claims if ledger.held(key) is None]
@@ -47,7 +47,7 @@ def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bo
         given = None
     for (key, _), devices in zip(wanting, given or (), strict=False):
         takings = tuple(one for one in map(taking_of, devices) if one is not None)
-        ledger.hold(key, Held(_reach(devices, node), takings))
+        ledger.hold(key, Held(reach_of(devices, node), takings))
         done.append(_releasing(ledger, key))
     return done
 
@@ -68,9 +68,10 @@ def _extended_key(ledger: Ledger, pod: PodKey) -> ClaimKey:
     return ledger.claim_made_for(pod) or (pod[0], f"{EXTENDED}/{pod[1]}")
 
 
-def _extended(
+def extended_claims(
     ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node
 ) -> list[tuple[ClaimKey, ResourceClaim]]:
+    """Gives the claim for what a pod asks for as extended resources and the node has as devices, if anything."""
     offered = node_allocatable(node)
     names = [name for name, _ in use.extended if ledger.class_of(name) and not offered.get(name)]
     if not names:
@@ -78,7 +79,7 @@ def _extended(
     return [(_extended_key(ledger, pod), extended_claim(use, names, ledger, pod[0]))]
 
 
-def _reach(devices: Sequence[Given], node: Node) -> NodeReach | None:
+def reach_of(devices: Sequence[Given], node: Node) -> NodeReach | None:
     """On which nodes a claim with these devices can be used: as upstream writes its node selector."""
     fields: list[NodeSelectorRequirement] = []
     labels: list[NodeSelectorRequirement] = []
