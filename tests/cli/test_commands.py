@@ -221,6 +221,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
     assert sorted(found) == [
         "bad-day",
         "from-zero-wrong-catalogue",
+        "gpu-claims",
         "queue-workers",
         "web-shop",
         "worldcup98",

@@ -9,13 +9,10 @@ from tests.scheduling.plain import make_container, make_node, make_pod
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import (
     ContainerStatus,
-    PersistentVolumeClaimVolume,
     PodStatus,
     ResourceRequirements,
-    TopologySpreadConstraint,
-    Volume,
 )
-from kubetide.scheduling import classify, node_allocatable, pod_requests, pod_requests_on_node
+from kubetide.scheduling import node_allocatable, pod_requests, pod_requests_on_node
 from kubetide.units.quantity import QuantityError
 
 
@@ -109,15 +106,3 @@ def test_an_unreadable_amount_names_the_pod():
     """The error says which pod and which text."""
     with pytest.raises(QuantityError, match=r'pod default/p: .*"1x" is not a quantity'):
         pod_requests(make_pod(requests={"cpu": "1x"}))
-
-
-def test_rules_that_are_not_judged_are_named():
-    """A class says which plugins' rules its pods ask for that no filter here looks at."""
-    pod = make_pod(
-        volumes=(Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolume(claim_name="c")),),
-        topology_spread_constraints=(
-            TopologySpreadConstraint(topology_key="zone", when_unsatisfiable="DoNotSchedule"),
-        ),
-    )
-    assert classify(pod).unjudged == ("VolumeBinding",)
-    assert classify(make_pod()).unjudged == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 import yaml
+from tests.objects import samples
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.simulate.build import manifests_of
@@ -39,6 +40,24 @@ def test_a_claim_that_nobody_makes_is_named(tmp_path, fields, word):
     """Pods that would wait for a claim for good are a notice; a rule that is judged is none."""
     wanted = f"Deployment default/web: its pods wait for the claim {word}, which is not among the objects"
     assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((wanted,) if word else ())
+
+
+def test_what_claims_for_devices_need_is_named(tmp_path):
+    """A claim, a template or a class that is not among the objects: pods would wait for it for good."""
+    claims = [
+        {"name": "a", "resourceClaimTemplateName": "gpu"},
+        {"name": "b", "resourceClaimTemplateName": "tpu"},
+        {"name": "c", "resourceClaimName": "shared"},
+    ]
+    scenario = with_pod_fields(resourceClaims=claims)
+    template = yaml.safe_dump(samples.resource_claim_template() | {"metadata": {"name": "gpu"}})
+    scenario = msgspec.structs.replace(scenario, manifests=(*scenario.manifests, template))
+    waits = "Deployment default/web: its pods wait for the {}, which is not among the objects"
+    assert set(notices_of(manifests_of(scenario, tmp_path))) == {
+        waits.format("ResourceClaimTemplate tpu"),
+        waits.format("ResourceClaim shared"),
+        "ResourceClaimTemplate default/gpu: its claims wait, as there is no DeviceClass gpu.test",
+    }
 
 
 def test_a_notice_is_told_before_the_run_and_stands_in_its_summary(tmp_path):

@@ -62,8 +62,6 @@ class PodClass:
         claims, disks: What its volumes use.
         features: What a node must have declared.
         devices: What it asks for of devices; None for most pods.
-        unjudged: Plugins whose rules the pod asks for and that judge nothing unless the facts of the
-            snapshot hold what they need: VolumeBinding without volumes, DynamicResources without devices.
         standing: Equal for classes of which the same node objects pass; None where more than selection,
             tolerations and the like play a part (volumes, devices, what cannot be read).
         minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
@@ -94,7 +92,6 @@ class PodClass:
         "standing",
         "terms_error",
         "tolerations",
-        "unjudged",
     )
 
     def __init__(self, key: bytes, pod: Pod, *, node_name: str) -> None:
@@ -127,13 +124,12 @@ class PodClass:
         self.disks = disks_of(pod)
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
-        self.unjudged = _unjudged(pod)
         self.standing, self.minding = self._parts(pod)
 
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:
         if self.error or self.terms_error or self.spread_error:
             return None, None
-        if self.claims or self.disks or self.unjudged or self.devices is not None:
+        if self.claims or self.disks or self.devices is not None:
             return None, None
         spec = pod.spec
         affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -252,15 +248,6 @@ def _features(pod: Pod) -> tuple[str, ...]:
         if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
             return ("RestartAllContainersOnContainerExits",)
     return ()
-
-
-def _unjudged(pod: Pod) -> tuple[str, ...]:
-    asked: list[str] = []
-    if claims_of(pod):
-        asked.append("VolumeBinding")
-    if pod.spec.resource_claims:
-        asked.append("DynamicResources")
-    return tuple(asked)
 
 
 def _terms(pod: Pod) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]:

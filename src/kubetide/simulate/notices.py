@@ -19,21 +19,27 @@ from kubetide.objects.kinds import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    DEVICE_CLASSES,
     HPAS,
     JOBS,
     MUTATING_WEBHOOKS,
     PERSISTENT_VOLUMES,
     PODS,
     REPLICA_SETS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
     VALIDATING_WEBHOOKS,
     Kind,
 )
-from kubetide.objects.pod import Pod
-from kubetide.scheduling import classify
 from kubetide.simulate.build import Manifests
 
+_DEVICE_REFERENCES: dict[Kind[Any], str] = {
+    RESOURCE_CLAIMS: "resourceClaimName",
+    RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName",
+}
+"""How a pod names claims for devices, by kind."""
 _SCALABLE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, STATEFUL_SETS.kind)
 _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 
@@ -49,8 +55,8 @@ def notices_of(
         calls_webhooks: Whether the run can call admission webhooks.
     """
     found = (
-        *_of_pods(manifests),
         *_of_claims(manifests),
+        *_of_device_claims(manifests),
         *_of_hpas(manifests),
         *_of_custom_kinds(manifests),
         *_of_skipped(skipped),
@@ -80,13 +86,6 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
                 f"{kind.kind} {json['metadata'].get('name')}: left out; webhooks answer in real time, so only "
                 "`kubetide up` calls them"
             )
-
-
-def _of_pods(manifests: Manifests) -> Iterator[str]:
-    for kind, json, spec in _pod_specs(manifests):
-        for plugin in classify(msgspec.convert({"metadata": {}, "spec": spec}, Pod)).unjudged:
-            if plugin != "VolumeBinding":
-                yield f"{kind.kind} {_name(json)}: {plugin} is not modelled; its pods are placed without it"
 
 
 def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
@@ -122,6 +121,35 @@ def _of_claims(manifests: Manifests) -> Iterator[str]:
             if not volumes and not classes & ({name} if name else classes):
                 found = f"StorageClass {name}" if name else "StorageClass"
                 yield f"{kind.kind} {_name(json)}: its claims wait, as there is no {found} and no volume"
+
+
+def _of_device_claims(manifests: Manifests) -> Iterator[str]:
+    """Claims for devices, their templates and classes that are not among the objects: pods would wait for good."""
+    there = {
+        kind.kind: {_name(json) for one, json in manifests if one is kind} for kind in _DEVICE_REFERENCES
+    }
+    classes = {json["metadata"].get("name") for kind, json in manifests if kind is DEVICE_CLASSES}
+    for kind, json, spec in _pod_specs(manifests):
+        for claim in spec.get("resourceClaims") or ():
+            for what, field in _DEVICE_REFERENCES.items():
+                name = claim.get(field)
+                if name and f"{_namespace(json)}/{name}" not in there[what.kind]:
+                    said = f"its pods wait for the {what.kind} {name}, which is not among the objects"
+                    yield f"{kind.kind} {_name(json)}: {said}"
+    for kind, json in manifests:
+        if kind in _DEVICE_REFERENCES:
+            for name in _classes_of(json):
+                if name not in classes:
+                    yield f"{kind.kind} {_name(json)}: its claims wait, as there is no DeviceClass {name}"
+
+
+def _classes_of(json: Json) -> Iterator[str]:
+    """Gives the classes that a claim or a template of claims names."""
+    spec = json.get("spec") or {}
+    for request in ((spec.get("spec") or spec).get("devices") or {}).get("requests") or ():
+        for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
+            if one.get("deviceClassName"):
+                yield one["deviceClassName"]
 
 
 def _claim_templates(kind: Kind[Any], json: Json) -> list[Json]:
