@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kubetide.cluster.bounds import Cut, Frames, Lines
 from kubetide.cluster.decoding import ObjectList, decode_event, decode_list
 from kubetide.cluster.paths import path_of, selectors
-from kubetide.cluster.transport import JSON, Asked, Stream, Transport
+from kubetide.cluster.stream import Stream
+from kubetide.cluster.transport import JSON, Asked, Transport
 from kubetide.objects.kinds import Kind
 from kubetide.objects.protobuf import MAGIC, MEDIA_TYPE, PROTOBUF_OR_JSON
 from kubetide.ports.cluster import Listing, WatchEvent
@@ -31,6 +32,11 @@ PAGE = 500
 """Objects of one part of a list."""
 
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 300.0, 600.0
+
+_LONG = 1 << 18
+"""From so many bytes on, a list is one that is long, and is taken in larger pieces."""
+
+_AT_ONCE = 1 << 16
 
 _INITIAL_PATIENCE = seconds(10)
 """After how long without a word a server is taken for one that does not know streaming lists."""
@@ -154,7 +160,10 @@ class Reader:
             raise _NotStreamedError from error
         try:
             form = self._form_of(stream, kind)
-            listing, first = await self._initial(kind, stream, form)
+            try:
+                listing, first = await self._initial(kind, stream, form)
+            finally:
+                stream.gather(1)
             yield listing
             if first:
                 yield first
@@ -169,12 +178,17 @@ class Reader:
     ) -> tuple[Listing[T], Sequence[WatchEvent[T]]]:
         """Reads the objects that a watch begins with; gives them, and the events behind them."""
         items: list[tuple[str, str, T]] = []
+        taken, is_long = 0, False
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
             if piece is None:
                 raise _NotStreamedError
             if not piece:
                 raise Unavailable(f"the list of {kind.resource} broke off after {len(items)} objects")
+            taken += len(piece)
+            if taken > _LONG and not is_long:
+                is_long = True
+                stream.gather(_AT_ONCE)
             pieces = form.cut.take(piece)
             for number, one in enumerate(pieces):
                 event, ends = form.event(one, kind)

@@ -20,6 +20,7 @@ from kubetide.cluster.observing import NO_ANSWER, RequestObserver
 from kubetide.cluster.refusals import error_of_body
 from kubetide.cluster.repeats import Failure, Stage, pause_before_repeat
 from kubetide.cluster.skew import Skew
+from kubetide.cluster.stream import Stream, give_up
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, Unavailable, Withheld
 from kubetide.units.quantity import bytes_to_text
@@ -64,39 +65,6 @@ class _Failed(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__()
         self.failure = failure
-
-
-def _give_up(answer: aiohttp.ClientResponse) -> None:
-    """Ends the connection of an answer that was not read to its end: nobody else can use it.
-
-    At once: a farewell of TLS waits for the server's, which may outlast this process.
-    """
-    transport = answer.connection.transport if answer.connection is not None else None
-    answer.close()
-    if transport is not None:
-        transport.abort()
-
-
-class Stream:
-    """The body of a watch."""
-
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
-
-    @property
-    def media_type(self) -> str:
-        """Of what the server streams, without its parameters."""
-        return self._answer.content_type
-
-    async def read(self, patience: Duration) -> bytes | None:
-        """Gives the next bytes, none when the stream has ended or broken off, None when it is silent for so long."""
-        try:
-            async with asyncio.timeout(to_seconds(patience)):
-                return await self._answer.content.readany()
-        except TimeoutError:
-            return None
-        except (aiohttp.ClientError, OSError):
-            return b""
 
 
 class Transport:
@@ -175,7 +143,7 @@ class Transport:
         try:
             yield Stream(answer)
         finally:
-            _give_up(answer)
+            give_up(answer)
 
     async def _open(self, asked: Asked, identity: Identity) -> aiohttp.ClientResponse:
         try:
@@ -265,7 +233,7 @@ class Transport:
             try:
                 return await read_bounded(answer.content, self._limits.answer_bytes)
             except TooMuch as error:
-                _give_up(answer)
+                give_up(answer)
                 raise InternalError(
                     f"{asked.method} {self._connection.url}{asked.path}: the answer is larger than "
                     f"{bytes_to_text(self._limits.answer_bytes)} (max-answer-size) and is not read; where that is "
@@ -288,7 +256,7 @@ async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
     try:
         return await read_bounded(answer.content, ERROR_BYTES)
     except TooMuch as error:
-        _give_up(answer)
+        give_up(answer)
         return error.begun
 
 
