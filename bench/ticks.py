@@ -28,7 +28,7 @@ from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Outcome, Outcomes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.slim_pods import slim_pod
+from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.slimming import slim_node
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.meta import Condition, ObjectMeta
@@ -42,6 +42,7 @@ START = parse_rfc3339("2026-03-02T08:00:00Z")
 LONG_AGO = "2026-03-02T05:00:00Z"
 GROUPS = 10
 PODS_A_NODE = 30
+_pods = msgspec.json.Decoder(Pod)
 REST, SCAN = (("500m", "2Gi"),), (("100m", "256Mi"), ("350m", "1Gi"))
 
 UPSTREAM_MS = {
@@ -81,11 +82,11 @@ def make_node(number: int) -> Node:
     )
 
 
-def bound_pod(encoded: bytes, node: int, at: int, nodes: int) -> Pod:
-    """Gives a pod that is read from JSON of its own, as an informer reads it, and slimmed."""
+def bound_pod(slimmer: PodSlimmer, encoded: bytes, node: int, at: int, nodes: int) -> Pod:
+    """Gives a pod that is read from JSON of its own and kept as a cache that only the node loop reads keeps it."""
     app = (PODS_A_NODE * node + at) % (nodes // 2 + GROUPS)
     text = encoded.replace(b"APP", b"%d" % app).replace(b"NODE", b"n%05d" % node)
-    return slim_pod(msgspec.json.decode(text.replace(b"POD", b"p-%05d-%02d" % (node, at)), type=Pod))
+    return slimmer.keep(_pods.decode(text.replace(b"POD", b"p-%05d-%02d" % (node, at))))
 
 
 def pod_text(cpu: str, memory: str) -> bytes:
@@ -116,7 +117,7 @@ def pod_text(cpu: str, memory: str) -> bytes:
 
 
 def make_state(nodes: int, sizes: tuple[tuple[str, str], ...], waiting: tuple[Pod, ...] = ()) -> State:
-    texts = [pod_text(*size) for size in sizes]
+    texts, slimmer = [pod_text(*size) for size in sizes], PodSlimmer()
     names = [f"n{number:05}" for number in range(nodes)]
     groups = tuple(
         NodeGroup(
@@ -136,7 +137,7 @@ def make_state(nodes: int, sizes: tuple[tuple[str, str], ...], waiting: tuple[Po
         Delta(
             nodes=tuple(slim_node(make_node(number)) for number in range(nodes)),
             pods=tuple(
-                bound_pod(texts[number % len(texts)], number, at, nodes)
+                bound_pod(slimmer, texts[number % len(texts)], number, at, nodes)
                 for number in range(nodes)
                 for at in range(PODS_A_NODE)
             )
