@@ -7,7 +7,7 @@ machine, quiet; in ms):
 - ``rest``: all nodes are full, nothing waits. First tick, one after 5 pods have changed, a quiet one.
 - ``waiting N``: N pods of 3 controllers wait; the tick that scales up.
 - ``diverse``: 1,000 waiting pods of 200 controllers, a quarter apart by hostname, a quarter spread by it.
-- ``scan``: half of the nodes are at 19 % CPU, half at 65 %: scale-down. First tick, and the next.
+- ``scan``, in a process of its own: half of the nodes are at 19 % CPU, half at 65 %: scale-down. First tick, and the next.
 
     python -m bench.ticks [NODES ...]
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import resource
 import statistics
+import subprocess
 import sys
 import time
 
@@ -242,11 +243,16 @@ def measure_scan(nodes: int) -> None:
 
 
 def main() -> None:
-    for nodes in [int(text) for text in sys.argv[1:]] or [100, 1_000, 5_000]:
-        measure_rest(nodes)
-        measure_scan(nodes)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"operation": "node loop, peak memory so far", "nodes": nodes, "mib": round(peak)}))
+    match sys.argv[1:]:
+        case ["rest" | "scan" as case, nodes]:
+            (measure_rest if case == "rest" else measure_scan)(int(nodes))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            line = {"operation": f"node tick, {case}, peak memory of the process", "nodes": int(nodes)}
+            print(json.dumps({**line, "mib": round(peak)}), flush=True)
+        case sizes:
+            for size in sizes or ["100", "1000", "5000"]:
+                for case in ("rest", "scan"):
+                    subprocess.run([sys.executable, "-m", "bench.ticks", case, size], check=True)
 
 
 if __name__ == "__main__":
