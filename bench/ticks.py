@@ -37,6 +37,7 @@ from kubetide.objects.node import Node, NodeSpec, NodeStatus
 from kubetide.objects.pod import Pod, PodStatus
 from kubetide.objects.workload import ReplicaSet
 from kubetide.ports.cloud import Instance, NodeGroup
+from kubetide.runtime.process import tune_gc
 from kubetide.units.time import Instant, after, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -245,6 +246,7 @@ def measure_scan(nodes: int) -> None:
 def main() -> None:
     match sys.argv[1:]:
         case ["rest" | "scan" as case, nodes]:
+            tune_gc()
             (measure_rest if case == "rest" else measure_scan)(int(nodes))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             line = {"operation": f"node tick, {case}, peak memory of the process", "nodes": int(nodes)}

@@ -25,40 +25,31 @@ class NodePods:
     Attributes:
         name: The node's.
         keys, pods, uses: Of the same length and order.
+        listed: The pods as they were given out last; None once they have changed.
     """
 
-    __slots__ = ("_listed", "keys", "name", "pods", "uses")
+    __slots__ = ("keys", "listed", "name", "pods", "uses")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.keys: list[PodKey] = []
         self.pods: list[Pod] = []
         self.uses: list[Use] = []
-        self._listed: tuple[Pod, ...] | None = None
-
-    def listed(self) -> tuple[Pod, ...]:
-        """Gives the pods; the same object until they change."""
-        if self._listed is None:
-            self._listed = tuple(self.pods)
-        return self._listed
-
-    def use_of(self, key: PodKey) -> Use:
-        """Gives the use of a pod that is here."""
-        return self.uses[self.keys.index(key)]
+        self.listed: tuple[Pod, ...] | None = None
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod in the place of that number."""
         self.keys.insert(at, key)
         self.pods.insert(at, pod)
         self.uses.insert(at, use)
-        self._listed = None
+        self.listed = None
 
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
         """Takes the pod out that has that place."""
-        self._listed = None
+        self.listed = None
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
     def put_instead(self, at: int, pod: Pod) -> None:
         """Takes over what changed of a pod that takes the same from its node."""
         self.pods[at] = pod
-        self._listed = None
+        self.listed = None

@@ -102,7 +102,12 @@ class Snapshot(SnapshotStore):
     def pods_on(self, name: str) -> tuple[Pod, ...]:
         """Gives the pods on (or waiting for) a node, in the order in which they were added."""
         there = self._pods.get(name)
-        return () if there is None else there.listed()
+        if there is None:
+            return ()
+        found = there.listed
+        if found is None:
+            found = there.listed = tuple(there.pods)
+        return found
 
     def placed_on(self, name: str) -> list[tuple[PodKey, Pod, PodClass]]:
         """Gives what ``pods_on`` gives, each pod with its key and the class that ``classify_unbound`` gives it."""
