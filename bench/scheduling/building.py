@@ -9,7 +9,7 @@ import msgspec
 
 from bench.scheduling.measuring import Reporter
 from bench.scheduling.objects import PODS_A_NODE, make_node, pod_text, pod_texts
-from kubetide.nodes.slim_pods import slim_pod
+from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.slimming import slim_node
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.pod import Pod
@@ -35,7 +35,8 @@ def measure_building(nodes: int, report: Reporter) -> None:
     report.line("build, decoding pods as JSON", decoding, floor_us=decoding, pods=pods)
     del texts
     began = _now_us()
-    slim = [slim_pod(pod) for pod in decoded]
+    slimmer = PodSlimmer()
+    slim = [slimmer.keep(pod) for pod in decoded]
     report.line("build, slimming decoded pods", _now_us() - began, floor_us=decoding, pods=pods)
     del decoded
     made = [make_node(number) for number in range(nodes)]
@@ -43,8 +44,9 @@ def measure_building(nodes: int, report: Reporter) -> None:
     snapshot = Snapshot()
     for node in made:
         snapshot.set_node(node)
-    for pod in slim:
-        snapshot.add_pod(pod, pod.spec.node_name)
+    snapshot.add_pods(
+        [((pod.metadata.namespace, pod.metadata.name), pod, pod.spec.node_name) for pod in slim]
+    )
     measured = _now_us() - began
     report.line(
         "build, decoded pods into a snapshot",
@@ -63,7 +65,7 @@ def measure_building(nodes: int, report: Reporter) -> None:
     state.apply(delta, full=True)
     report.line("build, slim pods into the loop's state", _now_us() - began, floor_us=decoding, pods=pods)
     del delta
-    _measure_state_events(state, nodes, report)
+    _measure_state_events(state, slimmer, nodes, report)
 
 
 def _measure_snapshot_events(snapshot: Snapshot, nodes: int, report: Reporter) -> None:
@@ -77,12 +79,12 @@ def _measure_snapshot_events(snapshot: Snapshot, nodes: int, report: Reporter) -
     report.line("event, bytes to snapshot", each, wanted_us=20, floor_us=floor, grows=False)
 
 
-def _measure_state_events(state: State, nodes: int, report: Reporter) -> None:
+def _measure_state_events(state: State, slimmer: PodSlimmer, nodes: int, report: Reporter) -> None:
     decoder = msgspec.json.Decoder(Pod)
     texts, floor = _events(nodes, 3), _floor(nodes)
     began = _now_us()
     for at in range(0, len(texts), _BATCH):
-        pods = tuple(slim_pod(decoder.decode(text)) for text in texts[at : at + _BATCH])
+        pods = tuple(slimmer.keep(decoder.decode(text)) for text in texts[at : at + _BATCH])
         state.apply(Delta(pods=pods))
     each = (_now_us() - began) / len(texts)
     report.line("event, bytes to the loop's state", each, wanted_us=20, floor_us=floor, grows=False)

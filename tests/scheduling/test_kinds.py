@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -150,3 +151,43 @@ def test_all_that_a_bearer_may_be_meant_by_is_found(asked, borne, since):
             assert number not in found
         elif set(marks) <= set(borne):
             assert number in found
+
+
+def waiting():
+    """Pods with the nodes that they are put on; some nodes are not there."""
+    return st.lists(st.tuples(pods(), st.sampled_from((*NODES, "n9"))), max_size=25)
+
+
+@given(waiting(), waiting(), st.lists(st.sampled_from(KEYS), max_size=3))
+def test_many_pods_at_once_are_as_one_by_one(before, many, keys):
+    """Pods that come together, known ones among them, leave a snapshot as they do one after another."""
+    made = [Snapshot(), Snapshot()]
+    for snapshot in made:
+        for name in NODES:
+            snapshot.set_node(make_node(name))
+        for one, name in before:
+            snapshot.add_pod(one, name)
+        for key in keys:
+            snapshot._compacted().count_column(key)
+    for one, name in many:
+        made[0].add_pod(one, name)
+    made[1].add_pods([((one.metadata.namespace, one.metadata.name), one, name) for one, name in many])
+    for snapshot in made:
+        for key in KEYS:
+            snapshot._compacted().count_column(key)
+        check_counts(snapshot)
+    single, together = made
+    assert [single.pods_on(name) for name in (*NODES, "n9")] == [
+        together.pods_on(name) for name in (*NODES, "n9")
+    ]
+    assert {k: v.tolist() for k, v in single.free.items()} == {
+        k: v.tolist() for k, v in together.free.items()
+    }
+
+
+def test_many_pods_at_once_are_not_for_forks():
+    """What is tried out must be taken back pod by pod."""
+    snapshot = Snapshot()
+    snapshot.fork()
+    with pytest.raises(RuntimeError, match="add_pods on a fork"):
+        snapshot.add_pods([])

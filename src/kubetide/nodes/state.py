@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -149,7 +150,7 @@ class State:
 
     def pods_of(self, owner_uid: str) -> list[Pod]:
         """Gives the pods that an object controls and that are not being deleted, in name order."""
-        return [pod for _, pod in sorted(self._by_controller().get(owner_uid, {}).items(), key=_first)]
+        return [pod for _, pod in sorted(self._by_controller().get(owner_uid, {}).items(), key=itemgetter(0))]
 
     def count_of(self, owner_uid: str) -> int:
         """Gives the number of ``pods_of``."""
@@ -198,8 +199,13 @@ class State:
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
-        for key, pod in sorted(zip(keys or map(_key, delta.pods), delta.pods, strict=True), key=_first):
-            self._put_pod(key, pod)
+        pods = sorted(zip(keys or map(_key, delta.pods), delta.pods, strict=True), key=itemgetter(0))
+        if full:
+            taken = [(key, pod, self._take_pod(key, pod)) for key, pod in pods]
+            self.snapshot.add_pods([one for one in taken if one[2] and self.pods.get(one[0]) is one[1]])
+        else:
+            for key, pod in pods:
+                self.put_pod(pod, key)
         changed = [
             _put_all(self.replica_sets, delta.replica_sets),
             _put_all(self.deployments, delta.deployments),
@@ -324,14 +330,17 @@ class State:
         self.snapshot.set_node(node)
         self.version += 1
 
-    def put_pod(self, pod: Pod) -> None:
+    def put_pod(self, pod: Pod, key: Key | None = None) -> None:
         """Adds a pod or takes over what changed of it; one that has finished goes."""
-        self._put_pod(_key(pod), pod)
+        key = key or _key(pod)
+        if node_name := self._take_pod(key, pod):
+            self.snapshot.add_pod(pod, node_name, key=key)
 
-    def _put_pod(self, key: Key, pod: Pod) -> None:
+    def _take_pod(self, key: Key, pod: Pod) -> str:
+        """Takes a pod over, and gives the node of the snapshot that it is to be put on; empty for none."""
         if is_finished(pod):
             self._drop_pod(key)
-            return
+            return ""
         self._forget_owner(self.pods.get(key))
         self._pending.pop(key, None)
         self.pods[key] = pod
@@ -341,8 +350,7 @@ class State:
         node_name = pod.spec.node_name or pod.status.nominated_node_name
         if not node_name:
             self._pending[key] = pod
-        elif not is_expendable(pod, self.settings.expendable_pods_priority_cutoff):
-            self.snapshot.add_pod(pod, node_name, key=key)
+        return "" if is_expendable(pod, self.settings.expendable_pods_priority_cutoff) else node_name
 
     def _drop_pod(self, key: Key) -> None:
         pod = self.pods.pop(key, None)
@@ -384,13 +392,6 @@ def _hold_by_controller(held: dict[str, dict[Key, Pod]], key: Key, pod: Pod) -> 
         held.setdefault(owner.uid, {})[key] = pod
 
 
-def _first(item: tuple[Key, Pod]) -> Key:
-    return item[0]
-
-
-def _put_all(held: dict[Key, _T], items: Iterable[_T]) -> bool:
-    any_item = False
-    for item in items:
-        held[_key(item)] = item
-        any_item = True
-    return any_item
+def _put_all(held: dict[Key, _T], items: Sequence[_T]) -> bool:
+    held.update((_key(item), item) for item in items)
+    return bool(items)

@@ -7,12 +7,14 @@ anti-affinity. What is said of pods with a mark is looked for only among those t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from kubetide.scheduling.node_pods import Use
 from kubetide.scheduling.pod_class import PodClass
 
 Int64Vector = npt.NDArray[np.int64]
@@ -69,8 +71,8 @@ class PodKinds:
     Made in one pass over all pods; later changes are kept beside it, kind by kind.
     """
 
-    def __init__(self, pods: Iterable[tuple[PodClass, bool, int]]) -> None:
-        """Takes the class of each pod, whether it is being deleted, and its row."""
+    def __init__(self, pods: Iterable[tuple[int, Sequence[Use]]]) -> None:
+        """Takes the uses of the pods on each row."""
         self.kinds: list[Kind] = []
         self.changed = 0
         self._codes: dict[tuple[int, bool], int] = {}
@@ -78,22 +80,22 @@ class PodKinds:
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._starts: list[int] = []
         self._ends: list[int] = []
-        codes, rows = [], []
-        known = self._codes
-        for pod_class, terminating, row in pods:
-            code = known.get((id(pod_class), terminating))
-            codes.append(self._new_code(pod_class, terminating) if code is None else code)
-            rows.append(row)
-        self._set(np.array(codes, np.int32), np.array(rows, np.int32))
+        of_rows = [(row, uses) for row, uses in pods if uses]
+        rows = np.array([row for row, _ in of_rows], np.int32)
+        # Of many pods few uses are there: all of them are gone through by identity, in C.
+        uses = list(itertools.chain.from_iterable(uses for _, uses in of_rows))
+        identities = np.fromiter(map(id, uses), np.int64, len(uses))
+        _, firsts, inverse = np.unique(identities, return_index=True, return_inverse=True)
+        codes = np.array([self._code(uses[at]) for at in firsts.tolist()], np.int32)
+        numbers = np.array([len(uses) for _, uses in of_rows], np.int64)
+        self._set(codes[inverse] if uses else codes, np.repeat(rows, numbers))
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def change(self, pod_class: PodClass, row: int, number: int, *, terminating: bool) -> None:
+    def change(self, use: Use, row: int, number: int) -> None:
         """Takes over that so many pods have come to a row, or have left it."""
-        code = self._codes.get((id(pod_class), terminating))
-        if code is None:
-            code = self._new_code(pod_class, terminating)
+        code = self._code(use)
         changes = self._changes.setdefault(code, [])
         # What is taken back leaves nothing behind.
         if changes and changes[-1] == (row, -number):
@@ -137,14 +139,17 @@ class PodKinds:
             made.changed += len(moved)
         return made
 
-    def _new_code(self, pod_class: PodClass, terminating: bool) -> int:
+    def _code(self, use: Use) -> int:
         # By identity: equal classes may be several objects, and then are several kinds, which does no harm.
-        code = self._codes[id(pod_class), terminating] = len(self.kinds)
-        self.kinds.append((pod_class, terminating))
-        for mark in marks_of(pod_class):
-            self._by_mark.setdefault(mark, []).append(code)
-        self._starts.append(0)
-        self._ends.append(0)
+        name = (id(use.pod_class), use.terminating)
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = len(self.kinds)
+            self.kinds.append((use.pod_class, use.terminating))
+            for mark in marks_of(use.pod_class):
+                self._by_mark.setdefault(mark, []).append(code)
+            self._starts.append(0)
+            self._ends.append(0)
         return code
 
     def _set(self, codes: CodeVector, rows: CodeVector) -> None:

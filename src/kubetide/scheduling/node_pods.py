@@ -37,6 +37,13 @@ class NodePods:
         self.uses: list[Use] = []
         self.listed: tuple[Pod, ...] | None = None
 
+    def append(self, key: PodKey, pod: Pod, use: Use) -> None:
+        """Puts a pod behind the others."""
+        self.keys.append(key)
+        self.pods.append(pod)
+        self.uses.append(use)
+        self._listed = None
+
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod in the place of that number."""
         self.keys.insert(at, key)

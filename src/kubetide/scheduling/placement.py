@@ -73,7 +73,9 @@ def place(
     for pod in pods:
         by_priority.setdefault(pod.spec.priority or 0, []).append(pod)
     for priority in sorted(by_priority, reverse=True):
-        rest = [pod for pod in by_priority[priority] if not run.place_by_hint(pod, hints or {})]
+        rest = by_priority[priority]
+        if hints:
+            rest = [pod for pod in rest if not run.place_by_hint(pod, hints)]
         for position, pod in enumerate(rest):
             if not run.place_anywhere(pod) and stop_at_failure:
                 run.unprocessed.extend(rest[position + 1 :])
@@ -113,8 +115,7 @@ class _Run:
         return True
 
     def place_anywhere(self, pod: Pod) -> bool:
-        uid = controller_uid(pod)
-        failed = self._failed_of.get(uid)
+        failed = self._failed_of and self._failed_of.get(controller_uid(pod))
         if failed and self._similarity.key(pod) in failed:
             self._unplaced.append(pod)
             return False
@@ -129,6 +130,7 @@ class _Run:
         if self._snapshot.only_tightens(pod_class):
             self._failed[pod_class] = None
         self._unplaced.append(pod)
+        uid = controller_uid(pod)
         if uid:
             failed = self._failed_of.setdefault(uid, {})
             if len(failed) < MAX_PER_CONTROLLER:

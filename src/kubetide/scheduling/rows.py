@@ -100,10 +100,9 @@ class Rows(NodeRows):
         if self._kinds is None:
             row_of = self.row_of
             self._kinds = PodKinds(
-                (use.pod_class, use.terminating, row)
+                (row, there.uses)
                 for name, there in self.pods.items()
                 if (row := row_of.get(name)) is not None
-                for use in there.uses
             )
         return self._kinds
 
@@ -216,7 +215,7 @@ class Rows(NodeRows):
             column.add(row, sign)
         kinds = self._kinds
         if kinds is not None:
-            kinds.change(use.pod_class, row, sign, terminating=use.terminating)
+            kinds.change(use, row, sign)
             if kinds.changed > _FEW_CHANGES + len(kinds) // 4:
                 self.forget_kinds()
 
@@ -227,6 +226,15 @@ class Rows(NodeRows):
         if self.counts:
             for column in self.counting(pod_class, terminating=False):
                 column.add_many(rows, sign * numbers)
+
+    def charge_many(self, rows: Int64Vector, use: Use, numbers: Int64Vector) -> None:
+        """Takes what so many pods take from each of the rows, and counts them; each row once."""
+        for key, amount in use.charges:
+            self.columns[key].free[rows] -= amount * numbers
+        self.forget_kinds()
+        if self.counts:
+            for column in self.counting(use.pod_class, terminating=use.terminating):
+                column.add_many(rows, numbers)
 
     def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
         """Gives the columns that count a pod of the class."""

@@ -21,13 +21,13 @@ from kubetide.scheduling.node_pods import PodKey
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
-from kubetide.scheduling.snapshot_store import SnapshotStore
+from kubetide.scheduling.snapshot_copies import SnapshotCopies
 from kubetide.scheduling.verdicts import Known, Lineage, Verdicts
 
 _SCALAR_ROWS = 32
 
 
-class Snapshot(SnapshotStore):
+class Snapshot(SnapshotCopies):
     """Nodes, the pods on them, and the columns that say what fits.
 
     Pods may arrive before their node: they wait by its name and count as soon as it is there.
@@ -167,10 +167,10 @@ class Snapshot(SnapshotStore):
         if n == 0 or known.impossible:
             return -1
         start %= n
-        static = known.static_cells
+        static, closed = known.static_cells, memoryview(blocked)  # type: ignore[arg-type]  # numpy arrays have a buffer
         # A few single looks first: most pods find their place at once, and a look is cheaper than a vector.
         for row in range(start, min(start + _SCALAR_ROWS, n)):
-            if static[row] and not blocked[row] and known.has_room(row):
+            if static[row] and not closed[row] and known.has_room(row):
                 return row
         open_rows = self.feasible(pod_class) & ~blocked
         for first, last in ((start, n), (0, start)):
@@ -256,14 +256,16 @@ class Snapshot(SnapshotStore):
     # ── Inside ──
 
     def _know(self, pod_class: PodClass, rows: Rows) -> Known:
-        changed = max(
-            self._volume_version if pod_class.claims else 0,
-            self._device_version if pod_class.devices is not None else 0,
-        )
-        lineage = self._lineage
-        if changed > lineage.version:
-            lineage = Lineage(changed, ())
-        return self._verdicts.know(pod_class, rows, lineage, max(self._layout, changed))
+        lineage, layout = self._lineage, self._layout
+        if pod_class.claims or pod_class.devices is not None:
+            changed = max(
+                self._volume_version if pod_class.claims else 0,
+                self._device_version if pod_class.devices is not None else 0,
+            )
+            if changed > lineage.version:
+                lineage = Lineage(changed, ())
+            layout = max(layout, changed)
+        return self._verdicts.know(pod_class, rows, lineage, layout)
 
 
 def _view(column: Any, n: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubetide.objects.node import Node
@@ -15,9 +16,8 @@ from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.placing import put_on, take_off
 from kubetide.scheduling.node_pods import NodePods, PodKey, Use
-from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
-from kubetide.scheduling.rows import Int64Vector, Rows
+from kubetide.scheduling.rows import Rows
 from kubetide.scheduling.similar import same_for_scheduling
 from kubetide.scheduling.snapshot_log import SnapshotLog
 from kubetide.scheduling.verdicts import Lineage
@@ -30,9 +30,6 @@ _MOST_COUNTS = 2048
 _MOST_USES = 1 << 16
 """Classes of which the use is kept; as many as ``pod_class`` keeps."""
 
-_MOST_TEMPLATES = 64
-"""Templates of which a row is kept to judge classes by."""
-
 
 class SnapshotStore(SnapshotLog):
     """The changing half of ``Snapshot``.
@@ -43,7 +40,6 @@ class SnapshotStore(SnapshotLog):
 
     def __init__(self, facts: ClusterFacts | None = None) -> None:
         super().__init__()
-        self._templates: dict[int, tuple[Node, Rows]] = {}
         self._volume_version = 0
         self._device_version = 0
         self._layout = 0
@@ -63,7 +59,6 @@ class SnapshotStore(SnapshotLog):
             return
         devices_changed = facts.devices != self._rows.facts.devices
         self._rows.facts = facts
-        self._templates.clear()
         self._rows.drop_counts()
         if devices_changed:
             self._open_ledger(facts.devices)
@@ -74,7 +69,6 @@ class SnapshotStore(SnapshotLog):
         """Takes over volume objects: only classes with claims are judged anew. Raises RuntimeError on a fork."""
         self._check_no_fork("set_volumes")
         self._rows.facts = replace(self._rows.facts, volumes=volumes)
-        self._templates.clear()
         self.version = self._volume_version = self._stamp()
 
     def set_devices(self, devices: Devices | None) -> None:
@@ -158,17 +152,12 @@ class SnapshotStore(SnapshotLog):
                     there.put_instead(at, pod)
                     self._touch()
                 return
-            self.remove_pod(key)
+            self._remove(there, at)
         if len(self._rows.counts) > _MOST_COUNTS and not self._marks:
             self._rows.forget_counts()
             self._layout = self._stamp()
         self._add_guards(pod_class)
-        there = self._pods.get(node_name)
-        if there is None:
-            there = self._pods[node_name] = NodePods(node_name)
-        there.insert(len(there.keys), key, pod, use)
-        self._placed[key] = there
-        self._record(self._take_back, there)
+        self._record(self._take_back, self._append(node_name, key, pod, use))
         row = self._rows.row_of.get(node_name)
         if row is not None:
             self._charge(row, use, 1)
@@ -176,13 +165,46 @@ class SnapshotStore(SnapshotLog):
             self._give_devices(node_name, key, pod, use)
         self._touch()
 
+    def add_pods(self, pods: Sequence[tuple[PodKey, Pod, str]]) -> None:
+        """Puts pods on nodes, given by name, as ``add_pod`` does one by one; adds up what they take.
+
+        For many pods that are new. Raises RuntimeError on a fork.
+        """
+        if self._marks:
+            raise RuntimeError("add_pods on a fork: many pods cannot be taken back, use Snapshot.add_pod()")
+        classes = [classify_unbound(pod) for _, pod, _ in pods]
+        for pod_class in dict.fromkeys(classes):
+            self._add_guards(pod_class)
+        row_of, placed = self._rows.row_of, self._placed
+        came: dict[int, tuple[Use, list[int]]] = {}
+        for (key, pod, node_name), pod_class in zip(pods, classes, strict=True):
+            if key in placed:
+                self._charge_all(came)
+                self.add_pod(pod, node_name, pod_class, key)
+                continue
+            use = self._use(pod, pod_class)
+            self._append(node_name, key, pod, use)
+            row = row_of.get(node_name)
+            if row is not None:
+                # By identity: those who share a use are many, and what each of the others takes is added too.
+                of_use = came.get(id(use))
+                if of_use is None:
+                    of_use = came[id(use)] = (use, [])
+                of_use[1].append(row)
+            if pod_class.devices is not None:
+                self._give_devices(node_name, key, pod, use)
+        self._charge_all(came)
+        self._touch()
+
     def remove_pod(self, key: PodKey) -> None:
         """Takes a pod off its node, if it is on one."""
-        there = self._placed.pop(key, None)
-        if there is None:
-            return
-        at = there.keys.index(key)
+        there = self._placed.get(key)
+        if there is not None:
+            self._remove(there, there.keys.index(key))
+
+    def _remove(self, there: NodePods, at: int) -> None:
         key, pod, use = there.pop(at)
+        del self._placed[key]
         if not there.keys and not self._marks:
             del self._pods[there.name]
         # Changes are taken back in the opposite order, so the place will be the same.
@@ -196,39 +218,21 @@ class SnapshotStore(SnapshotLog):
                 self._record(undo)
         self._touch()
 
-    def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector) -> None:
-        """Puts nameless pods of a class on rows, for an estimate: ``pods_on`` does not list them.
+    def _append(self, node_name: str, key: PodKey, pod: Pod, use: Use) -> NodePods:
+        there = self._pods.get(node_name)
+        if there is None:
+            there = self._pods[node_name] = NodePods(node_name)
+        there.append(key, pod, use)
+        self._placed[key] = there
+        return there
 
-        Only on a fork, and after ``prepare`` for every class that will be asked about on it.
-        """
-        if not self._marks:
-            raise RuntimeError("add_copies without fork: nameless pods cannot be taken out but by revert")
-        self._add_columns(key for key, _ in pod_class.charges if key not in self._rows.columns)
-        self._rows.add_copies(pod_class, rows, numbers, 1)
-        self._record(self._rows.add_copies, pod_class, rows, numbers, -1)
-        self._touch()
-
-    def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:
-        """Adds a copy of a template under a name, which is its hostname too, with its DaemonSet pods."""
-        self.add_templates(template, daemon_pods, (name,))
-
-    def add_templates(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
-        """Adds copies of a template under names, which are their hostnames too, each with its DaemonSet pods."""
-        self._add_device_copies(template, names)
-        labels, metadata = template.metadata.labels or {}, template.metadata
-        nodes = [
-            replace(template, metadata=replace(metadata, name=name, labels={**labels, HOSTNAME: name}))
-            for name in names
-        ]
-        if any(name in self._pods or name in self._rows.row_of for name in names):
-            for node in nodes:
-                self.set_node(node)
-        elif nodes:
-            self._append_copies(template, nodes)
-        for name in names if daemon_pods else ():
-            for pod in daemon_pods:
-                renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
-                self.add_pod(replace(pod, metadata=renamed), name)
+    def _charge_all(self, came: dict[int, tuple[Use, list[int]]]) -> None:
+        """Takes what so many pods take from their rows, and forgets them."""
+        for use, given in came.values():
+            self._add_columns([key for key, _ in use.charges if key not in self._rows.columns])
+            rows, numbers = np.unique(np.array(given, np.int64), return_counts=True)
+            self._rows.charge_many(rows, use, numbers)
+        came.clear()
 
     # ── Inside ──
 
@@ -241,28 +245,6 @@ class SnapshotStore(SnapshotLog):
             self._record(self._uncompact, rows, dead)
         return self._rows
 
-    def _append_copies(self, template: Node, nodes: Sequence[Node]) -> None:
-        rows = self._compacted()
-        self._add_columns(rows.missing(template))
-        alone = self._template_alone(template, nodes[0])
-        first = rows.n
-        if not rows.extend(nodes, alone):
-            self._layout = self._stamp()
-        self._record(rows.shrink, len(nodes))
-        self.version = self._stamp()
-        self._lineage = self._lineage.with_copies(self.version, first, rows.n, alone)
-
-    def _template_alone(self, template: Node, node: Node) -> Rows:
-        """A row for all copies of a template, here or earlier: classes are judged by it once."""
-        known = self._templates.get(id(template))
-        if known is None:
-            if len(self._templates) >= _MOST_TEMPLATES:
-                self._templates.clear()
-            alone = Rows(facts=self._rows.facts, pods={})
-            alone.append(node)
-            known = self._templates[id(template)] = (template, alone)
-        return known[1]
-
     def _add_guards(self, pod_class: PodClass) -> None:
         if pod_class.anti_affinity and self._rows.add_guards(pod_class):
             self._layout = self._stamp()
@@ -273,11 +255,6 @@ class SnapshotStore(SnapshotLog):
             for key, pod, use in zip(there.keys, there.pods, there.uses, strict=True):
                 if use.pod_class.devices is not None:
                     self._give_devices(name, key, pod, use)
-
-    def _add_device_copies(self, template: Node, names: Sequence[str]) -> None:
-        if (ledger := self._rows.devices) is not None:
-            for name in names:
-                self._record(ledger.add_copy(template.metadata.name, name))
 
     def _give_devices(self, node_name: str, key: PodKey, pod: Pod, use: Use) -> None:
         devices, ledger = use.pod_class.devices, self._rows.devices
@@ -305,9 +282,9 @@ class SnapshotStore(SnapshotLog):
     def _charge(self, row: int, use: Use, sign: int) -> None:
         rows = self._rows
         columns = rows.columns
-        unknown = [key for key, _ in use.charges if key not in columns]
-        if unknown:
-            self._add_columns(unknown)
+        for key, _ in use.charges:
+            if key not in columns:
+                self._add_columns((key,))
         rows.charge(row, use.charges, sign)
         if rows.counts:
             rows.count(row, use, sign)
@@ -320,7 +297,8 @@ class SnapshotStore(SnapshotLog):
             self._record(self._drop_column, key)
 
     def _touch(self, *, static: bool = False) -> None:
-        self.version = self._stamp()
+        self._stamps += 1
+        self.version = self._stamps
         if static:
             self._lineage = Lineage(self.version, ())
             self._nodes_changed()
