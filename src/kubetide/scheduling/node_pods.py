@@ -42,7 +42,7 @@ class NodePods:
         self.keys.append(key)
         self.pods.append(pod)
         self.uses.append(use)
-        self._listed = None
+        self.listed = None
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod in the place of that number."""
