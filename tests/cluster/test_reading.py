@@ -351,6 +351,41 @@ def test_lines_come_out_as_they_went_in(lines, data):
     assert found == [line for line in lines if line]
 
 
+@pytest.mark.parametrize("kind", [PODS, PODS.untyped], ids=["typed", "plain"])
+@pytest.mark.parametrize("said", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_event_may_be_written_in_any_way(kind, said):
+    """As Go writes it, with spaces, or with the object first: it is the same event."""
+    body = {"apiVersion": "v1", "kind": "Pod", **builders.pod("one")}
+    body["metadata"]["resourceVersion"] = "7"
+    whole = {"type": said, "object": body}
+    lines = [
+        json.dumps(whole, separators=(",", ":")),
+        json.dumps(whole),
+        json.dumps(dict(reversed(whole.items()))),
+    ]
+    first, *others = (decode_event(line.encode(), kind) for line in lines)
+    assert (first[0].type, first[0].name, first[0].resource_version, first[1]) == (said, "one", "7", False)
+    assert others == [first, first]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"ADDED","object":{"metadata":{"name":7}}}',
+        b'{"type":"ADDED","object":{"metadata":{}}}',
+        b'{"type":"ADDED","object":"one"}',
+        b'{"type":"ADDED"}',
+        b'{"type":"ADDED","object":{"metadata":{"name":"one"}}',
+        b'{"type":"ADDED","type":"MOVED","object":{"metadata":{"name":"one"}}}',
+        b'{"type":"MOVED","object":{"metadata":{"name":"one"}}}',
+    ],
+)
+def test_events_that_cannot_be_read(line):
+    """An event that is none, or without a name or a known type, is told as such."""
+    with pytest.raises(InternalError, match="cannot be read"):
+        decode_event(line, PODS)
+
+
 def test_a_bookmark_may_hold_what_no_object_would():
     """The bookmark behind a streaming list of pods has null where a pod has its containers."""
     said = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5", "annotations": END}}}

@@ -42,6 +42,15 @@ class _RawEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
+class _TypedEvent(msgspec.Struct, Generic[T]):
+    type: str
+    object: T
+
+
+_OF_OBJECTS = tuple(f'{{"type":"{one}",'.encode() for one in ("ADDED", "MODIFIED", "DELETED"))
+"""What events begin with that bring an object of the kind, as Go writes them: these are read in one go."""
+
+
 class _BookmarkMeta(msgspec.Struct, rename=json_name):
     resource_version: str = ""
     annotations: dict[str, str] | None = None
@@ -56,6 +65,7 @@ _read_bookmark = msgspec.json.Decoder(_Bookmark).decode
 _set = msgspec.structs.force_setattr
 
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_event_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
@@ -63,6 +73,13 @@ def decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
     found = _decoders.get(model)
     if found is None:
         found = _decoders[model] = msgspec.json.Decoder(model)
+    return found
+
+
+def _event_decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
+    found = _event_decoders.get(model)
+    if found is None:
+        found = _event_decoders[model] = msgspec.json.Decoder(_TypedEvent[model])
     return found
 
 
@@ -90,16 +107,21 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
 
     Raises: the ApiError that an ERROR event carries, InternalError for what cannot be read.
     """
+    found: Any
     try:
-        event = _read_event(line)
-        if event.type == "ERROR":
-            raise error_of_status(msgspec.json.decode(event.object))
-        if event.type == "BOOKMARK":
-            # Its object holds no more than this, and nulls where a type wants lists.
-            mark = _read_bookmark(event.object).metadata
-            ends = (mark.annotations or {}).get(INITIAL_END) == "true"
-            return WatchEvent("BOOKMARK", None, mark.resource_version, "", ""), ends
-        found: Any = decoder_of(kind.model).decode(event.object)
+        if line.startswith(_OF_OBJECTS):
+            typed = _event_decoder_of(kind.model).decode(line)
+            said, found = typed.type, typed.object
+        else:
+            event = _read_event(line)
+            if event.type == "ERROR":
+                raise error_of_status(msgspec.json.decode(event.object))
+            if event.type == "BOOKMARK":
+                # Its object holds no more than this, and nulls where a type wants lists.
+                mark = _read_bookmark(event.object).metadata
+                ends = (mark.annotations or {}).get(INITIAL_END) == "true"
+                return WatchEvent("BOOKMARK", None, mark.resource_version, "", ""), ends
+            said, found = event.type, decoder_of(kind.model).decode(event.object)
     except UNREADABLE as error:
         raise InternalError(f"an event of a watch cannot be read: {error}") from error
     if not isinstance(found, dict):
@@ -107,7 +129,7 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
             _set(found, field, intern(getattr(found, field)))
     _share_texts(found)
     meta = _meta_of(found)
-    made = WatchEvent(event_type(event.type), found, meta.resource_version, meta.namespace, meta.name)
+    made = WatchEvent(event_type(said), found, meta.resource_version, meta.namespace, meta.name)
     return cast("WatchEvent[T]", made), False
 
 
