@@ -78,6 +78,13 @@ class _Known(NamedTuple):
     bearers: _Bearers | None
 
 
+class _Seen(NamedTuple):
+    """The first spec of an owner: what is in its bytes is looked for when there is a second one."""
+
+    piece: bytes
+    spec: PodSpec
+
+
 class Specs:
     """Reads the specs of pods.
 
@@ -97,7 +104,7 @@ class Specs:
         self._read = read
         self._texts = texts
         self._affinities = affinities
-        self._known: dict[str, _Known | None] = {}
+        self._known: dict[str, _Known | _Seen | None] = {}
         self._strangers: dict[str, int] = {}
         """How many specs of an owner were not like the known one, since it is known."""
 
@@ -107,9 +114,11 @@ class Specs:
             return self._read(piece)
         owner = owners[0].uid
         known = self._known.get(owner)
+        if isinstance(known, _Seen):
+            known = self._known[owner] = _known_of(known.piece, known.spec)
         if known is not None and (found := self._like(known, piece)) is not None:
             return found
-        return self._learn(owner, piece)
+        return self._new(owner, piece)
 
     def _like(self, known: _Known, piece: bytes) -> PodSpec | None:
         """Gives the spec, where it is like the known one."""
@@ -137,7 +146,8 @@ class Specs:
             return replace(known.spec, node_name=name, affinity=affinity)
         return _made(known.spec, known.bearers, name, affinity, token.decode())
 
-    def _learn(self, owner: str, piece: bytes) -> PodSpec:
+    def _new(self, owner: str, piece: bytes) -> PodSpec:
+        """Reads a spec by itself, the first of its owner or one that is not like the known one."""
         spec = self._read(piece)
         strangers = self._strangers.get(owner, 0)
         if owner in self._known and strangers < _PATIENCE:
@@ -146,7 +156,7 @@ class Specs:
         if len(self._known) >= _MOST_OWNERS:
             self._known.clear()
             self._strangers.clear()
-        self._known[owner] = _known_of(piece, spec)
+        self._known[owner] = _Seen(piece, spec)
         self._strangers[owner] = 0
         return spec
 
