@@ -25,6 +25,7 @@ _UP_TO_TIME = b'\x1a\x00"\x08'
 """What comes between its status and its time: no time of a probe, which nobody writes, and the tag and length."""
 _TIME_LENGTH = 8
 _MOST_SHAPES = 8
+_MOST_STRANGERS = 64
 _ONE_BYTE = 0x80
 
 
@@ -66,7 +67,9 @@ class Statuses:
         self._read_rest = read_rest
         self._times = times
         self._shapes: list[_Shape] = []
-        """The last that were seen, the newest first."""
+        """The last that were in use, the newest first."""
+        self._strangers: set[tuple[Any, ...]] = set()
+        """What those said that were like none of them, but for the times."""
 
     def read(self, piece: bytes) -> PodStatus:
         """Gives a status; much of it may be shared with others, so nobody may change it."""
@@ -83,9 +86,22 @@ class Statuses:
                 ]
                 return self._read_rest(piece[size:], shape.phase, tuple(conditions))
         status = self._read(piece)
-        if (new := _shape_of(piece, status)) is not None:
-            self._shapes = [new, *self._shapes[: _MOST_SHAPES - 1]]
+        if status.conditions:
+            self._note(piece, status)
         return status
+
+    def _note(self, piece: bytes, status: PodStatus) -> None:
+        """Notes how a status begins, when there was one like it before: to find out costs more than to read it."""
+        said = (
+            status.phase,
+            *[(one.type, one.status, one.reason, one.message) for one in status.conditions or ()],
+        )
+        if said not in self._strangers:
+            if len(self._strangers) >= _MOST_STRANGERS:
+                self._strangers.clear()
+            self._strangers.add(said)
+        elif (new := _shape_of(piece, status)) is not None:
+            self._shapes = [new, *self._shapes[: _MOST_SHAPES - 1]]
 
 
 # ── What is noted of a status ───────────────────────────────────────────────────────────────────
