@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -50,3 +52,9 @@ class LabelColumn:
     def put(self, row: int, value: str | None) -> None:
         """Sets the row's value."""
         self.codes[row] = 0 if value is None else self.code_of.setdefault(value, len(self.code_of) + 1)
+
+    def put_many(self, first: int, values: Sequence[str]) -> None:
+        """Sets the values of the rows from first on."""
+        code_of = self.code_of
+        codes = [code_of.setdefault(value, len(code_of) + 1) for value in values]
+        self.codes[first : first + len(values)] = codes

@@ -98,7 +98,7 @@ class NodeRows:
         return row
 
     def append_copies(self, nodes: Sequence[Node]) -> None:
-        """Adds rows for nodes that differ only in their names and the label of the hostname."""
+        """Adds rows for nodes that differ only in their names, which are their hostnames too."""
         while self.n + len(nodes) > self.capacity:
             self._grow()
         first, last = self.n, self.n + len(nodes)
@@ -111,8 +111,7 @@ class NodeRows:
         self._taint_codes[first:last] = self._taint_code(node)
         for key, label in self._labels.items():
             if key == HOSTNAME:
-                for row in range(first, last):
-                    label.put(row, labels_of(self.nodes[row]).get(key))
+                label.put_many(first, self.names[first:])
             else:
                 label.put(first, labels_of(node).get(key))
                 label.codes[first:last] = label.codes[first]

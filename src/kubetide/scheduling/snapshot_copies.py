@@ -49,7 +49,7 @@ class SnapshotCopies(SnapshotStore):
             replace(template, metadata=replace(metadata, name=name, labels={**labels, HOSTNAME: name}))
             for name in names
         ]
-        if any(name in self._pods or name in self._rows.row_of for name in names):
+        if not (self._pods.keys().isdisjoint(names) and self._rows.row_of.keys().isdisjoint(names)):
             for node in nodes:
                 self.set_node(node)
         elif nodes:
