@@ -143,7 +143,7 @@ def _seen(
     slices: tuple[ResourceSlice, ...],
 ) -> SeenTemplate:
     first = good[0]
-    statuses = [node.status for node in good if _machine(node) == _machine(first)]
+    statuses = [_readable(node.status) for node in good if _machine(node) == _machine(first)]
     if former is not None and _machine(former.node) == _machine(first):
         statuses.append(former.node.status)
     node = _sanitised(first, group_id, state.settings)
@@ -206,9 +206,10 @@ def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
 def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
     name = f"template-node-for-{group_id}"
     labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name}
+    status = _readable(node.status)
     ready = tuple(
         condition
-        for condition in node.status.conditions or ()
+        for condition in status.conditions or ()
         if condition.type == "Ready" and condition.status == "True"
     )
     return Node(
@@ -218,12 +219,22 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
             taints=template_taints(node.spec.taints, settings) or None,
         ),
         status=NodeStatus(
-            capacity=node.status.capacity,
-            allocatable=node.status.allocatable,
+            capacity=status.capacity,
+            allocatable=status.allocatable,
             conditions=ready,
-            declared_features=node.status.declared_features,
+            declared_features=status.declared_features,
         ),
     )
+
+
+def _readable(status: NodeStatus) -> NodeStatus:
+    """Gives the status without amounts that cannot be read: a new node promises none of these."""
+    sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
+    kept = {
+        part: {name: value for name, value in given.items() if quantity_error(value) is None}
+        for part, given in sizes.items()
+    }
+    return status if kept == sizes else replace(status, **kept)
 
 
 def _labelled(node: Node) -> Node:
