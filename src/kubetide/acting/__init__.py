@@ -5,6 +5,7 @@ from kubetide.acting.events import EventWriter
 from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import in_parallel
 from kubetide.acting.turns import in_turns, pieces_in_turns
+from kubetide.acting.unread import UnreadObjects
 
 __all__ = [
     "Elector",
@@ -12,6 +13,7 @@ __all__ = [
     "Fence",
     "LeaseLost",
     "LeaseTimes",
+    "UnreadObjects",
     "in_parallel",
     "in_turns",
     "pieces_in_turns",

@@ -113,7 +113,7 @@ def slim_device_object(kind: Kind[Any], item: Any) -> Any:
     meta = item.metadata
     if kind is RESOURCE_CLAIMS:
         return _slim_claim(item)
-    kept = ObjectMeta(name=meta.name)
+    kept = ObjectMeta(name=meta.name, uid=meta.uid)
     if kind is DEVICE_CLASSES:
         kept = replace(kept, creation_timestamp=meta.creation_timestamp)
     return replace(item, metadata=kept)

@@ -31,6 +31,7 @@ from kubetide.runtime.series import (
     NodesSeries,
     show_caches,
     show_holds,
+    show_not_understood,
     show_skew,
     show_sources,
 )
@@ -174,6 +175,7 @@ class Service:
             )
             per_group = config.run.emit_per_nodegroup_metrics
             heard.listen("nodes", NodesSeries(registry, node_loop, clock, per_group=per_group).heard)
+            show_not_understood(registry, lambda: node_loop.not_understood)
             self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
 
         show_holds(registry, [(loop.name, loop.holds) for loop in self._loops])

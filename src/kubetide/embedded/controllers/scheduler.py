@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubetide.acting import EventWriter
+from kubetide.acting import EventWriter, UnreadObjects
 from kubetide.embedded.wake import Wake
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
@@ -19,6 +19,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.scheduling import PodClass, Snapshot, classify_unbound
 from kubetide.scheduling.devices.allocation import PlannedClaim
+from kubetide.scheduling.unread import unread_amounts
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
 
@@ -79,6 +80,7 @@ class Scheduler:
         self._devices_changed = False
         self._device_news = DeviceNews()
         self._events = EventWriter(cluster, clock, NAME)
+        self._unread = UnreadObjects(self._events)
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
         self._wake = Wake()
@@ -104,6 +106,7 @@ class Scheduler:
                 await self._take_over_volumes()
             if self._devices_changed:
                 self._take_over_devices()
+            await self._unread.tell()
             entry = self._queue.pop(self._clock.now())
             if entry is None:
                 await self._wait()
@@ -148,6 +151,7 @@ class Scheduler:
         assert self._devices is not None
         self._devices_changed = False
         self._snapshot.set_devices(self._devices.objects.devices())
+        self._unread.note_devices(self._snapshot.devices)
         for pod_class in self._device_news.taken(self._queue.unschedulable_classes()):
             self._wake_class(pod_class)
 
@@ -198,6 +202,7 @@ class Scheduler:
             self._snapshot.remove_node(key[1])
             self._others_may_fit()
             return
+        self._unread.note(*unread_amounts(new))
         before = self._snapshot.version
         self._snapshot.set_node(new)
         if self._snapshot.version != before:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.nodes import scale_down
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
+from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.core import (
     as_read_back,
@@ -86,6 +87,7 @@ class NodesController:
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, kept)
         self._actor = Actor(cluster, cloud)
         self._events = EventWriter(cluster, clock, COMPONENT)
+        self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
         self._read_pods: tuple[str, ...] = ()
         self._answered: dict[Workload, Capacity] = {}
@@ -110,6 +112,11 @@ class NodesController:
     def state(self) -> State:
         """What the last tick was decided from; for explaining, not for changing."""
         return self._state
+
+    @property
+    def not_understood(self) -> Mapping[str, int]:
+        """How many objects are not understood now, by resource."""
+        return self._not_understood.objects.numbers()
 
     async def run(self) -> None:
         """Keeps the caches, and ticks at once and then every scan interval."""
@@ -160,6 +167,7 @@ class NodesController:
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
         full = phase == 0 and self._recorder.wants_full(LOOP)
         gathered = self._apply(delta, full=full)
+        await self._not_understood.look(delta, self._state)
         commands = decide(self._state, now)
         outcomes = await self._actor.act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)

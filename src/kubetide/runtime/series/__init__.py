@@ -2,7 +2,7 @@
 
 from kubetide.runtime.series.caches import show_caches, show_skew
 from kubetide.runtime.series.clients import ClientSeries
-from kubetide.runtime.series.guards import show_dropped, show_holds, show_sources
+from kubetide.runtime.series.guards import show_dropped, show_holds, show_not_understood, show_sources
 from kubetide.runtime.series.heard import Heard
 from kubetide.runtime.series.horizontal import HorizontalSeries
 from kubetide.runtime.series.leases import show_leases
@@ -17,6 +17,7 @@ __all__ = [
     "show_dropped",
     "show_holds",
     "show_leases",
+    "show_not_understood",
     "show_skew",
     "show_sources",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.units.exposition import Registry
@@ -40,6 +40,21 @@ def show_holds(registry: Registry, loops: Sequence[tuple[str, Callable[[], Seque
     def collect() -> None:
         for name, current in loops:
             holds.set(len(current()), name)
+
+    registry.before_scrape(collect)
+
+
+def show_not_understood(registry: Registry, current: Callable[[], Mapping[str, int]]) -> None:
+    """Adds the series of objects that the node loop cannot understand, by resource."""
+    objects = registry.gauge(
+        "kubetide_objects_not_understood",
+        "Objects of which the node loop passes over what it cannot read; an event on each says why.",
+        ("resource",),
+    )
+
+    def collect() -> None:
+        for resource, number in current().items():
+            objects.set(number, resource)
 
     registry.before_scrape(collect)
 

@@ -17,7 +17,7 @@ from kubetide.scheduling.devices.facts import ClaimKey, Devices
 from kubetide.scheduling.devices.offers import DeviceId, NodeReach, Pool, PoolId, Slice, gather_pools, nano
 from kubetide.scheduling.devices.templates import copy_of
 from kubetide.scheduling.devices.use import Given, InUse
-from kubetide.units.quantity import QuantityError
+from kubetide.units.quantity import QuantityError, quantity_error
 
 EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 """Annotation of the claim that the scheduler makes for a pod's extended resources."""
@@ -59,7 +59,9 @@ class Ledger:
     """The books of one snapshot.
 
     Attributes:
+        given: What it was made from.
         unread: Slices that are left out, with the reason.
+        unread_claims: Claims that have amounts which cannot be read and count as none, with the reason.
         versions: Counts the changes of each pool.
         version: Counts all changes.
     """
@@ -68,7 +70,9 @@ class Ledger:
         self.classes = devices.classes
         self.claims = devices.claims
         self.in_use = InUse({}, {}, {})
+        self.given = devices
         self.unread: dict[str, str] = {}
+        self.unread_claims: dict[ClaimKey, str] = {}
         self.versions: dict[PoolId, int] = {}
         self.version = 0
         self._held: dict[ClaimKey, Held] = {}
@@ -235,6 +239,11 @@ class Ledger:
             if user.resource == "pods":
                 self._users.setdefault(key, {})[claim.metadata.namespace, user.name] = None
         self.hold(key, _held(claim))
+        for result in claim.status.allocation.devices.results or ():
+            for name, value in (result.consumed_capacity or {}).items():
+                problem = quantity_error(value)
+                if problem is not None:
+                    self.unread_claims[key] = f"consumedCapacity[{name}] of {result.device}: {problem}"
 
 
 def _nothing() -> None:

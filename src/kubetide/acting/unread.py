@@ -1,0 +1,81 @@
+"""Objects that a loop cannot understand: each is told once, with the reason and what would mend it."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from kubetide.acting.events import EventWriter
+from kubetide.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
+from kubetide.objects.meta import ObjectMeta
+from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.unread import unread_devices
+
+_LOG = logging.getLogger(__name__)
+
+REASON: Final = "NotUnderstood"
+"""Of the events, which are warnings."""
+
+Place = tuple[str, str, str]
+"""Resource, namespace and name."""
+
+
+class UnreadObjects:
+    """What is wrong with which objects now.
+
+    Each is told by an event on the object and a line in the log, and again when something else is wrong.
+    """
+
+    def __init__(self, events: EventWriter) -> None:
+        self._events = events
+        self._found: dict[Place, str] = {}
+        self._untold: dict[Place, tuple[Kind[Any], ObjectMeta]] = {}
+        self._resources: dict[str, None] = {}
+
+    @property
+    def found(self) -> Mapping[Place, str]:
+        """What is wrong, by object."""
+        return MappingProxyType(self._found)
+
+    def numbers(self) -> dict[str, int]:
+        """Gives how many there are of each resource, 0 where there was one before."""
+        self._resources.update({resource: None for resource, _, _ in self._found})
+        counts = Counter(resource for resource, _, _ in self._found)
+        return {resource: counts[resource] for resource in self._resources}
+
+    def note(self, kind: Kind[Any], meta: ObjectMeta, problem: str) -> None:
+        """Notes what is wrong with an object; nothing is when ``problem`` is empty."""
+        place = kind.resource, meta.namespace, meta.name
+        if not problem:
+            self._found.pop(place, None)
+            self._untold.pop(place, None)
+        elif self._found.get(place) != problem:
+            self._found[place] = problem
+            self._untold[place] = kind, meta
+
+    def keep(self, kind: Kind[Any], names: Iterable[tuple[str, str]]) -> None:
+        """Forgets objects of a kind that are not among these (namespace, name)."""
+        kept = {(kind.resource, *name) for name in names}
+        for place in [one for one in self._found if one[0] == kind.resource and one not in kept]:
+            self._found.pop(place)
+            self._untold.pop(place, None)
+
+    def note_devices(self, ledger: Ledger | None) -> None:
+        """Notes what is wrong with slices and claims for devices, as of now."""
+        found = [] if ledger is None else list(unread_devices(ledger))
+        for kind in (RESOURCE_SLICES, RESOURCE_CLAIMS):
+            self.keep(kind, [(meta.namespace, meta.name) for one, meta, _ in found if one is kind])
+        for kind, meta, problem in found:
+            self.note(kind, meta, problem)
+
+    async def tell(self) -> None:
+        """Writes what has not been told yet."""
+        untold, self._untold = self._untold, {}
+        for place, (kind, meta) in untold.items():
+            problem = self._found[place]
+            name = "/".join(part for part in place[1:] if part)
+            _LOG.warning("%s %s is not understood: %s", place[0], name, problem)
+            await self._events.record(kind, meta, "Warning", REASON, problem)

@@ -1,0 +1,44 @@
+"""Tells of objects that the loop cannot understand, and goes on without what they say."""
+
+from __future__ import annotations
+
+from kubetide.acting import EventWriter, UnreadObjects
+from kubetide.nodes.delta import Delta
+from kubetide.nodes.state import State
+from kubetide.objects.kinds import NODES, PDBS
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.unread import unread_amounts
+from kubetide.units.selectors import Selector, SelectorError
+
+
+class NotUnderstood:
+    """Looks at what has changed. What pods ask for is told with the verdict on them."""
+
+    def __init__(self, events: EventWriter) -> None:
+        self.objects = UnreadObjects(events)
+        self._ledger: Ledger | None = None
+
+    async def look(self, delta: Delta, state: State) -> None:
+        """Notes what is wrong with the objects of a delta that has been applied, and tells of it."""
+        for node in delta.nodes:
+            self.objects.note(*unread_amounts(node))
+        for name in delta.gone.nodes:
+            self.objects.note(NODES, ObjectMeta(name=name), "")
+        for budget in delta.pdbs:
+            self.objects.note(PDBS, budget.metadata, _problem(budget))
+        for namespace, name in delta.gone.pdbs:
+            self.objects.note(PDBS, ObjectMeta(namespace=namespace, name=name), "")
+        if state.snapshot.devices is not self._ledger:
+            self._ledger = state.snapshot.devices
+            self.objects.note_devices(self._ledger)
+        await self.objects.tell()
+
+
+def _problem(budget: PodDisruptionBudget) -> str:
+    try:
+        Selector.from_object(budget.spec.selector)
+    except SelectorError as error:
+        return f"spec.selector: {error}; until it is mended the budget holds for all pods of its namespace"
+    return ""

@@ -1,0 +1,287 @@
+"""Objects that contradict themselves, cannot be read or are far too large, through whole ticks of the node loop."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.nodes import live
+from tests.nodes.frozen import LONG_AGO, World, group, owner, pod
+from tests.scheduling import nonsense
+
+from kubetide.nodes.device_facts import DeviceChanges
+from kubetide.nodes.volume_facts import VolumeChanges
+from kubetide.objects.kinds import EVENTS, NODES, PDBS, PODS, RESOURCE_SLICES
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubetide.objects.workload import DaemonSet, ReplicaSet
+from kubetide.runtime.clock import run_virtual
+from kubetide.testing import builders
+from kubetide.units.time import minutes
+
+READY = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}]}
+WAITING = {
+    "phase": "Pending",
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+}
+DEVICES = {"resourceSlices": ResourceSlice, "resourceClaims": ResourceClaim, "deviceClasses": DeviceClass}
+VOLUMES = {"pvs": PersistentVolume, "pvcs": PersistentVolumeClaim, "storageClasses": StorageClass}
+
+meta = st.fixed_dictionaries(
+    {"name": st.sampled_from(["web", "other"])},
+    optional={"namespace": st.sampled_from(["default", "shop"]), "labels": nonsense.labels},
+)
+templates = nonsense.some(
+    metadata=nonsense.some(labels=nonsense.labels), spec=nonsense.pods.map(lambda pod: pod["spec"])
+)
+
+
+def owned(**spec):
+    return st.lists(
+        st.fixed_dictionaries({"metadata": meta}, optional={"spec": nonsense.some(**spec)}), max_size=2
+    )
+
+
+budgets = owned(
+    selector=nonsense.selectors,
+    minAvailable=st.sampled_from([1, "50%", "x", -1, 10**30]),
+    maxUnavailable=st.sampled_from([1, "x%", -1]),
+)
+replica_sets = owned(replicas=st.integers(-5, 2**31), selector=nonsense.selectors, template=templates)
+daemon_sets = owned(selector=nonsense.selectors, template=templates)
+flags = st.sampled_from(
+    [
+        {},
+        {"force_ds": True},
+        {"fastpath_binpacking_enabled": True},
+        {"balance_similar_node_groups": True},
+        {"cores_total": "0:100"},
+    ]
+)
+
+
+def read(bodies, model):
+    return tuple(msgspec.convert(body, model) for body in bodies)
+
+
+def node_of(number, body):
+    name = f"n{number}"
+    return {
+        "metadata": {**body["metadata"], "name": name},
+        "spec": {**body.get("spec", {}), "providerID": f"cloud:///{name}"},
+        "status": {**body.get("status", {}), **READY},
+    }
+
+
+def pod_of(number, body, *, placed):
+    identity = {
+        "name": f"p{number}",
+        "namespace": "default",
+        "uid": f"u{number}",
+        "creationTimestamp": LONG_AGO,
+    }
+    owners = [owner()] if number % 2 else []
+    return {
+        "metadata": {**body["metadata"], **identity, "ownerReferences": owners},
+        "spec": {**body["spec"], **({"nodeName": "n0"} if placed else {})},
+        "status": {"phase": "Running"} if placed else WAITING,
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(nonsense.nodes, max_size=3),
+    st.lists(st.tuples(nonsense.pods, st.booleans()), min_size=1, max_size=3),
+    nonsense.objects,
+    budgets,
+    replica_sets,
+    daemon_sets,
+    flags,
+)
+def test_whatever_the_objects_say_ticks_go_on(nodes, pods, objects, pdbs, sets, daemons, options):
+    """Scale-up and scale-down with any nonsense in any object; the state that comes of it reads back."""
+    parts = {name: read(objects.get(name, ()), model) for name, model in {**DEVICES, **VOLUMES}.items()}
+    known = read([node_of(number, body) for number, body in enumerate(nodes)], Node)
+    world = World(
+        nodes=known,
+        pods=read([pod_of(at, body, placed=placed) for at, (body, placed) in enumerate(pods)], Pod),
+        groups=[group("odd", nodes=[one.metadata.name for one in known]), group("plain")],
+        pdbs=read(pdbs, PodDisruptionBudget),
+        replica_sets=read(sets, ReplicaSet),
+        daemon_sets=read(daemons, DaemonSet),
+        volumes=VolumeChanges(
+            persistent_volumes=parts["pvs"], claims=parts["pvcs"], storage_classes=parts["storageClasses"]
+        ),
+        devices=DeviceChanges(
+            slices=parts["resourceSlices"], claims=parts["resourceClaims"], classes=parts["deviceClasses"]
+        ),
+        settings={"scale_down_unneeded_time": minutes(1), **options},
+    )
+    for at in (0, 2, 14):
+        world.tick(at=minutes(at))
+    assert world.state.copy().export() == world.state.export()
+
+
+CIRCLE = {"spec": {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "c0"}}]}}
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+ODD_AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Bogus", "values": ["x"]}]}]
+    }
+}
+NOT_BOTH = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [
+            {
+                "matchExpressions": [
+                    {"key": "a", "operator": "Exists"},
+                    {"key": "a", "operator": "DoesNotExist"},
+                ]
+            }
+        ]
+    }
+}
+ODD_TERM = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}, "topologyKey": "zone"}
+ODD_PODS = {
+    "an unknown operator": {"spec": {"affinity": {"nodeAffinity": ODD_AFFINITY}}},
+    "terms that contradict each other": {"spec": {"affinity": {"nodeAffinity": NOT_BOTH}}},
+    "an unknown operator about pods": {
+        "spec": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ODD_TERM]}}}
+    },
+    "more than an int64": {
+        "spec": {"containers": [{"name": "a", "resources": {"requests": {"memory": "1e30"}}}]}
+    },
+    "no amount": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "lots"}}}]}},
+    "megabytes": {"spec": {"nodeSelector": {"a": "v" * (4 << 20)}}},
+    "a claim that is not there": {
+        "spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "nowhere"}]}
+    },
+}
+
+
+def in_a_circle():
+    """Two claims and two volumes, each bound to the other's."""
+    claims = [
+        {
+            "metadata": {"name": f"c{n}", "namespace": "default", "annotations": BOUND},
+            "spec": {"volumeName": f"v{1 - n}"},
+        }
+        for n in range(2)
+    ]
+    volumes = [
+        {"metadata": {"name": f"v{n}"}, "spec": {"claimRef": {"namespace": "default", "name": f"c{n}"}}}
+        for n in range(2)
+    ]
+    return VolumeChanges(
+        claims=read(claims, PersistentVolumeClaim), persistent_volumes=read(volumes, PersistentVolume)
+    )
+
+
+@pytest.mark.parametrize("what", sorted(ODD_PODS))
+def test_other_pods_are_served(what):
+    """One node is bought for the good pod, none for the odd one, which is told why."""
+    world = World(
+        pods=[pod("odd", of="odd", **ODD_PODS[what]), pod("good")],
+        groups=[group("g")],
+        volumes=in_a_circle(),
+        devices=DeviceChanges(),
+    )
+    assert world.increases() == {"g": 1}
+    assert not [event for event in world.events if event.name == "odd" and event.reason == "TriggeredScaleUp"]
+    assert [event.reason for event in world.events if event.name == "good"] == ["TriggeredScaleUp"]
+    world.tick(at=minutes(1))
+    (told,) = [event for event in world.events if event.name == "odd"]
+    assert told.reason == "NotTriggerScaleUp"
+    assert told.message.startswith("pod didn't trigger scale-up: 1 ")
+
+
+def test_a_circle_of_volumes_ends():
+    """A claim bound to a volume that another claim is bound to, and back: the scheduler takes the pod, so do we."""
+    world = World(pods=[pod("odd", **CIRCLE)], groups=[group("g")], volumes=in_a_circle())
+    assert world.increases() == {"g": 1}
+
+
+def test_ten_thousand_classes():
+    """Ten thousand pods of which no two ask for the same are all placed in one decision."""
+    asking = [
+        pod(f"p{number}", kind="", cpu=f"{number % 1000 + 1}m", memory=f"{number + 1}Ki")
+        for number in range(10_000)
+    ]
+    many = {"max_nodes_per_scaleup": 5000}
+    world = World(pods=asking, groups=[group("g", maximum=5000)], settings=many)
+    assert world.increases()["g"] >= 1252  # 5,005 CPUs, four a node
+
+
+# ── on a cluster ──
+
+
+def played(main):
+    async def run(clock):
+        world = live.World(clock)
+        async with world.running():
+            return await main(world, clock)
+
+    return run_virtual(run, start=live.START)
+
+
+def test_what_is_passed_over_is_told_on_the_object():
+    """A node, a slice and a budget that cannot be read get an event each, and once; nodes are bought all the same."""
+
+    async def main(world, clock):
+        store = world.cluster._store
+        odd = builders.node("odd", extra={"status": {"allocatable": {"cpu": "5Gi5", "memory": "1Gi"}}})
+        spec = {
+            "driver": "gpu.test",
+            "pool": {"name": "odd", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "odd",
+            "devices": [{"name": "a", "capacity": {"memory": {"value": "big"}}}],
+        }
+        budget = {"selector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}}
+        put = {
+            NODES: {**odd, "metadata": {**odd["metadata"], "uid": "u-n"}},
+            RESOURCE_SLICES: {"metadata": {"name": "odd-gpu", "uid": "u-s"}, "spec": spec},
+            PDBS: {"metadata": {"name": "odd", "namespace": "default", "uid": "u-b"}, "spec": budget},
+        }
+        for kind, body in put.items():
+            named = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+            store.put(kind, ("default" if kind.namespaced else "", body["metadata"]["name"]), named)
+        claims = [{"name": "gpu", "resourceClaimName": "nowhere"}]
+        await world.cluster.create(
+            PODS, builders.pod("asks", extra={"spec": {"resourceClaims": claims}}), namespace="default"
+        )
+        await world.deploy(replicas=3, cpu="900m")
+        await clock.sleep(minutes(5))
+        events = [one for one in (await world.cluster.list(EVENTS)).items if one.reason == "NotUnderstood"]
+        told = {
+            (one.involved_object.kind, one.involved_object.name): (one.message, one.count) for one in events
+        }
+        return told, world.controller.not_understood, len(world.nodes)
+
+    told, counted, nodes = played(main)
+    of_node = (
+        'status.allocatable[cpu]: "5Gi5" is not a quantity: unable to parse quantity\'s suffix; '
+        "it counts as none until a quantity such as 500m or 2Gi is reported"
+    )
+    of_slice = (
+        'its devices are left out: "big" is not a quantity: quantities must match the regular expression '
+        "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'; the driver must publish quantities such as 2Gi"
+    )
+    of_budget = (
+        'spec.selector: "Bogus" is not a valid label selector operator; until it is mended the budget '
+        "holds for all pods of its namespace"
+    )
+    assert told == {
+        ("Node", "odd"): (of_node, 1),
+        ("ResourceSlice", "odd-gpu"): (of_slice, 1),
+        ("PodDisruptionBudget", "odd"): (of_budget, 1),
+    }
+    assert counted == {
+        "nodes": 1,
+        "resourceslices.resource.k8s.io": 1,
+        "poddisruptionbudgets.policy": 1,
+    }
+    assert nodes >= 3
