@@ -19,6 +19,7 @@ from kubetide.runtime.series import (
     show_dropped,
     show_holds,
     show_leases,
+    show_not_understood,
     show_skew,
     show_sources,
 )
@@ -96,6 +97,7 @@ def registered():
         show_sources(registry, PodsWorld(clock).controller)
         show_holds(registry, [])
         show_dropped(registry, lambda: 0)
+        show_not_understood(registry, dict)
         NodesSeries(registry, NodesWorld(clock).controller, clock, per_group=True)
         show_leases(registry, {})
         show_skew(registry, lambda: 0)
