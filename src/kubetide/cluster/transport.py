@@ -23,6 +23,7 @@ from kubetide.cluster.skew import Skew
 from kubetide.cluster.stream import Stream, give_up
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, Unavailable, Withheld
+from kubetide.serving import bound_tls_buffers
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, format_duration, to_seconds
@@ -100,6 +101,7 @@ class Transport:
         self._writes = asyncio.Semaphore(limits.writes)
         self._sent = 0
         self.skew = Skew(clock)
+        bound_tls_buffers()
         # Every watch holds a connection, so there is no limit to them.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),

@@ -12,7 +12,6 @@ from aiohttp import web
 
 import kubetide
 from kubetide.embedded.server.access import Identities
-from kubetide.embedded.server.buffers import bound_tls_buffers
 from kubetide.embedded.server.discovery import Discovery, entries_of
 from kubetide.embedded.server.documents import Documents
 from kubetide.embedded.server.encoding import encode
@@ -41,7 +40,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, MethodNotAllowed, Unavailable
-from kubetide.serving import Listener
+from kubetide.serving import Listener, bound_tls_buffers
 from kubetide.units.time import ZERO
 
 VERSION: Json = {
