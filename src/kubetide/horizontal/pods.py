@@ -6,7 +6,7 @@ text depends on goes by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -29,6 +29,8 @@ NO_REQUEST = -1
 
 _FIRST_SIZE = 64
 
+_set = msgspec.structs.force_setattr
+
 
 def standing(pod: PodView) -> int:
     """Whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
@@ -42,6 +44,17 @@ def readiness(pod: PodView) -> int:
     if not pod.ready:
         return READY_NONE
     return READY_FALSE if pod.ready == "False" else READY_OTHER
+
+
+def _share(pod: PodView, old: PodView) -> None:
+    """Puts what a changed pod has as before in the place of its own, so that a hundred thousand changes take no memory."""
+    _set(pod, "name", old.name)
+    if pod.containers == old.containers:
+        _set(pod, "containers", old.containers)
+    if pod.ready_since == old.ready_since:
+        _set(pod, "ready_since", old.ready_since)
+    if pod.started == old.started:
+        _set(pod, "started", old.started)
 
 
 class Shapes:
@@ -72,13 +85,53 @@ class Shapes:
         return column
 
 
+class Rows(Mapping[Key, int]):
+    """The row of each pod, by namespace and name, so that no pod takes a pair of them."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str, dict[str, int]] = {}
+        self._count = 0
+
+    def __getitem__(self, key: Key) -> int:
+        return self._spaces[key[0]][key[1]]
+
+    def __iter__(self) -> Iterator[Key]:
+        return ((space, name) for space, rows in self._spaces.items() for name in rows)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
+        """Gives (pods,) rows, -1 where there is none."""
+        none: dict[str, int] = {}
+        found = (
+            self._spaces.get(space, none).get(name, -1) for space, name in zip(namespaces, names, strict=True)
+        )
+        return np.fromiter(found, np.int64, len(names))
+
+    def put(self, key: Key, row: int) -> None:
+        """Notes the row of a new pod."""
+        self._spaces.setdefault(key[0], {})[key[1]] = row
+        self._count += 1
+
+    def remove(self, key: Key) -> int | None:
+        """Forgets a pod; gives its row, None where it is not known."""
+        rows = self._spaces.get(key[0], {})
+        row = rows.pop(key[1], None)
+        if row is not None:
+            self._count -= 1
+            if not rows:
+                del self._spaces[key[0]]
+        return row
+
+
 class PodTable:
     """Pods by row. ``members`` says which pods each HPA's selector takes in."""
 
     def __init__(self) -> None:
         self.members = Membership()
         self.shapes = Shapes()
-        self.rows: dict[Key, int] = {}
+        self.rows = Rows()
         self.views: list[PodView | None] = []
         self.version = 0
         """Changes with the set of pods."""
@@ -102,12 +155,17 @@ class PodTable:
         row = self.rows.get(key)
         if row is None:
             row = self._new_row(key)
-            self.members.add_pod(row, pod)
+            labels = self.members.add_pod(row, pod)
         else:
             old = self.view(row)
-            if old.labels != pod.labels:
+            labels = old.labels
+            if labels != pod.labels:
                 self.members.remove_pod(row, old)
-                self.members.add_pod(row, pod)
+                labels = self.members.add_pod(row, pod)
+            else:
+                _share(pod, old)
+        if labels is not pod.labels and list(labels) == list(pod.labels):
+            _set(pod, "labels", labels)
         self.views[row] = pod
         self.standing[row] = standing(pod)
         self.readiness[row] = readiness(pod)
@@ -118,7 +176,7 @@ class PodTable:
 
     def remove(self, key: Key) -> None:
         """Forgets a pod, if it is known."""
-        row = self.rows.pop(key, None)
+        row = self.rows.remove(key)
         if row is None:
             return
         self.members.remove_pod(row, self.view(row))
@@ -143,7 +201,7 @@ class PodTable:
             self.views.append(None)
             if row == self.capacity:
                 self._grow()
-        self.rows[key] = row
+        self.rows.put(key, row)
         self.version += 1
         return row
 

@@ -9,7 +9,6 @@ are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -201,9 +200,7 @@ class SampleTable:
         if answer.pods is not None:
             self.remember_pods(answer.pods)
         if self._rows_version != table.version:
-            rows = table.rows
-            found = map(rows.get, zip(*self._pods, strict=True), repeat(-1))
-            self._rows = _last_of_each(np.fromiter(found, np.int64, len(self._pods[0])))
+            self._rows = _last_of_each(table.rows.of(*self._pods))
             known = np.nonzero(self._rows >= 0)[0]
             self._known = None if len(known) == len(self._rows) else known
             self._rows_version = table.version

@@ -10,17 +10,17 @@ no part; a pod that the selectors of two HPAs match makes both ambiguous.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 
+from kubetide.horizontal.index import Index
 from kubetide.horizontal.views import Key, PodView
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import Selector
-
-K = TypeVar("K")
 
 LabelSetKey = tuple[str, tuple[tuple[str, str], ...]]
 Posting = tuple[str, str, str]
@@ -31,22 +31,21 @@ _NONE: Int64Vector = np.zeros(0, np.int64)
 
 @dataclass(eq=False, slots=True)
 class _LabelSet:
-    """The pods of a namespace with the same labels, and the HPAs that select them."""
+    """The pods of a namespace with the same labels, their rows ordered, and the HPAs that select them."""
 
     namespace: str
     labels: dict[str, str]
-    rows: dict[int, None] = field(default_factory=dict)
-    hpas: dict[Key, None] = field(default_factory=dict)
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    hpas: tuple[Key, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
 class _Claim:
-    """The selector of an HPA and the label sets that it matches."""
+    """The selector of an HPA, and the rows that it takes in, where they are known."""
 
     selector: Selector
     text: str
     posting: Posting
-    sets: dict[LabelSetKey, None] = field(default_factory=dict)
     rows: Int64Vector | None = None
 
 
@@ -56,37 +55,41 @@ class Membership:
     def __init__(self) -> None:
         self._sets: dict[LabelSetKey, _LabelSet] = {}
         self._claims: dict[Key, _Claim] = {}
-        self._sets_by_label: dict[Posting, dict[LabelSetKey, None]] = {}
-        self._claims_by_label: dict[Posting, dict[Key, None]] = {}
+        self._sets_of: Index[Key, LabelSetKey] = Index()
+        """The label sets that the selector of each HPA matches: one, or one a pod where each has a label of its own."""
+        self._sets_by_label: Index[Posting, LabelSetKey] = Index()
+        self._claims_by_label: Index[Posting, Key] = Index()
         self._contested: dict[LabelSetKey, None] = {}
         self.version = 0
         """Changes whenever any HPA's pods change."""
 
     # ── pods ──
 
-    def add_pod(self, row: int, pod: PodView) -> None:
+    def add_pod(self, row: int, pod: PodView) -> dict[str, str]:
+        """Gives labels equal to the pod's, the same ones for all pods that have them."""
         key = _label_set_key(pod)
         label_set = self._sets.get(key)
         if label_set is None:
             label_set = self._sets[key] = _LabelSet(pod.namespace, pod.labels)
             for posting in _postings(key):
-                self._sets_by_label.setdefault(posting, {})[key] = None
-                for hpa in self._claims_by_label.get(posting, ()):
+                self._sets_by_label.add(posting, key)
+                for hpa in self._claims_by_label.of(posting):
                     self._match(hpa, key, label_set)
-        label_set.rows[row] = None
+        insort(label_set.rows, row)
         self._touch(label_set)
+        return label_set.labels
 
     def remove_pod(self, row: int, pod: PodView) -> None:
         key = _label_set_key(pod)
         label_set = self._sets[key]
-        del label_set.rows[row]
+        del label_set.rows[bisect_left(label_set.rows, row)]
         self._touch(label_set)
         if not label_set.rows:
             del self._sets[key]
             for posting in _postings(key):
-                _drop(self._sets_by_label, posting, key)
+                self._sets_by_label.drop(posting, key)
             for hpa in label_set.hpas:
-                del self._claims[hpa].sets[key]
+                self._sets_of.drop(hpa, key)
             self._contested.pop(key, None)
 
     # ── selectors ──
@@ -103,10 +106,10 @@ class Membership:
         candidates = [(namespace, label, value) for label, value in sorted(exact.items())] or [
             (namespace, "", "")
         ]
-        posting = min(candidates, key=lambda p: len(self._sets_by_label.get(p, ())))
+        posting = min(candidates, key=self._sets_by_label.count)
         self._claims[hpa] = _Claim(selector, text, posting)
-        self._claims_by_label.setdefault(posting, {})[hpa] = None
-        for key in self._sets_by_label.get(posting, ()):
+        self._claims_by_label.add(posting, hpa)
+        for key in self._sets_by_label.of(posting):
             self._match(hpa, key, self._sets[key])
         self.version += 1
 
@@ -115,10 +118,11 @@ class Membership:
         claim = self._claims.pop(hpa, None)
         if claim is None:
             return
-        _drop(self._claims_by_label, claim.posting, hpa)
-        for key in claim.sets:
+        self._claims_by_label.drop(claim.posting, hpa)
+        for key in tuple(self._sets_of.of(hpa)):
+            self._sets_of.drop(hpa, key)
             label_set = self._sets[key]
-            del label_set.hpas[hpa]
+            label_set.hpas = tuple([other for other in label_set.hpas if other != hpa])
             if len(label_set.hpas) < 2:
                 self._contested.pop(key, None)
         self.version += 1
@@ -133,19 +137,16 @@ class Membership:
         if claim is None:
             return _NONE
         if claim.rows is None:
-            rows = [row for key in claim.sets for row in self._sets[key].rows]
+            rows = [row for key in self._sets_of.of(hpa) for row in self._sets[key].rows]
             rows.sort(key=name_of)
             claim.rows = np.array(rows, np.int64)
         return claim.rows
 
     def claimants(self, hpa: Key) -> tuple[Key, ...]:
         """Gives all HPAs, ordered, that select any of this HPA's pods; itself included."""
-        claim = self._claims.get(hpa)
-        if claim is None:
-            return ()
         found: dict[Key, None] = {}
-        for key in claim.sets:
-            found.update(self._sets[key].hpas)
+        for key in self._sets_of.of(hpa):
+            found.update(dict.fromkeys(self._sets[key].hpas))
         return tuple(sorted(found)) if len(found) > 1 else tuple(found)
 
     def contested(self) -> tuple[Key, ...]:
@@ -155,9 +156,9 @@ class Membership:
     def _match(self, hpa: Key, key: LabelSetKey, label_set: _LabelSet) -> None:
         claim = self._claims[hpa]
         if claim.selector.matches(label_set.labels):
-            claim.sets[key] = None
             claim.rows = None
-            label_set.hpas[hpa] = None
+            self._sets_of.add(hpa, key)
+            label_set.hpas += (hpa,)
             if len(label_set.hpas) > 1:
                 self._contested[key] = None
 
@@ -175,10 +176,3 @@ def _label_set_key(pod: PodView) -> LabelSetKey:
 def _postings(key: LabelSetKey) -> list[Posting]:
     namespace, labels = key
     return [(namespace, "", ""), *((namespace, label, value) for label, value in labels)]
-
-
-def _drop(index: dict[Posting, dict[K, None]], posting: Posting, key: K) -> None:
-    entries = index[posting]
-    del entries[key]
-    if not entries:
-        del index[posting]
