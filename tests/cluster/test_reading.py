@@ -19,7 +19,7 @@ from tests.cluster.served import served
 
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.bounds import Lines
-from kubetide.cluster.decoding import decode_event, decode_list
+from kubetide.cluster.decoding import decode_event
 from kubetide.cluster.limits import Limits
 from kubetide.embedded.server.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
@@ -392,31 +392,6 @@ def test_a_bookmark_may_hold_what_no_object_would():
     said["object"]["spec"] = {"containers": None}
     found, ends = decode_event(json.dumps(said).encode(), PODS)
     assert (found.resource_version, found.object, ends) == ("5", None, True)
-
-
-def test_texts_that_come_often_are_held_once():
-    """Namespaces, labels, owners and nodes of many pods are one object each in memory."""
-    pod = {
-        "metadata": {
-            "name": "p",
-            "namespace": "shop front",
-            "labels": {"app of": "the web"},
-            "ownerReferences": [
-                {"kind": "Replica Set", "name": "web 1", "uid": "u 1", "apiVersion": "apps v1"}
-            ],
-        },
-        "spec": {"nodeName": "node 1"},
-    }
-    text = json.dumps({"metadata": {}, "items": [pod, pod]}).encode()
-    first, second = decode_list(PODS, text).items
-    third = decode_event(json.dumps({"type": "ADDED", "object": pod}).encode(), PODS)[0].object
-    for other in (second, third):
-        assert first.metadata.namespace is other.metadata.namespace
-        assert first.spec.node_name is other.spec.node_name
-        assert first.metadata.owner_references[0].uid is other.metadata.owner_references[0].uid
-        for texts in zip(first.metadata.labels.items(), other.metadata.labels.items(), strict=True):
-            assert texts[0][0] is texts[1][0]
-            assert texts[0][1] is texts[1][1]
 
 
 # ── a cache over it ─────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""From bytes to the typed objects of the port: only the fields in use, each text that comes often held once."""
+"""From bytes to the typed objects of the port: only the fields in use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from kubetide.cluster.refusals import UNREADABLE, error_of_status
-from kubetide.cluster.siblings import share
 from kubetide.objects.base import json_name
-from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import ObjectMeta
-from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import EventType, WatchEvent
 from kubetide.ports.errors import InternalError
 
@@ -98,7 +95,6 @@ def decode_list(kind: Kind[T], body: bytes) -> ObjectList[T]:
     for item in found.items or ():
         _name_type(kind, item)
         _meta_of(item)
-        _share_texts(item)
     return found
 
 
@@ -127,7 +123,6 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
     if not isinstance(found, dict):
         for field in ("api_version", "kind"):
             _set(found, field, intern(getattr(found, field)))
-    _share_texts(found)
     meta = _meta_of(found)
     made = WatchEvent(event_type(said), found, meta.resource_version, meta.namespace, meta.name)
     return cast("WatchEvent[T]", made), False
@@ -160,27 +155,3 @@ def _name_type(kind: Kind[Any], item: Any) -> None:
     else:
         _set(item, "api_version", kind.api_version)
         _set(item, "kind", kind.kind)
-
-
-def _share_texts(item: Any) -> None:
-    """Makes texts that many objects bear one object in memory; nobody shares the item yet.
-
-    Names, uids and versions are left alone, as no two objects have the same.
-    """
-    meta = getattr(item, "metadata", None)
-    if not isinstance(meta, ObjectMeta):
-        return  # plain JSON is for looking at, not for keeping
-    _set(meta, "namespace", intern(meta.namespace))
-    if meta.labels:
-        _set(meta, "labels", {intern(key): intern(value) for key, value in meta.labels.items()})
-    for owner in meta.owner_references or ():
-        for field in ("api_version", "kind", "name", "uid"):
-            _set(owner, field, intern(getattr(owner, field)))
-    if isinstance(item, HorizontalPodAutoscaler):
-        for condition in item.status.conditions or ():
-            for field in ("type", "status", "reason", "message"):
-                _set(condition, field, intern(getattr(condition, field)))
-    elif isinstance(item, Pod):
-        if item.spec.node_name:
-            _set(item.spec, "node_name", intern(item.spec.node_name))
-        share(item)

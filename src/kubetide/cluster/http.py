@@ -150,18 +150,32 @@ class HttpCluster:
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        keep: Callable[[T], Any] | None = None,
+    ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
         stream = self._reader.watch(
-            kind, resource_version=resource_version, namespace=namespace, labels=labels, fields=fields
+            kind,
+            resource_version=resource_version,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            keep=keep,
         )
         async with aclosing(stream) as batches:
             async for batch in batches:
                 yield batch
 
     async def list_and_watch(
-        self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = ""
-    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
-        stream = self._reader.list_and_watch(kind, namespace=namespace, labels=labels, fields=fields)
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        keep: Callable[[T], Any] | None = None,
+    ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
+        stream = self._reader.list_and_watch(
+            kind, namespace=namespace, labels=labels, fields=fields, keep=keep
+        )
         async with aclosing(stream) as parts:
             async for part in parts:
                 yield part

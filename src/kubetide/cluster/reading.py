@@ -18,6 +18,7 @@ from kubetide.cluster.stream import Stream
 from kubetide.cluster.transport import JSON, Asked, Transport
 from kubetide.objects.kinds import Kind
 from kubetide.objects.protobuf import MAGIC, MEDIA_TYPE, PROTOBUF_OR_JSON
+from kubetide.objects.sharing import shared
 from kubetide.ports.cluster import Listing, WatchEvent
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Invalid, MethodNotAllowed, Unavailable
 from kubetide.units.seeds import uniform
@@ -49,10 +50,18 @@ class _NotStreamedError(Exception):
 
 
 class _Form(NamedTuple):
-    """How a stream is read: cut into events, and each event decoded."""
+    """How a stream is read: cut into events, each event decoded, and something kept of its object."""
 
     cut: Cut
     event: Callable[[bytes, Kind[Any]], tuple[WatchEvent[Any], bool]]
+    keep: Callable[[Any], Any] | None
+
+    def kept(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
+        """Reads an event with what is kept of its object."""
+        event = self.event(one, kind)[0]
+        if self.keep is None or event.object is None:
+            return event
+        return event._replace(object=self.keep(event.object))
 
 
 class Reader:
@@ -84,50 +93,72 @@ class Reader:
         self._draws = 0
         self._in_pages: set[str] = set()
 
-    async def list(self, kind: Kind[T], *, namespace: str, labels: str, fields: str) -> Listing[T]:
+    async def list(
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str,
+        labels: str,
+        fields: str,
+        keep: Callable[[T], Any] | None = None,
+    ) -> Listing[Any]:
         """Reads a collection in pages; all are of one version."""
         path, query = path_of(kind, namespace), selectors(labels, fields)
         try:
-            return await self._pages(kind, path, {**query, "limit": str(PAGE)})
+            return await self._pages(kind, path, {**query, "limit": str(PAGE)}, keep)
         except Expired:
             # Not the token that the error brings: it goes on with newer objects, so that a watch from the
             # version of the list would miss what happened to those read before. As upstream: all in one.
-            return await self._pages(kind, path, query)
+            return await self._pages(kind, path, query, keep)
 
     async def watch(
-        self, kind: Kind[T], *, resource_version: str, namespace: str, labels: str, fields: str
-    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+        self,
+        kind: Kind[T],
+        *,
+        resource_version: str,
+        namespace: str,
+        labels: str,
+        fields: str,
+        keep: Callable[[T], Any] | None = None,
+    ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
         """Streams changes until the server ends the watch, or has been silent for too long."""
         query = {**self._watch_query(), **selectors(labels, fields)}
         if resource_version:
             query["resourceVersion"] = resource_version
         async with (
             self._transport.stream(path_of(kind, namespace), query, self._accepted(kind)) as stream,
-            aclosing(self._batches(kind, stream, self._form_of(stream, kind))) as batches,
+            aclosing(self._batches(kind, stream, self._form_of(stream, kind, keep))) as batches,
         ):
             yield ()  # the server has taken the watch on, though it may say nothing for long
             async for batch in batches:
                 yield batch
 
     async def list_and_watch(
-        self, kind: Kind[T], *, namespace: str, labels: str, fields: str
-    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str,
+        labels: str,
+        fields: str,
+        keep: Callable[[T], Any] | None = None,
+    ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
         """Streams the list, then its changes, in one request where the server can, else by ``list`` and ``watch``."""
         where = {"namespace": namespace, "labels": labels, "fields": fields}
         if kind.resource not in self._in_pages:
             try:
-                async with aclosing(self._streamed(kind, **where)) as parts:
+                async with aclosing(self._streamed(kind, keep=keep, **where)) as parts:
                     async for part in parts:
                         yield part
             except _NotStreamedError:
                 pass
             else:
                 return
-        listing = await self.list(kind, **where)
+        listing = await self.list(kind, keep=keep, **where)
         # Noted once the list has shown that it was not the question itself that was wrong.
         self._in_pages.add(kind.resource)
         yield listing
-        async with aclosing(self.watch(kind, resource_version=listing.resource_version, **where)) as batches:
+        version = listing.resource_version
+        async with aclosing(self.watch(kind, resource_version=version, keep=keep, **where)) as batches:
             async for batch in batches:
                 yield batch
 
@@ -135,13 +166,15 @@ class Reader:
         """Gives a pause of once to twice that length."""
         return Duration(round(pause * self._draw(1.0, 2.0)))
 
-    async def _pages(self, kind: Kind[T], path: str, query: dict[str, str]) -> Listing[T]:
-        items: list[T] = []
+    async def _pages(
+        self, kind: Kind[T], path: str, query: dict[str, str], keep: Callable[[T], Any] | None
+    ) -> Listing[Any]:
+        items: list[Any] = []
         version, token = "", ""
         while True:
             whole = {**query, "continue": token} if token else query
             body = await self._transport.send(Asked("GET", path, whole, accept=self._accepted(kind)))
-            part = self._read_list(kind, body)
+            part = self._read_list(kind, body, keep)
             del body  # the next one need not be held beside it
             items += part.items or ()
             self._check_number(kind, len(items))
@@ -150,8 +183,14 @@ class Reader:
                 return Listing(tuple(items), version)
 
     async def _streamed(
-        self, kind: Kind[T], *, namespace: str, labels: str, fields: str
-    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str,
+        labels: str,
+        fields: str,
+        keep: Callable[[T], Any] | None,
+    ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
         query = {**self._watch_query(), **_STREAMED, **selectors(labels, fields)}
         opening = self._transport.stream(path_of(kind, namespace), query, self._accepted(kind))
         try:
@@ -159,7 +198,7 @@ class Reader:
         except (BadRequest, Invalid, MethodNotAllowed) as error:
             raise _NotStreamedError from error
         try:
-            form = self._form_of(stream, kind)
+            form = self._form_of(stream, kind, keep)
             try:
                 listing, first = await self._initial(kind, stream, form)
             finally:
@@ -175,9 +214,9 @@ class Reader:
 
     async def _initial(
         self, kind: Kind[T], stream: Stream, form: _Form
-    ) -> tuple[Listing[T], Sequence[WatchEvent[T]]]:
+    ) -> tuple[Listing[Any], Sequence[WatchEvent[Any]]]:
         """Reads the objects that a watch begins with; gives them, and the events behind them."""
-        items: list[tuple[str, str, T]] = []
+        items: list[tuple[str, str, Any]] = []
         taken, is_long = 0, False
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
@@ -193,13 +232,14 @@ class Reader:
             for number, one in enumerate(pieces):
                 event, ends = form.event(one, kind)
                 if ends:
-                    later = [form.event(other, kind)[0] for other in pieces[number + 1 :]]
+                    later = [form.kept(other, kind) for other in pieces[number + 1 :]]
                     # A stream promises no order; a list does.
                     items.sort(key=itemgetter(0, 1))
                     return Listing(tuple(item[2] for item in items), event.resource_version), later
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question
-                items.append((event.namespace, event.name, event.object))
+                kept = event.object if form.keep is None else form.keep(event.object)
+                items.append((event.namespace, event.name, kept))
             self._check_number(kind, len(items))
 
     def _check_number(self, kind: Kind[T], number: int) -> None:
@@ -212,23 +252,27 @@ class Reader:
 
     async def _batches(
         self, kind: Kind[T], stream: Stream, form: _Form
-    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+    ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
         while piece := await stream.read(self._stall):
             if pieces := form.cut.take(piece):
-                yield [form.event(one, kind)[0] for one in pieces]
+                yield [form.kept(one, kind) for one in pieces]
 
     def _accepted(self, kind: Kind[Any]) -> str:
         return PROTOBUF_OR_JSON if self._codec is not None and self._codec.knows(kind) else JSON
 
-    def _read_list(self, kind: Kind[T], body: bytes) -> ObjectList[T]:
+    def _read_list(self, kind: Kind[T], body: bytes, keep: Callable[[T], Any] | None) -> ObjectList[Any]:
         if self._codec is not None and body.startswith(MAGIC):
-            return self._codec.decode_list(kind, body)
-        return decode_list(kind, body)
+            found = self._codec.decode_list(kind, body)
+        else:
+            found = decode_list(kind, body)
+            keep = keep or shared
+        return found if keep is None else ObjectList(found.metadata, tuple(map(keep, found.items or ())))
 
-    def _form_of(self, stream: Stream, kind: Kind[Any]) -> _Form:
+    def _form_of(self, stream: Stream, kind: Kind[Any], keep: Callable[[Any], Any] | None) -> _Form:
         if self._codec is not None and stream.media_type == MEDIA_TYPE:
-            return _Form(Frames(self._codec.cut), self._codec.decode_event)
-        return _Form(Lines(kind.resource), decode_event)
+            # What many objects have in common it reads once.
+            return _Form(Frames(self._codec.cut), self._codec.decode_event, keep)
+        return _Form(Lines(kind.resource), decode_event, keep or shared)
 
     def _watch_query(self) -> dict[str, Any]:
         # Not all watches of all clients end together.

@@ -136,12 +136,12 @@ def view_of_pod(pod: Pod) -> PodView:
     started = pod.status.start_time
     owner = controller_of(pod.metadata)
     return PodView(
-        namespace=pod.metadata.namespace,
+        namespace=intern(pod.metadata.namespace),
         name=pod.metadata.name,
-        labels=pod.metadata.labels or {},
-        phase=pod.status.phase,
+        labels=_labels(tuple((pod.metadata.labels or {}).items())),
+        phase=intern(pod.status.phase),
         deleting=pod.metadata.deletion_timestamp is not None,
-        ready=ready.status if ready else "",
+        ready=intern(ready.status) if ready else "",
         ready_since=instant_or_year_one(ready.last_transition_time if ready else None),
         started=Instant(instant_or_year_one(started)) if started else None,
         containers=_containers(
@@ -157,7 +157,13 @@ def view_of_pod(pod: Pod) -> PodView:
     )
 
 
-# Pods of one template come one after another, and share it.
+# Pods of one template come one after another, and share what they have of it; so they do the seconds of their times.
+@lru_cache(maxsize=1 << 10)
+def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Gives labels that nobody may change."""
+    return {intern(name): intern(value) for name, value in items}
+
+
 @lru_cache(maxsize=1 << 10)
 def _containers(
     named: tuple[tuple[str, tuple[tuple[str, str | int | float], ...]], ...],

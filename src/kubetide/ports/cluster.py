@@ -11,7 +11,7 @@ Bodies and patches go in as plain JSON and are not kept or changed by the callee
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from kubetide.objects.base import Json
@@ -149,10 +149,34 @@ class Cluster(Protocol):
 class RemoteCluster(Cluster, Protocol):
     """A cluster behind a network, which many clients share: what a cache of it is kept by."""
 
+    def watch(
+        self,
+        kind: Kind[T],
+        *,
+        resource_version: str,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        keep: Callable[[T], Any] | None = None,
+    ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
+        """As ``Cluster.watch``; ``keep`` as in ``list_and_watch``."""
+        ...
+
     def list_and_watch(
-        self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = ""
-    ) -> AsyncGenerator[Listing[T] | Sequence[WatchEvent[T]], None]:
-        """Streams what ``list`` gives as its first item, then what ``watch`` gives from that version on."""
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        keep: Callable[[T], Any] | None = None,
+    ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
+        """Streams what ``list`` gives as its first item, then what ``watch`` gives from that version on.
+
+        Args:
+            keep: What comes in the place of each object, made as soon as that is read: so a long list is never
+                held as it was sent. Nobody else has the object. Must not raise.
+        """
         ...
 
     def spread(self, pause: Duration) -> Duration:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
@@ -11,6 +12,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.watching.informer import Informer
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Caches:
@@ -22,14 +24,28 @@ class Caches:
         self._informers: dict[str, Informer[Any]] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
-    def of(self, kind: Kind[T]) -> Informer[T]:
-        """Gives the informer of a kind, over all namespaces."""
+    @overload
+    def of(self, kind: Kind[T]) -> Informer[T]: ...
+
+    @overload
+    def of(self, kind: Kind[T], *, keep: Callable[[T], V]) -> Informer[T | V]: ...
+
+    def of(self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None) -> Informer[Any]:
+        """Gives the informer of a kind, over all namespaces.
+
+        Args:
+            keep: For a reader that can do with what this makes of an object, as it can with the object: where
+                all readers of the kind say the same, no more is held. See ``Informer``.
+        Raises: RuntimeError where others have begun to hold less than this reader wants.
+        """
         found = self._informers.get(kind.resource)
         if found is None:
-            found = self._informers[kind.resource] = Informer(self._cluster, kind, self._clock)
+            found = self._informers[kind.resource] = Informer(self._cluster, kind, self._clock, keep=keep)
             if self._tasks is not None:
                 self._tasks.create_task(found.run())
-        return cast("Informer[T]", found)
+        elif found.keep is not keep:
+            found.keep_whole()
+        return found
 
     @property
     def all(self) -> tuple[Informer[Any], ...]:

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
@@ -78,14 +78,24 @@ class Informer(Generic[T]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
+        keep: Callable[[T], Any] | None = None,
     ) -> None:
-        self.kind = kind
+        """Prepares the informer; nothing is asked before ``run``.
+
+        Args:
+            keep: What is held and handed out in the place of each object: something with its ``metadata``,
+                or with ``namespace`` and ``name`` of its own. Only behind a network: a cluster of the same
+                process holds the objects anyway. Nobody else has the object yet. Must not raise.
+        """
+        self.kind: Kind[Any] = kind
         self._cluster = cluster
         self._remote = as_remote(cluster)
         self._clock = clock
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
+        self.keep = keep if self._remote is not None else None
+        self._begun = False
         self._objects: dict[Key, T] = {}
         self._view = MappingProxyType(self._objects)
         self._feeds: list[Feed[T]] = []
@@ -134,8 +144,17 @@ class Informer(Generic[T]):
         """Calls ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
         self._handlers.append(handler)
 
+    def keep_whole(self) -> None:
+        """Holds objects as they come, whatever was to be kept of them. Raises: RuntimeError once that is under way."""
+        if self.keep is not None and self._begun:
+            raise RuntimeError(
+                f"the cache of {self.kind.resource} holds only parts of them, and was begun; ask for whole ones before"
+            )
+        self.keep = None
+
     async def run(self) -> None:
         """Lists and watches until cancelled."""
+        self._begun = True
         pause = _FIRST_PAUSE
         while True:
             listing = not self._version
@@ -187,7 +206,11 @@ class Informer(Generic[T]):
 
     async def _list_and_watch(self, remote: RemoteCluster) -> None:
         stream = remote.list_and_watch(
-            self.kind, namespace=self._namespace, labels=self._labels, fields=self._fields
+            self.kind,
+            namespace=self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            keep=self.keep,
         )
         async with aclosing(stream) as parts:
             async for part in parts:
@@ -213,14 +236,11 @@ class Informer(Generic[T]):
         self._answered.set()
 
     async def _watch(self) -> None:
-        stream = self._cluster.watch(
-            self.kind,
-            resource_version=self._version,
-            namespace=self._namespace,
-            labels=self._labels,
-            fields=self._fields,
-        )
-
+        where = {"namespace": self._namespace, "labels": self._labels, "fields": self._fields}
+        if self._remote is None:
+            stream = self._cluster.watch(self.kind, resource_version=self._version, **where)
+        else:
+            stream = self._remote.watch(self.kind, resource_version=self._version, keep=self.keep, **where)
         async with aclosing(stream) as events:
             async for batch in events:
                 self._take(batch)
@@ -277,5 +297,5 @@ def _key_of(item: object) -> Key:
     if isinstance(item, dict):
         metadata = cast("dict[str, str]", item.get("metadata") or {})
         return metadata.get("namespace", ""), metadata.get("name", "")
-    meta = item.metadata  # type: ignore[attr-defined]
+    meta: Any = getattr(item, "metadata", item)
     return meta.namespace, meta.name

@@ -205,8 +205,8 @@ class World:
     async def equal(self):
         for cache in self.caches.values():
             listing = await self.cluster.list(cache.kind)
-            found = {one.metadata.name: one.metadata.resource_version for one in listing.items}
-            if {key[1]: one.metadata.resource_version for key, one in cache.objects.items()} != found:
+            found = {(one.metadata.namespace, one.metadata.name): cache.keep(one) for one in listing.items}
+            if cache.objects != found:
                 return False
         return True
 

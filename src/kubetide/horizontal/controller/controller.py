@@ -16,6 +16,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.left_alone import OwnChanges
+from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, slim_replica_set
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.controller.values import ValueReader
@@ -26,7 +27,7 @@ from kubetide.horizontal.events import COMPONENT
 from kubetide.horizontal.news import News
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.views import Key
+from kubetide.horizontal.views import Key, view_of_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
 from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
@@ -79,8 +80,9 @@ class HorizontalController:
         self._own_caches = Caches(cluster, clock) if caches is None else None
         kept = caches or self._own_caches
         assert kept is not None
-        hpas, pods = kept.of(HPAS), kept.of(PODS)
-        deployments, replica_sets = kept.of(DEPLOYMENTS), kept.of(REPLICA_SETS)
+        hpas, pods = kept.of(HPAS, keep=slim_hpa), kept.of(PODS, keep=view_of_pod)
+        deployments = kept.of(DEPLOYMENTS, keep=slim_deployment)
+        replica_sets = kept.of(REPLICA_SETS, keep=slim_replica_set)
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, workloads, clock)

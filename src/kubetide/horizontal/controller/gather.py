@@ -25,7 +25,7 @@ from kubetide.horizontal.views import (
     view_of_hpa,
     view_of_pod,
 )
-from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaStatus
+from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
@@ -42,13 +42,21 @@ class Changes(Protocol[T_co]):
         ...
 
 
+class HpaChanges(Changes[HorizontalPodAutoscaler], Protocol):
+    """Where changed HPAs come from."""
+
+    def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
+        """Gives an HPA as it was last seen, None for one that is not there."""
+        ...
+
+
 class Gatherer:
     """Makes the delta of a tick. Remembers only what it has handed over already."""
 
     def __init__(
         self,
-        hpas: Changes[HorizontalPodAutoscaler],
-        pods: Changes[Pod],
+        hpas: HpaChanges,
+        pods: Changes[Pod | PodView],
         targets: Targets,
         metrics: MetricSource,
         values: ValueReader,
@@ -64,7 +72,6 @@ class Gatherer:
         self._values = values
         self._guard = GuardedSource("resource metrics", clock)
         self._holds = holds
-        self._statuses: dict[Key, HpaStatus] = {}
         self._workloads: dict[Key, tuple[Autoscaler, object]] = {}
         self._sampled: tuple[Sequence[str], Sequence[str]] | None = None
         self._suspect: dict[Key, None] = {}
@@ -107,25 +114,24 @@ class Gatherer:
     async def _take_hpas(self, state: State) -> tuple[list[HpaView], list[Key], list[StatusView]]:
         hpas: list[HpaView] = []
         gone: list[Key] = []
-        to_compare = self._suspect
+        found = {key: hpa.status for key in self._suspect if (hpa := self._hpas.latest(key)) is not None}
         self._suspect = {}
         async for changed in pieces_in_turns(sorted(self._hpas.drain().items()), self._clock):
             for key, hpa in changed:
                 if hpa is None:
-                    self._statuses.pop(key, None)
+                    found.pop(key, None)
                     self._workloads.pop(key, None)
                     if key in state.views:
                         gone.append(key)
                     continue
-                self._statuses[key] = hpa.status
-                to_compare[key] = None
+                found[key] = hpa.status
                 view = view_of_hpa(hpa)
                 if state.views.get(key) != view:
                     hpas.append(view)
         statuses = [
-            StatusView(*key, self._statuses[key])
-            for key in sorted(to_compare)
-            if key in self._statuses and state.statuses.get(key) != self._statuses[key]
+            StatusView(*key, status)
+            for key, status in sorted(found.items())
+            if state.statuses.get(key) != status
         ]
         return hpas, gone, statuses
 
@@ -133,7 +139,10 @@ class Gatherer:
         pods: list[PodView] = []
         gone: list[Key] = []
         async for changed in pieces_in_turns(sorted(self._pods.drain().items()), self._clock):
-            pods += [view_of_pod(pod) for _, pod in changed if pod is not None]
+            # A cache that other loops read too has the whole pods.
+            pods += [
+                pod if isinstance(pod, PodView) else view_of_pod(pod) for _, pod in changed if pod is not None
+            ]
             gone += [key for key, pod in changed if pod is None]
         return pods, gone
 

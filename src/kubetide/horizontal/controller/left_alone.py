@@ -36,3 +36,7 @@ class OwnChanges:
             changed[key] = None
         self._left = left
         return changed
+
+    def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
+        """Gives an HPA as the cache has it; None for one that is not there, or left alone."""
+        return None if key in self._left else self._objects.get(key)

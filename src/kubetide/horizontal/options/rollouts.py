@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from kubetide.objects.meta import controller_of
 from kubetide.objects.workload import ReplicaSet
 
-_REVISION = "deployment.kubernetes.io/revision"
+REVISION = "deployment.kubernetes.io/revision"
+"""The annotation in which the Deployment controller numbers its ReplicaSets."""
 
 
 def starting_set(replica_sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
@@ -38,5 +39,5 @@ def belong_to(uid: str, replica_sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
 
 
 def _revision(replica_set: ReplicaSet) -> int:
-    text = (replica_set.metadata.annotations or {}).get(_REVISION, "")
+    text = (replica_set.metadata.annotations or {}).get(REVISION, "")
     return int(text) if text.isascii() and text.isdecimal() else 0

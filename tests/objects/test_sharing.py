@@ -8,10 +8,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.cluster.decoding import decode_event
+from kubetide.cluster.decoding import decode_event, decode_list
 from kubetide.horizontal.views import view_of_pod
 from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod
+from kubetide.objects.sharing import shared
 from kubetide.testing import builders
 
 OWNERS = ("uid-of-web", "uid-of-api", None)
@@ -57,7 +58,7 @@ drawn_pods = st.lists(
 
 def read(pod):
     line = msgspec.json.encode({"type": "ADDED", "object": {"apiVersion": "v1", "kind": "Pod", **pod}})
-    return decode_event(line, PODS)[0].object
+    return shared(decode_event(line, PODS)[0].object)
 
 
 @given(drawn_pods)
@@ -125,3 +126,28 @@ def test_pods_of_other_owners_and_of_none_share_nothing_so():
         other = read(body((1, owner, "a", "1", "x", "i:1", "True")))
         assert other.spec.tolerations == first.spec.tolerations
         assert other.spec.tolerations is not first.spec.tolerations
+
+
+def test_texts_that_come_often_are_held_once():
+    """Namespaces, labels, owners and nodes of many pods are one object each in memory."""
+    pod = {
+        "metadata": {
+            "name": "p",
+            "namespace": "shop front",
+            "labels": {"app of": "the web"},
+            "ownerReferences": [
+                {"kind": "Replica Set", "name": "web 1", "uid": "u 1", "apiVersion": "apps v1"}
+            ],
+        },
+        "spec": {"nodeName": "node 1"},
+    }
+    text = msgspec.json.encode({"metadata": {}, "items": [pod, pod]})
+    first, second = map(shared, decode_list(PODS, text).items)
+    third = shared(decode_event(msgspec.json.encode({"type": "ADDED", "object": pod}), PODS)[0].object)
+    for other in (second, third):
+        assert first.metadata.namespace is other.metadata.namespace
+        assert first.spec.node_name is other.spec.node_name
+        assert first.metadata.owner_references[0].uid is other.metadata.owner_references[0].uid
+        for texts in zip(first.metadata.labels.items(), other.metadata.labels.items(), strict=True):
+            assert texts[0][0] is texts[1][0]
+            assert texts[0][1] is texts[1][1]

@@ -1,13 +1,19 @@
-"""What pods of one owner have in common is held once: they come of one template."""
+"""What many objects of a cache have in common is held once: texts, and what pods of one owner have of one template."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import intern
+from typing import TypeVar
 
 import msgspec
 
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.pod import Pod
 from kubetide.units.recent import Recent
+
+T = TypeVar("T")
 
 _MOST_OWNERS = 8_192
 _OF_SPEC = (
@@ -41,8 +47,53 @@ _times: dict[str, str] = {}
 """Each text of a time once: most of a pod's times are of the second in which it became ready."""
 
 
-def share(pod: Pod) -> None:
-    """Puts what a pod has in common with one of the same owner in the place of its own; nobody shares the pod yet."""
+def shared(item: T) -> T:
+    """Gives the object back, texts that many objects bear made one object in memory.
+
+    Nobody but the caller may have the object yet. Names, uids and versions are left alone, as no two objects
+    have the same; plain JSON too: it is for looking at, not for keeping.
+    """
+    meta = getattr(item, "metadata", None)
+    if not isinstance(meta, ObjectMeta):
+        return item
+    _intern(meta, ("namespace",))
+    if meta.labels:
+        _set(meta, "labels", {intern(key): intern(value) for key, value in meta.labels.items()})
+    for owner in meta.owner_references or ():
+        _intern(owner, ("api_version", "kind", "name", "uid"))
+    if isinstance(item, HorizontalPodAutoscaler):
+        _share_of_hpa(item)
+    elif isinstance(item, Pod):
+        if item.spec.node_name:
+            _intern(item.spec, ("node_name",))
+        _share_of_pod(item)
+    return item
+
+
+def _intern(item: msgspec.Struct, fields: Sequence[str]) -> None:
+    for field in fields:
+        _set(item, field, intern(getattr(item, field)))
+
+
+def _share_of_hpa(hpa: HorizontalPodAutoscaler) -> None:
+    _intern(hpa.spec.scale_target_ref, ("api_version", "kind"))
+    for metric in hpa.spec.metrics or ():
+        _intern(metric, ("type",))
+        if metric.resource is not None:
+            _intern(metric.resource, ("name",))
+            _intern(metric.resource.target, ("type",))
+    for current in hpa.status.current_metrics or ():
+        _intern(current, ("type",))
+        if current.resource is not None:
+            _intern(current.resource, ("name",))
+    _bound_times()
+    for condition in hpa.status.conditions or ():
+        _intern(condition, ("type", "status", "reason", "message"))
+        _share_time(condition)
+
+
+def _share_of_pod(pod: Pod) -> None:
+    """Puts what a pod has in common with one of the same owner in the place of its own."""
     _share_times(pod)
     owners = pod.metadata.owner_references
     if not owners:
@@ -62,17 +113,25 @@ def share(pod: Pod) -> None:
     _each_takes_over(pod.status.conditions, known.status.conditions, _OF_CONDITION)
 
 
-def _share_times(pod: Pod) -> None:
+def _bound_times() -> None:
     if len(_times) > _MOST_TIMES:
         _times.clear()
+
+
+def _share_time(condition: Condition) -> None:
+    if (changed := condition.last_transition_time) is not None:
+        _set(condition, "last_transition_time", _times.setdefault(changed, changed))
+
+
+def _share_times(pod: Pod) -> None:
+    _bound_times()
     once = _times.setdefault
     if (created := pod.metadata.creation_timestamp) is not None:
         _set(pod.metadata, "creation_timestamp", once(created, created))
     if (started := pod.status.start_time) is not None:
         _set(pod.status, "start_time", once(started, started))
     for condition in pod.status.conditions or ():
-        if (changed := condition.last_transition_time) is not None:
-            _set(condition, "last_transition_time", once(changed, changed))
+        _share_time(condition)
 
 
 def _each_takes_over(

@@ -1,0 +1,86 @@
+"""What the loop's caches hold of the objects, where no other loop reads them: no more than the loop does.
+
+Each gives an object of the same kind, so that a reader need not know whether it has the whole; of pods, a hundred
+thousand of them, the view itself is held (``views.view_of_pod``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from sys import intern
+
+from kubetide.horizontal.options.annotations import ours
+from kubetide.horizontal.options.rollouts import REVISION
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.pod import PodTemplate
+from kubetide.objects.sharing import shared
+from kubetide.objects.workload import (
+    Deployment,
+    DeploymentSpec,
+    DeploymentStrategy,
+    ReplicaSet,
+    ReplicaSetSpec,
+    WorkloadStatus,
+)
+
+_NO_TEMPLATE = PodTemplate()
+_NO_STRATEGY = DeploymentStrategy()
+
+
+def slim_hpa(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+    """Gives the HPA with its name, uid and version, its annotations that are read here, its spec and its status."""
+    meta = shared(hpa).metadata
+    return HorizontalPodAutoscaler(
+        metadata=ObjectMeta(
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            annotations=ours(meta.annotations) or None,
+        ),
+        spec=hpa.spec,
+        status=hpa.status,
+    )
+
+
+def slim_deployment(item: Deployment) -> Deployment:
+    """Gives the Deployment with its scale."""
+    item = shared(item)
+    spec = DeploymentSpec(
+        replicas=item.spec.replicas,
+        selector=item.spec.selector,
+        template=_NO_TEMPLATE,
+        strategy=_NO_STRATEGY,
+    )
+    return Deployment(metadata=_meta(item.metadata), spec=spec, status=_status(item.status.replicas))
+
+
+def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
+    """Gives the ReplicaSet with its scale, its owners and its revision."""
+    item = shared(item)
+    spec = ReplicaSetSpec(replicas=item.spec.replicas, selector=item.spec.selector, template=_NO_TEMPLATE)
+    return ReplicaSet(metadata=_meta(item.metadata), spec=spec, status=_status(item.status.replicas))
+
+
+def _meta(meta: ObjectMeta) -> ObjectMeta:
+    revision = (meta.annotations or {}).get(REVISION)
+    return ObjectMeta(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        annotations=None if revision is None else _revision(intern(revision)),
+        owner_references=meta.owner_references,
+    )
+
+
+# Most revisions are small numbers.
+@lru_cache(maxsize=1 << 10)
+def _revision(text: str) -> dict[str, str]:
+    return {REVISION: text}
+
+
+@lru_cache(maxsize=1 << 10)
+def _status(replicas: int) -> WorkloadStatus:
+    return WorkloadStatus(replicas=replicas)
