@@ -39,7 +39,7 @@ from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.process import tune_gc
+from kubetide.runtime.process import give_memory_back, tune_gc
 from kubetide.runtime.records import RecordWriter
 from kubetide.testing import builders
 from kubetide.units.time import Duration, before, format_rfc3339, milliseconds, minutes
@@ -180,6 +180,7 @@ class Turns:
 async def loop(clock: Clock, folder: Path) -> None:
     """Runs ticks one after another and tells what each cost."""
     tune_gc()
+    give_memory_back()
     requests, turns = Requests(), Turns(clock)
     connection = load_kubeconfig(folder / "kubeconfig")
     limits = Limits(qps=5_000, burst=5_000, writes=WRITES)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+
+# Of mallopt(3), which glibc has.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_GIVEN_BACK = 256 * 1024
 
 
 def tune_gc() -> None:
@@ -14,3 +19,18 @@ def tune_gc() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+
+
+def give_memory_back() -> None:
+    """Lets buffers of a quarter of a megabyte and more go back to the system as soon as they are free.
+
+    glibc raises its own limit, from 128 KiB to up to 32 MiB, with each such buffer that is freed, and then keeps as
+    much free memory as twice that: beside a big cluster's samples and records tens of megabytes. A limit that is set
+    stays. Where there is another C library nothing is done.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, _GIVEN_BACK)
+    mallopt(_M_TRIM_THRESHOLD, _GIVEN_BACK)

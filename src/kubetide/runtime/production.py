@@ -37,7 +37,7 @@ from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.process import tune_gc
+from kubetide.runtime.process import give_memory_back, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
@@ -82,6 +82,7 @@ def run_service(config: RunConfig, out: Path, log: Log) -> None:
     Raises: the KubetideErrors of what the configuration names wrongly; LeaseLost.
     """
     tune_gc()
+    give_memory_back()
     run_real(_Process(config, out, log).main)
 
 

@@ -28,6 +28,7 @@ from kubetide.horizontal.news import News
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.views import Key, view_of_pod
+from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
 from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
@@ -80,7 +81,7 @@ class HorizontalController:
         self._own_caches = Caches(cluster, clock) if caches is None else None
         kept = caches or self._own_caches
         assert kept is not None
-        hpas, pods = kept.of(HPAS, keep=slim_hpa), kept.of(PODS, keep=view_of_pod)
+        hpas, pods = kept.of(HPAS, keep=self._slim_hpa), kept.of(PODS, keep=view_of_pod)
         deployments = kept.of(DEPLOYMENTS, keep=slim_deployment)
         replica_sets = kept.of(REPLICA_SETS, keep=slim_replica_set)
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
@@ -197,6 +198,10 @@ class HorizontalController:
             self._pods, now, max_relist_loss=settings.max_relist_loss, relist_hold=settings.relist_hold
         )
         return tuple(why for why in (old, lacking) if why)
+
+    def _slim_hpa(self, hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+        key = hpa.metadata.namespace, hpa.metadata.name
+        return slim_hpa(hpa, self._state.views.get(key), self._state.statuses.get(key))
 
     def _uid_of(self, key: Key) -> str:
         view = self._state.views.get(key)

@@ -11,7 +11,8 @@ from sys import intern
 
 from kubetide.horizontal.options.annotations import ours
 from kubetide.horizontal.options.rollouts import REVISION
-from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.horizontal.views import HpaView
+from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaStatus
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import PodTemplate
 from kubetide.objects.sharing import shared
@@ -28,8 +29,15 @@ _NO_TEMPLATE = PodTemplate()
 _NO_STRATEGY = DeploymentStrategy()
 
 
-def slim_hpa(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """Gives the HPA with its name, uid and version, its annotations that are read here, its spec and its status."""
+def slim_hpa(
+    hpa: HorizontalPodAutoscaler, view: HpaView | None = None, status: HpaStatus | None = None
+) -> HorizontalPodAutoscaler:
+    """Gives the HPA with its name, uid and version, its annotations that are read here, its spec and its status.
+
+    Args:
+        view, status: What the loop holds of it. Where they say the same, they are held once: so of a status
+            that the loop has written, and that comes back by watch.
+    """
     meta = shared(hpa).metadata
     return HorizontalPodAutoscaler(
         metadata=ObjectMeta(
@@ -39,8 +47,8 @@ def slim_hpa(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
             resource_version=meta.resource_version,
             annotations=ours(meta.annotations) or None,
         ),
-        spec=hpa.spec,
-        status=hpa.status,
+        spec=view.spec if view is not None and view.spec == hpa.spec else hpa.spec,
+        status=status if status is not None and status == hpa.status else hpa.status,
     )
 
 
