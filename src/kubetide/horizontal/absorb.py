@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -44,20 +44,24 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     if this is None or this.verdicts is not commands.verdicts:
         # What is known of the last pass does not hold any longer.
         this = state.last_pass = None
-    before: Iterable[Settlement | None] = this.before if this is not None and this.before else repeat(None)
-    same: Iterable[bool] = repeat(False) if this is None else this.again.tolist()
-    settlements: list[Settlement] = []
-    for verdict, last, again in zip(commands.verdicts, before, same, strict=False):
-        if again and last is not None:
-            settlements.append(last)
-        else:
-            settlements.append(_settle(state, verdict, found.get(verdict.key), at, stamp, last))
-        if is_pause(len(settlements)):
+    settlements: list[Settlement | None] = [None] * len(commands.verdicts)
+    to_settle: Sequence[int] = range(len(settlements))
+    if this is not None and this.before:
+        settlements[:] = this.before
+        to_settle = np.nonzero(~this.again)[0].tolist()
+    for number, position in enumerate(to_settle):
+        verdict = commands.verdicts[position]
+        settlements[position] = _settle(
+            state, verdict, found.get(verdict.key), at, stamp, settlements[position]
+        )
+        if is_pause(number):
             yield
+    settled = tuple(cast("list[Settlement]", settlements))
     if this is not None:
-        this.settlements, this.before = tuple(settlements), ()
-        this.quiet = np.array([settled.is_quiet for settled in settlements], np.bool_)
-    return Result(tuple(settlements))
+        this.quiet = np.ones(len(settled), np.bool_)
+        this.quiet[to_settle] = [settled[position].is_quiet for position in to_settle]
+        this.settlements, this.before = settled, ()
+    return Result(settled)
 
 
 def _settle(
@@ -154,15 +158,16 @@ def _with_zero(
 def _remember_proposals(state: State, commands: Commands) -> None:
     """Stores first recommendations (the current numbers) and the raw proposals."""
     remembered = state.recommendations
-    for verdict in commands.verdicts:
-        if verdict.first and verdict.stage not in {"unread", "waiting"}:
-            remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
     this = state.last_pass
     asked = commands.verdicts
     if this is not None and this.verdicts is asked:
         at = this.stored
         remembered.store(this.columns.row[at], this.slots[at], commands.at, this.proposals[at])
-        asked = tuple(verdict for verdict, stored in zip(asked, at.tolist(), strict=True) if not stored)
+        # Those are no first ones either.
+        asked = tuple([asked[position] for position in np.nonzero(~at)[0].tolist()])
+    for verdict in asked:
+        if verdict.first and verdict.stage not in {"unread", "waiting"}:
+            remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
     asked = tuple(verdict for verdict in asked if verdict.raw is not None)
     rows = np.array([remembered.row(verdict.key) for verdict in asked], np.int64)
     slots = np.array([verdict.slot for verdict in asked], np.int64)

@@ -40,6 +40,7 @@ class Cell:
 
     Attributes:
         index: (all HPAs,) where each HPA stands in this cell, -1 for those that are not in it.
+        current: (H,) ``figures`` (figures, H): all that the proposals are made from, but for the specs.
         replicas: (H,) proposals, -1 where there is none; ``proposals`` the same as a list.
         average, percent: By HPA, for the status; ``percent`` means nothing for average targets.
         walked: Proposals of HPAs with pods to be filled in, by index.
@@ -48,6 +49,8 @@ class Cell:
     segments: Segments
     tallies: TallyColumns
     index: list[int]
+    current: Int64Vector
+    figures: Int64Vector
     replicas: Int64Vector
     proposals: list[int]
     average: list[int]
@@ -112,8 +115,23 @@ class Ordinary(NamedTuple):
         return proposals, tallies
 
 
-def ordinary(state: State, now: Instant) -> Ordinary:
-    """Gives proposals and stabilized numbers of all ordinary HPAs."""
+@dataclass(slots=True, eq=False)
+class Newest:
+    """The newest pass over the same HPAs: verdicts that are given again explain themselves by it."""
+
+    found: Ordinary
+
+    def grounds(self, position: int) -> tuple[list[Proposal | MetricFailure], list[Known]]:
+        """As ``Ordinary.grounds``."""
+        return self.found.grounds(position)
+
+
+def ordinary(state: State, now: Instant, last: Ordinary | None = None) -> Ordinary:
+    """Gives proposals and stabilized numbers of all ordinary HPAs.
+
+    Args:
+        last: The last pass over the same HPAs: what it walked over and has not changed is not walked over again.
+    """
     hpas = state.columns()
     count = len(hpas.current)
     mask = hpas.plain & hpas.readable & (hpas.current > 0)
@@ -133,12 +151,17 @@ def ordinary(state: State, now: Instant) -> Ordinary:
             if tallies is None:
                 mask[segments.positions] = False
                 continue
-            cell = _cell(hpas, segments, tallies, state, mask)
+            before = (
+                next((cell for cell in last.cells.get(at, ()) if cell.segments is segments), None)
+                if last
+                else None
+            )
+            cell = _cell(hpas, segments, tallies, state, mask, before)
             cells.setdefault(at, []).append(cell)
             mask[segments.positions[cell.replicas < 0]] = False
             # Cells come in the order of the spec's metrics, so the first of equal proposals wins.
-            before = best[segments.positions]
-            better = (before == 0) | (cell.replicas > before)
+            so_far = best[segments.positions]
+            better = (so_far == 0) | (cell.replicas > so_far)
             chosen = segments.positions[better]
             best[chosen], winner[chosen] = cell.replicas[better], at
     held, slot = _stabilized(state, hpas, best, now)
@@ -146,9 +169,14 @@ def ordinary(state: State, now: Instant) -> Ordinary:
 
 
 def _cell(
-    hpas: HpaColumns, segments: Segments, tallies: TallyColumns, state: State, mask: BoolVector
+    hpas: HpaColumns,
+    segments: Segments,
+    tallies: TallyColumns,
+    state: State,
+    mask: BoolVector,
+    last: Cell | None,
 ) -> Cell:
-    """Computes the proposals of a cell; those with something to fill in one by one."""
+    """Computes the proposals of a cell; those with something to fill in one by one, or as in the ``last`` pass."""
     positions = segments.positions
     current, low, high = hpas.current[positions], hpas.lowest_ratio[positions], hpas.highest_ratio[positions]
     by_percent, target = segments.by_utilization, segments.target
@@ -169,8 +197,17 @@ def _cell(
     replicas[~simple] = -1
     index = np.full(len(hpas.current), -1, np.int64)
     index[positions] = np.arange(len(positions))
+    figures = tallies.figures()
     walked: dict[int, Proposal] = {}
+    known: dict[int, Proposal] = {}
+    if last is not None and last.walked:
+        same = (figures == last.figures).all(axis=0) & (current == last.current)
+        known = {place: found for place, found in last.walked.items() if same[place]}
     for place in np.nonzero(~simple & mask[positions] & ~tallies.odd)[0].tolist():
+        if place in known:
+            walked[place] = known[place]
+            replicas[place] = known[place].replicas
+            continue
         spec = state.specs[segments.hpas[place]]
         found = propose(segments.metrics[place], tallies.at(place), int(current[place]), spec.tolerance)
         if isinstance(found, Proposal) and found.replicas >= 0:
@@ -180,6 +217,8 @@ def _cell(
         segments,
         tallies,
         index.tolist(),
+        current,
+        figures,
         replicas,
         replicas.tolist(),
         average.tolist(),
@@ -192,22 +231,20 @@ def _stabilized(
     state: State, hpas: HpaColumns, best: Int64Vector, now: Instant
 ) -> tuple[Int64Vector, Int64Vector]:
     """Gives ``stabilization.Stabilized`` in columns."""
-    at, replicas = state.recommendations.at[hpas.row], state.recommendations.replicas[hpas.row]
+    at, replicas = state.recommendations.used_by(hpas.rows)
     up, down = now - hpas.up_window, now - hpas.down_window
     if not at.size:
         return best, np.full(len(best), -1, np.int64)
     # Without behaviour a recommendation of exactly the window's age still counts, with it not.
-    newer = np.where(hpas.behaving, down, down - 1)[:, None] < at
-    highest = np.maximum(best, np.where(newer, replicas, np.iinfo(np.int64).min).max(axis=1))
+    newer = np.where(hpas.behaving, down, down - 1) < at
+    highest = np.maximum(best, np.where(newer, replicas, np.iinfo(np.int64).min).max(axis=0))
     held = highest
     if hpas.behaving.any():
         lowest = best
         if (hpas.up_window > 0).any():
-            recent = up[:, None] < at
-            lowest = np.minimum(best, np.where(recent, replicas, np.iinfo(np.int64).max).min(axis=1))
+            lowest = np.minimum(best, np.where(up < at, replicas, np.iinfo(np.int64).max).min(axis=0))
         between = np.minimum(np.maximum(hpas.current, lowest), highest)
         held = np.where(hpas.behaving, between, highest)
     cutoff = np.where(hpas.behaving, np.minimum(up, down), down)
-    outdated = (at < cutoff[:, None]) & (at != UNUSED)
-    last = at.shape[1] - 1 - np.argmax(outdated[:, ::-1], axis=1)
-    return held, np.where(outdated.any(axis=1), last, -1)
+    outdated = (at < cutoff) & (at != UNUSED)
+    return held, np.where(outdated, np.arange(len(at))[:, None], -1).max(axis=0)

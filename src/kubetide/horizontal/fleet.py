@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from kubetide.horizontal import conditions as say
-from kubetide.horizontal.columns import Cell, Ordinary, ordinary
+from kubetide.horizontal.columns import Newest, Ordinary, ordinary
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.hpas import HpaColumns
 from kubetide.horizontal.judging import able_of, computation, judge, limit_of, why_of
@@ -20,47 +20,53 @@ from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import action_of
 from kubetide.objects.hpa import MetricStatus
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.ports.metrics import BoolVector
 from kubetide.units.steps import Steps, is_pause
 from kubetide.units.time import Instant
 
 # Up to here twice the number fits an int32, so a number that stays has no limit to meet.
 _LARGEST_UNLIMITED = 1 << 30
 
+_NONE = Verdict(("", ""))
+
 
 def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
     """Gives the verdicts in order of the HPAs."""
-    found, hpas = ordinary(state, now), state.columns()
+    hpas, last = state.columns(), state.last_pass
+    if last is not None and last.columns is not hpas:
+        last = None
+    found = ordinary(state, now, last.newest.found if last is not None else None)
     unmoved = found.mask & (found.held == hpas.current) & (hpas.current < _LARGEST_UNLIMITED)
-    last, this = state.last_pass, _figures(found, hpas)
-    known: tuple[Verdict, ...] = ()
-    if last is not None and last.columns is hpas:
+    this = _figures(found, hpas)
+    verdicts: list[Verdict] = [_NONE] * len(hpas.specs)
+    if last is not None:
         this.again = unmoved & _as_before(this, last)
-        this.before, known = last.settlements, last.verdicts
+        this.before, verdicts = last.settlements, list(last.verdicts)
+        # The old pass is let go of.
+        this.newest, this.newest.found = last.newest, found
+        for position, slot in zip(
+            np.nonzero(this.again)[0].tolist(), found.slot[this.again].tolist(), strict=True
+        ):
+            # Where the proposal is remembered is all that is new.
+            verdicts[position].slot = slot
+    other = np.nonzero(~this.again)[0]
     rows = zip(
-        state.hpas,
-        found.mask.tolist(),
-        this.again.tolist(),
-        unmoved.tolist(),
-        hpas.current.tolist(),
-        found.best.tolist(),
-        found.winner.tolist(),
-        found.held.tolist(),
-        found.slot.tolist(),
+        other.tolist(),
+        found.mask[other].tolist(),
+        unmoved[other].tolist(),
+        hpas.current[other].tolist(),
+        found.best[other].tolist(),
+        found.winner[other].tolist(),
+        found.held[other].tolist(),
+        found.slot[other].tolist(),
         strict=True,
     )
-    verdicts: list[Verdict] = []
-    for position, (key, is_ordinary, again, stays, current, best, winner, held, slot) in enumerate(rows):
-        if is_pause(position):
+    for number, (position, is_ordinary, stays, current, best, winner, held, slot) in enumerate(rows):
+        if is_pause(number):
             yield
-        if again:
-            verdict = known[position]
-            # Where the proposal is remembered is all that is new; and the old pass is let go of.
-            verdict.slot, verdict.grounds = slot, partial(found.grounds, position)
-            verdicts.append(verdict)
-            continue
+        key = hpas.specs[position].key
         if not is_ordinary:
-            verdicts.append(judge(state, key, now))
+            verdicts[position] = judge(state, key, now)
             continue
         spec = hpas.specs[position]
         metrics = spec.metrics
@@ -80,14 +86,14 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
             computations=computations,
             raw=best,
             slot=slot,
-            grounds=partial(found.grounds, position),
+            grounds=partial(this.newest.grounds, position),
             stabilized=held,
             limit=limit,
         )
         if state.holds:
             verdict.hold()
             verdict.rescale = verdict.desired != current
-        verdicts.append(verdict)
+        verdicts[position] = verdict
     this.verdicts = tuple(verdicts)
     state.last_pass = this
     return this.verdicts
@@ -122,15 +128,9 @@ def _figures(found: Ordinary, hpas: HpaColumns) -> LastPass:
     """Gives all that the verdicts of ordinary HPAs are made from, their specs, statuses and memory apart."""
     overall = np.stack([found.mask, hpas.current, found.best, found.winner, found.held])
     cells = [cell for at in sorted(found.cells) for cell in found.cells[at]]
-    figures = [(cell.segments.positions, _figures_of(cell)) for cell in cells]
-    return LastPass(hpas, overall, figures, found.mask, found.best, found.slot, np.zeros_like(found.mask))
-
-
-def _figures_of(cell: Cell) -> Int64Vector:
-    """Gives (figures, HPAs of the cell)."""
-    t = cell.tallies
-    sums = (t.usage, t.requests, t.missing_requests, t.unready_requests, t.fill)
-    return np.stack([t.pods, t.ready, t.unready, t.missing, t.answered, *sums])
+    figures = [(cell.segments.positions, cell.figures) for cell in cells]
+    none = np.zeros_like(found.mask)
+    return LastPass(hpas, overall, figures, found.mask, found.best, found.slot, none, Newest(found))
 
 
 def _as_before(this: LastPass, last: LastPass) -> BoolVector:

@@ -62,7 +62,7 @@ class HpaColumns:
         up_window, down_window: ns; the flag's window downwards where there is no behaviour.
         behaving: Whether the spec has a behaviour.
         readable: Whether the scale was read and has a selector; ``current`` is its ``spec.replicas``.
-        row: Row of the recommendations.
+        row: Row of the recommendations; ``rows`` the same for indexing, a slice where they come in order.
         specs: What the columns were made from.
     """
 
@@ -97,6 +97,8 @@ class HpaColumns:
             ]
         ).astype(np.bool_)
         self.row = column([recommendations.row(spec.key) for spec in specs])
+        in_order = bool((self.row == np.arange(count)).all())
+        self.rows: Int64Vector | slice = slice(count) if in_order else self.row
         self.readable: BoolVector = np.zeros(count, np.bool_)
         self.current: Int64Vector = np.zeros(count, np.int64)
         for spec in specs:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from kubetide.horizontal.views import Key
 from kubetide.ports.metrics import Int64Vector
@@ -103,17 +104,17 @@ def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: 
 
 
 class Recommendations:
-    """The recommendations of all HPAs: a row each, a column a slot.
+    """The recommendations of all HPAs: a row each in every slot, so that what is asked of all rows runs over whole slots.
 
     Attributes:
-        at: (rows, slots) int64 times, ``UNUSED`` where a slot holds nothing.
-        replicas: (rows, slots) int64.
+        at: (slots, rows) int64 times, ``UNUSED`` where a slot holds nothing.
+        replicas: (slots, rows) int64.
         count: (rows,) int64 slots in use; they are the first ones.
     """
 
     def __init__(self) -> None:
-        self.at = np.full((_FIRST_ROWS, _FIRST_SLOTS), UNUSED, np.int64)
-        self.replicas = np.zeros((_FIRST_ROWS, _FIRST_SLOTS), np.int64)
+        self.at = np.full((_FIRST_SLOTS, _FIRST_ROWS), UNUSED, np.int64)
+        self.replicas = np.zeros((_FIRST_SLOTS, _FIRST_ROWS), np.int64)
         self.count: Int64Vector = np.zeros(_FIRST_ROWS, np.int64)
         self._rows: dict[Key, int] = {}
         self._free: list[int] = []
@@ -137,7 +138,7 @@ class Recommendations:
         if row is None:
             return []
         used = int(self.count[row])
-        pairs = zip(self.at[row, :used].tolist(), self.replicas[row, :used].tolist(), strict=True)
+        pairs = zip(self.at[:used, row].tolist(), self.replicas[:used, row].tolist(), strict=True)
         return [Recommendation(at, replicas) for at, replicas in pairs]
 
     def put(self, key: Key, recommendations: Sequence[Recommendation]) -> None:
@@ -150,7 +151,7 @@ class Recommendations:
         """Drops the recommendations of an HPA."""
         row = self._rows.pop(key, None)
         if row is not None:
-            self.at[row] = UNUSED
+            self.at[:, row] = UNUSED
             self.count[row] = 0
             self._free.append(row)
 
@@ -161,21 +162,26 @@ class Recommendations:
         new = slots < 0
         places = np.where(new, self.count[rows], slots)
         widest = int(places.max())
-        if widest >= self.at.shape[1]:
-            self._grow(slots=max(widest + 1, 2 * self.at.shape[1]))
-        self.at[rows, places] = at
-        self.replicas[rows, places] = replicas
+        if widest >= len(self.at):
+            self._grow(slots=max(widest + 1, 2 * len(self.at)))
+        self.at[places, rows] = at
+        self.replicas[places, rows] = replicas
         self.count[rows] += new
 
+    def used_by(self, rows: Int64Vector | slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Gives times and replicas of these rows, (slots in use, rows) each."""
+        used = int(self.count[rows].max(initial=0))
+        return self.at[:used, rows], self.replicas[:used, rows]
+
     def _grow(self, *, rows: int = 0, slots: int = 0) -> None:
-        old_rows, old_slots = self.at.shape
-        shape = max(rows, old_rows), max(slots, old_slots)
+        old_slots, old_rows = self.at.shape
+        shape = max(slots, old_slots), max(rows, old_rows)
         at, replicas, count = (
             np.full(shape, UNUSED, np.int64),
             np.zeros(shape, np.int64),
-            np.zeros(shape[0], np.int64),
+            np.zeros(shape[1], np.int64),
         )
-        at[:old_rows, :old_slots], replicas[:old_rows, :old_slots], count[:old_rows] = (
+        at[:old_slots, :old_rows], replicas[:old_slots, :old_rows], count[:old_rows] = (
             self.at, self.replicas, self.count,
         )  # fmt: skip
         self.at, self.replicas, self.count = at, replicas, count

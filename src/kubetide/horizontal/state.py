@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -26,6 +27,9 @@ from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
+
+if TYPE_CHECKING:
+    from kubetide.horizontal.columns import Newest
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,6 +75,7 @@ class LastPass:
         stored: (HPAs,) which proposals are stored from columns: ``proposals`` at ``slots``.
         again: (HPAs,) whose verdicts are those of the pass before.
         before: (HPAs,) settlements of the pass before, where it had the same HPAs.
+        newest: The columns of the pass, by which verdicts explain themselves.
         verdicts: (HPAs,)
         settlements: (HPAs,) what came of the verdicts; empty until it is known.
         quiet: (HPAs,) whether nothing was to be written or said, and the status is still the one of that time.
@@ -83,6 +88,7 @@ class LastPass:
     proposals: Int64Vector
     slots: Int64Vector
     again: BoolVector
+    newest: Newest
     before: tuple[Settlement, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     settlements: tuple[Settlement, ...] = ()

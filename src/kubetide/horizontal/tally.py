@@ -155,6 +155,11 @@ class TallyColumns:
     by_utilization: BoolVector
     odd: BoolVector
 
+    def figures(self) -> Int64Vector:
+        """Gives (figures, H) all that proposals are made from."""
+        sums = (self.usage, self.requests, self.missing_requests, self.unready_requests, self.fill)
+        return np.stack([self.pods, self.ready, self.unready, self.missing, self.answered, *sums])
+
     def at(self, index: int) -> Tally:
         """Gives one of them."""
         ready, usage = int(self.ready[index]), int(self.usage[index])

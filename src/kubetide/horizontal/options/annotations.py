@@ -80,7 +80,9 @@ _NONE: dict[str, str] = {}
 
 def ours(annotations: Mapping[str, str] | None) -> dict[str, str]:
     """Gives the annotations that are read here."""
-    return {name: text for name, text in sorted((annotations or {}).items()) if name.startswith(PREFIX)} or _NONE
+    return {
+        name: text for name, text in sorted((annotations or {}).items()) if name.startswith(PREFIX)
+    } or _NONE
 
 
 def read_options(annotations: Mapping[str, str]) -> Options:
