@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
+from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, between, milliseconds, minutes, parse_rfc3339, seconds
-from kubetide.watching import Informer
+from kubetide.watching import Caches, Informer
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 
@@ -426,3 +428,93 @@ def test_a_watch_that_goes_back_is_not_believed():
             assert (informer.failures, informer.last_relist.lost) == (0, 0)
 
     run(main)
+
+
+class Remote(EmbeddedCluster):
+    """The embedded cluster as if it were behind a network: its lists give what is to be kept."""
+
+    async def list_and_watch(self, kind, *, keep=None, **where):
+        listing = await self.list(kind, **where)
+        yield Listing(tuple(map(keep, listing.items)), listing.resource_version)
+        async with aclosing(self.watch(kind, resource_version=listing.resource_version, **where)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def spread(self, pause):
+        return pause
+
+
+class Kept(NamedTuple):
+    """What is kept of a ConfigMap here."""
+
+    namespace: str
+    name: str
+    value: str
+
+
+def kept(item):
+    return Kept(item.metadata.namespace, item.metadata.name, item.data["k"])
+
+
+def run_remote(main):
+    return run_virtual(lambda clock: main(Remote(Store(), clock, seed=1), clock), start=START)
+
+
+def test_only_what_is_to_be_kept_is_held():
+    """Of the list and of every event the cache and its feeds have what is kept; a relist compares by it."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        async with informing(cluster, clock, keep=kept) as informer:
+            await informer.synced()
+            feed = informer.feed()
+            assert feed.drain() == {("default", "a"): ("default", "a", "1")}
+            await put(cluster, "b", "2")
+            await cluster.patch(CONFIG_MAPS, "a", {"data": {"k": "3"}}, namespace="default")
+            await cluster.delete(CONFIG_MAPS, "b", namespace="default")
+            await clock.sleep(seconds(1))
+            assert feed.drain() == {("default", "a"): ("default", "a", "3"), ("default", "b"): None}
+            await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"labels": {"x": "y"}}}, namespace="default")
+            cluster.expire_watches()
+            await clock.sleep(seconds(10))
+            assert dict(informer.objects) == {("default", "a"): ("default", "a", "3")}
+
+    run_remote(main)
+
+
+def test_a_cluster_of_the_same_process_is_held_as_it_is():
+    """It has the objects anyway."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        async with informing(cluster, clock, keep=kept) as informer:
+            await informer.synced()
+            assert informer.objects["default", "a"].data == {"k": "1"}
+
+    run(main)
+
+
+def test_a_cache_holds_what_all_its_readers_can_do_with():
+    """Parts where all say the same, in whichever order; whole objects as soon as one wants them, but not too late."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        caches = [Caches(cluster, clock) for _ in range(4)]
+        for keeps, each in zip(
+            ((kept, kept), (kept, None), (None, kept), (kept, values)), caches, strict=True
+        ):
+            first, second = (each.of(CONFIG_MAPS, keep=keep) for keep in keeps)
+            assert first is second
+        tasks = [asyncio.ensure_future(each.run()) for each in caches]
+        for each in caches:
+            await each.of(CONFIG_MAPS, keep=kept).synced()
+        held = [each.all[0].objects["default", "a"] for each in caches]
+        assert [isinstance(one, Kept) for one in held] == [True, False, False, False]
+        with pytest.raises(RuntimeError, match="the cache of configmaps holds only parts of them"):
+            caches[0].of(CONFIG_MAPS)
+        assert caches[1].of(CONFIG_MAPS) is caches[1].all[0]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run_remote(main)
