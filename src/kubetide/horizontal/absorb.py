@@ -26,6 +26,7 @@ from kubetide.horizontal.status import action_of, changed_status
 from kubetide.horizontal.views import Key
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.meta import Condition
+from kubetide.ports.metrics import Int64Vector
 from kubetide.units.steps import Steps, finish, is_pause
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -44,22 +45,24 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     if this is None or this.verdicts is not commands.verdicts:
         # What is known of the last pass does not hold any longer.
         this = state.last_pass = None
-    settlements: list[Settlement | None] = [None] * len(commands.verdicts)
-    to_settle: Sequence[int] = range(len(settlements))
+    verdicts = commands.verdicts
+    settlements: list[Settlement | None] = [None] * len(verdicts)
+    to_settle: Int64Vector = np.arange(len(verdicts))
     if this is not None and this.before:
         settlements[:] = this.before
-        to_settle = np.nonzero(~this.again)[0].tolist()
-    for number, position in enumerate(to_settle):
-        verdict = commands.verdicts[position]
-        settlements[position] = _settle(
-            state, verdict, found.get(verdict.key), at, stamp, settlements[position]
-        )
-        if is_pause(number):
+        to_settle = np.nonzero(~this.again)[0]
+    quiet: list[bool] = []
+    for position in to_settle.tolist():
+        verdict = verdicts[position]
+        one = _settle(state, verdict, found.get(verdict.key), at, stamp, settlements[position])
+        settlements[position] = one
+        quiet.append(one.is_quiet)
+        if is_pause(len(quiet)):
             yield
     settled = tuple(cast("list[Settlement]", settlements))
     if this is not None:
         this.quiet = np.ones(len(settled), np.bool_)
-        this.quiet[to_settle] = [settled[position].is_quiet for position in to_settle]
+        this.quiet[to_settle] = quiet
         this.settlements, this.before = settled, ()
     return Result(settled)
 

@@ -49,6 +49,7 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
         ):
             # Where the proposal is remembered is all that is new.
             verdicts[position].slot = slot
+    grounds = this.newest.grounds
     other = np.nonzero(~this.again)[0]
     rows = zip(
         other.tolist(),
@@ -64,11 +65,10 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
     for number, (position, is_ordinary, stays, current, best, winner, held, slot) in enumerate(rows):
         if is_pause(number):
             yield
-        key = hpas.specs[position].key
-        if not is_ordinary:
-            verdicts[position] = judge(state, key, now)
-            continue
         spec = hpas.specs[position]
+        if not is_ordinary:
+            verdicts[position] = judge(state, spec.key, now)
+            continue
         metrics = spec.metrics
         desired, limit = held, "DesiredWithinRange"
         if not stays:
@@ -76,7 +76,7 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
         statuses, computations = _presented(state, spec, found, position)
         name = metrics[winner].title
         verdict = Verdict(
-            key,
+            spec.key,
             current,
             desired,
             desired != current,
@@ -86,7 +86,7 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
             computations=computations,
             raw=best,
             slot=slot,
-            grounds=partial(this.newest.grounds, position),
+            grounds=partial(grounds, position),
             stabilized=held,
             limit=limit,
         )

@@ -19,6 +19,7 @@ class News:
 
     def __init__(self) -> None:
         self._settled: tuple[Settlement, ...] = ()
+        self._keys: list[Key] = []
         self._said: list[_Signature | None] = []
 
     def of(
@@ -32,8 +33,9 @@ class News:
         """
         reasons: list[Reason] = []
         settled = result.settlements
-        said = self._in_order(settled)
-        new = range(len(settled)) if full else self._different(settled)
+        keys, said, new = self._taken_up(settled)
+        if full:
+            new = range(len(settled))
         repeated = len(settled) - len(new)
         for number, position in enumerate(new):
             settlement, before = settled[position], said[position]
@@ -49,22 +51,19 @@ class News:
             reasons += reasons_of(settlement, specs[settlement.verdict.key], holds)
             if is_pause(number):
                 yield
-        self._settled, self._said = settled, said
+        self._settled, self._keys, self._said = settled, keys, said
         return tuple(reasons), repeated
 
-    def _different(self, settled: Sequence[Settlement]) -> Sequence[int]:
-        """Gives the positions of settlements that are not the very ones of the last tick."""
-        if len(settled) != len(self._settled):
-            return range(len(settled))
-        pairs = enumerate(zip(settled, self._settled, strict=True))
-        return [position for position, (now, before) in pairs if now is not before]
-
-    def _in_order(self, settled: Sequence[Settlement]) -> list[_Signature | None]:
-        """Gives what was said last of each HPA."""
-        before = self._settled
-        if len(settled) == len(before) and all(
-            now is old or now.verdict.key == old.verdict.key for now, old in zip(settled, before, strict=True)
-        ):
-            return list(self._said)
-        known = {old.verdict.key: said for old, said in zip(before, self._said, strict=True)}
-        return [known.get(settlement.verdict.key) for settlement in settled]
+    def _taken_up(
+        self, settled: tuple[Settlement, ...]
+    ) -> tuple[list[Key], list[_Signature | None], Sequence[int]]:
+        """Gives the HPAs, what was said last of each, and the positions of settlements that are not the very ones of then."""
+        if len(settled) == len(self._settled):
+            pairs = enumerate(zip(settled, self._settled, strict=True))
+            new = [position for position, (now, before) in pairs if now is not before]
+            keys = [settled[position].verdict.key for position in new]
+            if keys == [self._keys[position] for position in new]:
+                return self._keys, list(self._said), new
+        known = dict(zip(self._keys, self._said, strict=True))
+        keys = [settlement.verdict.key for settlement in settled]
+        return keys, [known.get(key) for key in keys], range(len(settled))
