@@ -197,6 +197,42 @@ def test_a_streaming_list():
     run_real(main)
 
 
+def test_what_is_kept_comes_in_the_place_of_objects():
+    """In a streamed list, a list in pages and in every event, of whatever sort, stands what ``keep`` makes of an object."""
+
+    def upper(item):
+        return item.metadata.name.upper()
+
+    async def taken(stream):
+        """Gives the list, if one comes first, and what the two events behind it hold."""
+        lists, held = [], []
+        async with aclosing(stream) as parts:
+            while len(held) < 2:
+                part = await anext(parts)
+                if isinstance(part, Listing):
+                    lists.append(part)
+                else:
+                    held += [one.object for one in part]
+        return lists, held
+
+    async def main(clock):
+        changes = [event("MODIFIED", "a", "10"), event("DELETED", "a", "11"), True]
+        streamed = [event("ADDED", "a") + event("BOOKMARK", version="9", annotations=END), *changes]
+        async with asking(Recorded(streams=[streamed, changes]), clock) as client:
+            streaming = client.list_and_watch(CONFIG_MAPS, keep=upper)
+            assert await taken(streaming) == ([Listing(("A",), "9")], ["A", "A"])
+            watch = client.watch(CONFIG_MAPS, resource_version="9", keep=upper)
+            assert await taken(watch) == ([], ["A", "A"])
+        server = Recorded(
+            lists=[list_of(config_map("a"))], streams=[changes], refuses=status(400, "BadRequest")
+        )
+        async with asking(server, clock) as client:
+            in_pages = client.list_and_watch(CONFIG_MAPS, keep=upper)
+            assert await taken(in_pages) == ([Listing(("A",), "7")], ["A", "A"])
+
+    run_real(main, speed=20)
+
+
 def test_changes_right_behind_the_list():
     """Events that come in one piece with the end of the list are handed on, cut as they may be."""
 

@@ -431,12 +431,19 @@ def test_a_watch_that_goes_back_is_not_believed():
 
 
 class Remote(EmbeddedCluster):
-    """The embedded cluster as if it were behind a network: its lists give what is to be kept."""
+    """The embedded cluster as if it were behind a network: it gives what is to be kept."""
+
+    async def watch(self, kind, *, keep=None, **where):
+        keep = keep or (lambda item: item)
+        async with aclosing(super().watch(kind, **where)) as batches:
+            async for batch in batches:
+                yield [event._replace(object=event.object and keep(event.object)) for event in batch]
 
     async def list_and_watch(self, kind, *, keep=None, **where):
         listing = await self.list(kind, **where)
-        yield Listing(tuple(map(keep, listing.items)), listing.resource_version)
-        async with aclosing(self.watch(kind, resource_version=listing.resource_version, **where)) as batches:
+        version = listing.resource_version
+        yield Listing(tuple(map(keep or (lambda item: item), listing.items)), version)
+        async with aclosing(self.watch(kind, resource_version=version, keep=keep, **where)) as batches:
             async for batch in batches:
                 yield batch
 

@@ -37,6 +37,9 @@ _LONGEST_PAUSE_DIGITS = 9
 # Larger bodies would hold up the event loop when they are sent at once.
 _MOST_AT_ONCE = 1 << 20
 
+_READ_AT_ONCE = 1 << 16
+"""What a connection reads into: as much as a long list is gathered to (``reading``)."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -101,7 +104,7 @@ class Transport:
         self._writes = asyncio.Semaphore(limits.writes)
         self._sent = 0
         self.skew = Skew(clock)
-        bound_tls_buffers()
+        bound_tls_buffers(_READ_AT_ONCE)
         # Every watch holds a connection, so there is no limit to them.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),

@@ -60,19 +60,20 @@ class Answers:
         await asyncio.Event().wait()
 
 
+@pytest.mark.parametrize("keep", [None, lambda pod: pod.metadata.name])
 @pytest.mark.parametrize("refuses_streams", [False, True])
-def test_a_list_and_its_changes(refuses_streams):
+def test_a_list_and_its_changes(refuses_streams, keep):
     """Streamed or in pages, a list and the changes after it come in protobuf, wherever the network cuts them."""
 
     async def run(clock):
         answers = Answers(refuses_streams=refuses_streams)
         async with (
             asking(answers, clock, protobuf=True) as client,
-            aclosing(client.list_and_watch(PODS)) as parts,
+            aclosing(client.list_and_watch(PODS, keep=keep)) as parts,
         ):
             listing = await anext(parts)
             assert isinstance(listing, Listing)
-            assert [pod.metadata.name for pod in listing.items] == ["one", "two"]
+            assert [pod if keep else pod.metadata.name for pod in listing.items] == ["one", "two"]
             assert listing.resource_version == "5"
             changes = []
             while not changes:
@@ -80,6 +81,7 @@ def test_a_list_and_its_changes(refuses_streams):
             assert [(one.type, one.name, one.resource_version) for one in changes] == [
                 ("MODIFIED", "one", "6")
             ]
+            assert (changes[0].object == "one") is bool(keep)
         assert {accept for _, accept in answers.accepted} == {BOTH}
 
     run_real(run)
