@@ -145,12 +145,17 @@ class SnapshotStore(SnapshotLog):
         there = self._placed.get(key)
         if there is not None:
             at = there.keys.index(key)
-            if there.name == node_name and there.uses[at] == use:
+            now = there.uses[at]
+            if there.name == node_name and now == use:
                 before = there.pods[at]
                 if before is not pod:
                     self._record(there.put_instead, at, before)
                     there.put_instead(at, pod)
                     self._touch()
+                return
+            alike = now.charges == use.charges and pod_class.devices is None and now.pod_class.devices is None
+            if there.name == node_name and alike and not self._marks:
+                self._exchange(there, at, pod, use)
                 return
             self._remove(there, at)
         if len(self._rows.counts) > _MOST_COUNTS and not self._marks:
@@ -201,6 +206,18 @@ class SnapshotStore(SnapshotLog):
         there = self._placed.get(key)
         if there is not None:
             self._remove(there, there.keys.index(key))
+
+    def _exchange(self, there: NodePods, at: int, pod: Pod, use: Use) -> None:
+        """Puts a pod that takes the same as before behind the others of its node: only counts may differ."""
+        self._add_guards(use.pod_class)
+        key, _, before = there.pop(at)
+        there.append(key, pod, use)
+        rows = self._rows
+        row = rows.row_of.get(there.name)
+        if row is not None and rows.counts:
+            rows.count(row, before, -1)
+            rows.count(row, use, 1)
+        self._touch()
 
     def _remove(self, there: NodePods, at: int) -> None:
         key, pod, use = there.pop(at)
