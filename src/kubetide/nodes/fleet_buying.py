@@ -88,12 +88,19 @@ class Buying:
         return 0 if offer.whole and most < offer.room else most
 
     def add_node(self, offer: Offer) -> str:
-        name = f"{offer.template.node.metadata.name}-fleet-{self._named:04d}"
-        self._named += 1
-        self.snapshot.add_template(offer.template.node, offer.template.pods, name)
-        self.made[name] = []
-        offer.nodes.append(self.made[name])
-        return name
+        """Puts a new node into the fork and gives its name."""
+        return self.add_nodes(offer, 1)[0]
+
+    def add_nodes(self, offer: Offer, number: int) -> list[str]:
+        """Puts new nodes of one offer into the fork and gives their names."""
+        template = offer.template
+        first, self._named = self._named, self._named + number
+        names = [f"{template.node.metadata.name}-fleet-{at:04d}" for at in range(first, self._named)]
+        self.snapshot.add_templates(template.node, template.pods, names)
+        for name in names:
+            self.made[name] = []
+            offer.nodes.append(self.made[name])
+        return names
 
     def drop_node(self, offer: Offer, name: str) -> None:
         """Takes back ``add_node`` of a node that has no pods."""
@@ -103,12 +110,14 @@ class Buying:
         self.snapshot.remove_node(name)
 
     def spend(self, offer: Offer, nodes: int) -> None:
+        """Takes new nodes from the limits."""
         offer.room -= nodes
         self.most_nodes -= nodes
         for name, need in offer.uses.items():
             self.left[name] -= need * nodes
 
     def serve(self, number: int, count: int) -> None:
+        """Takes so many pods out of those that wait."""
         group = self.waiting[number]
         if count >= len(group.pods):
             del self.waiting[number]

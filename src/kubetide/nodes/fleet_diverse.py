@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from kubetide.nodes.fleet_bids import buy_for_minding
@@ -80,7 +81,11 @@ def _carry_out(
     """Adds the nodes that take pods, with these pods; gives how many of each item they took, the first ones."""
     snapshot = buying.snapshot
     minding = [snapshot.minds_others(item.pod_class) for item in items]
-    names = [buying.add_node(offers[node.offer]) for node in planned]
+    names = [
+        name
+        for offer, nodes in itertools.groupby(planned, key=lambda node: node.offer)
+        for name in buying.add_nodes(offers[offer], len(list(nodes)))
+    ]
     taken = [0] * len(items)
     for name, node, pods in zip(names, planned, play(snapshot, planned, names, items), strict=True):
         if not pods:

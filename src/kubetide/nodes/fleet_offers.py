@@ -114,7 +114,7 @@ def problem_of(
     stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
     asked = [{**dict(kind.requests), PODS: 1} for kind in kinds]
     limits = sorted(left)
-    takers = [set(kind.groups) for kind in kinds]
+    takers = {kind.groups: _which(kind.groups, offers) for kind in kinds}
     uses = [[1] * len(offers), *([offer.uses[name] for offer in offers] for name in limits)]
     return FleetProblem(
         demand=np.array(list(kinds.values()), np.int64),
@@ -122,7 +122,12 @@ def problem_of(
         stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
         prices=np.array([offer.price for offer in offers], np.float64),
         most=np.array(most, np.int64),
-        allowed=np.array([[one.group.id in groups for one in offers] for groups in takers], np.bool_),
+        allowed=np.array([takers[kind.groups] for kind in kinds], np.bool_),
         uses=np.array(uses, np.int64),
         left=np.array([most_nodes, *(max(0, left[name]) for name in limits)], np.int64),
     )
+
+
+def _which(groups: tuple[str, ...], offers: Sequence[Offer]) -> list[bool]:
+    known = set(groups)
+    return [one.group.id in known for one in offers]

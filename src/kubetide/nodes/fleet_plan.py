@@ -51,7 +51,7 @@ def plan_nodes(
     left: Mapping[str, int],
     most_nodes: int,
 ) -> list[PlannedNode]:
-    """Gives nodes for as many of the pods as the limits let in.
+    """Gives nodes for as many of the pods as the limits let in, in order of their offers.
 
     Args:
         snapshot: The cluster; ``can_be_reckoned`` was asked about each class and true.
@@ -86,10 +86,11 @@ def plan_nodes(
         if by_number.rest.sum() < choice.rest.sum():
             planned = other
     levels = company.levels((node.offer, [minds[item] for item in node.pods]) for node in planned)
-    return [
+    nodes = [
         PlannedNode(int(kept[node.offer]), node.pods, level)
         for node, level in zip(planned, levels, strict=True)
     ]
+    return sorted(nodes, key=lambda node: node.offer)
 
 
 def _patterns(items: Sequence[Item], offers: Sequence[Offer]) -> tuple[BoolMatrix, list[int]]:

@@ -9,7 +9,7 @@ and the same DaemonSet pods, and for classes that stand alike to other pods: one
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -114,8 +114,9 @@ class _Together:
                         judged.refusals[at] = refusal
             return judged
         passes = self._all.fits_alone(pod_class)
+        refusal_of = self._refusal_of(pod_class)
         for at in np.flatnonzero(~passes).tolist():
-            refusal = self._refusal(at, pod_class)
+            refusal = refusal_of(at)
             if refusal is not None:
                 judged.refusals[at] = refusal
             if minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
@@ -171,18 +172,23 @@ class _Together:
     def _by_itself(self, at: int, pod_class: PodClass) -> Refusal | None:
         return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
 
-    def _refusal(self, at: int, pod_class: PodClass) -> Refusal | None:
-        """Says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
-        alone = not pod_class.ports and pod_class.standing is not None and SHARES_VERDICTS
-        if not alone or not self._all.static_part(pod_class)[at]:
-            return self._by_itself(at, pod_class)
-        key = (tuple(pod_class.requests.items()), self._amounts[at])
-        refusal = self._short.get(key)
-        if refusal is None:
-            refusal = self._by_itself(at, pod_class)
-            if refusal is not None:
-                self._short[key] = refusal
-        return refusal
+    def _refusal_of(self, pod_class: PodClass) -> Callable[[int], Refusal | None]:
+        """Gives what says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
+        if pod_class.ports or pod_class.standing is None or not SHARES_VERDICTS:
+            return lambda at: self._by_itself(at, pod_class)
+        passes = self._all.static_part(pod_class)
+        asked = tuple(pod_class.requests.items())
+
+        def refusal_of(at: int) -> Refusal | None:
+            key = (asked, self._amounts[at])
+            refusal = self._short.get(key) if passes[at] else None
+            if refusal is None:
+                refusal = self._by_itself(at, pod_class)
+                if refusal is not None and passes[at]:
+                    self._short[key] = refusal
+            return refusal
+
+        return refusal_of
 
     def _at_places(self, keys: tuple[str, ...], passes: BoolVector) -> list[tuple[int, list[int]]]:
         """Gives the templates that pass, by what tells them apart for terms about these labels."""

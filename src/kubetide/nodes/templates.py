@@ -260,6 +260,8 @@ def _daemon_pods(
     node: Node, there: Sequence[Pod], daemon_sets: Mapping[tuple[str, str], DaemonSet]
 ) -> tuple[Pod, ...]:
     """Gives the pods that DaemonSets will put on the node and that are not among ``there``."""
+    if not daemon_sets:
+        return ()
     has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}
     bare = fresh_node(node, ())
     made = []

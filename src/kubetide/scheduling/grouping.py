@@ -8,7 +8,7 @@ import msgspec
 
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.pod_class import PodClass, classify
-from kubetide.scheduling.similar import MAX_PER_CONTROLLER, Similarity, controller_uid
+from kubetide.scheduling.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
 
 
 class PodGroup(msgspec.Struct, frozen=True):
@@ -26,7 +26,6 @@ def equivalence_groups(pods: Iterable[Pod]) -> list[PodGroup]:
 
     Source: cluster-autoscaler core (Jul 2026), where the order of groups is random.
     """
-    similarity = Similarity()
     members: list[list[Pod]] = []
     known: dict[str, dict[bytes, list[Pod]]] = {}
     for pod in pods:
@@ -34,7 +33,7 @@ def equivalence_groups(pods: Iterable[Pod]) -> list[PodGroup]:
         alone = [pod]
         if uid:
             of_controller = known.setdefault(uid, {})
-            key = similarity.key(pod)
+            key = similarity_key(pod)
             group = of_controller.get(key)
             if group is not None:
                 group.append(pod)

@@ -13,7 +13,7 @@ import numpy as np
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.pod_class import PodClass, classify_unbound
 from kubetide.scheduling.rows import BoolVector
-from kubetide.scheduling.similar import MAX_PER_CONTROLLER, Similarity, controller_uid
+from kubetide.scheduling.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
 from kubetide.scheduling.snapshot import Snapshot
 
 FIRST_START = 1
@@ -96,7 +96,6 @@ class _Run:
         self._start = start
         self._names = snapshot.node_names
         self._failed: dict[PodClass, None] = {}
-        self._similarity = Similarity()
         self._failed_of: dict[str, dict[bytes, None]] = {}
         self._overflowing: dict[str, None] = {}
         self._placed: list[tuple[Pod, str]] = []
@@ -116,7 +115,7 @@ class _Run:
 
     def place_anywhere(self, pod: Pod) -> bool:
         failed = self._failed_of and self._failed_of.get(controller_uid(pod))
-        if failed and self._similarity.key(pod) in failed:
+        if failed and similarity_key(pod) in failed:
             self._unplaced.append(pod)
             return False
         pod_class = classify_unbound(pod)
@@ -134,7 +133,7 @@ class _Run:
         if uid:
             failed = self._failed_of.setdefault(uid, {})
             if len(failed) < MAX_PER_CONTROLLER:
-                failed[self._similarity.key(pod)] = None
+                failed[similarity_key(pod)] = None
             else:
                 self._overflowing[uid] = None
         return False

@@ -163,8 +163,10 @@ class Snapshot(SnapshotCopies):
         """
         rows = self._compacted()
         n = rows.n
+        if n == 0:
+            return -1
         known = self._know(pod_class, rows)
-        if n == 0 or known.impossible:
+        if known.impossible:
             return -1
         start %= n
         static, closed = known.static_cells, memoryview(blocked)  # type: ignore[arg-type]  # numpy arrays have a buffer
