@@ -28,7 +28,7 @@ from kubetide.units.time import Instant
 
 _FEW_KINDS = 16
 """Up to so many kinds of pods that mind others are tried with the estimator too, which takes 0.15 ms a kind and group."""
-_SMALL_PROGRAM = 2000
+_SMALL_PROGRAM = 500
 """Up to so many pairs of kind and offer the bound is that of the relaxation by kind; of more it is the one by resource, which is lower."""
 
 Bought = tuple[tuple[Option, ...], Bargain]

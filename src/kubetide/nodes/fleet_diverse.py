@@ -15,6 +15,9 @@ from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.fleet.minds import can_be_reckoned
 from kubetide.scheduling.grouping import PodGroup
 
+_FEW_PLAIN = 12
+"""Up to so many kinds of other pods, nodes that only they are on are not taken from the plan."""
+
 _Numbers = dict[tuple[PodClass, int], list[int]]
 """Of pods of one class that the same groups take, the numbers in ``Buying.waiting``."""
 
@@ -52,6 +55,9 @@ def buy_for_diverse(buying: Buying) -> None:
         left=buying.left,
         most_nodes=buying.most_nodes,
     )
+    minding = [buying.snapshot.minds_others(item.pod_class) for item in items]
+    if _arithmetic_is_better(buying, items, minding):
+        planned = [node for node in planned if any(minding[item] for item in node.items)]
     taken = _carry_out(buying, planned, offers, items)
     for item, these, count in zip(items, numbers.values(), taken, strict=True):
         for number in these:
@@ -73,6 +79,16 @@ def _sorted_out(buying: Buying) -> tuple[list[Offer], _Numbers, set[int]]:
         elif buying.minds(number, group.pod_class):
             others.add(number)
     return offers, numbers, others
+
+
+def _arithmetic_is_better(buying: Buying, items: list[Item], minding: list[bool]) -> bool:
+    """Whether nodes without any pod that minds others are left to column generation: for few kinds it is quick, and finds more."""
+    plain = {
+        tuple(item.pod_class.requests.items())
+        for item, minds in zip(items, minding, strict=True)
+        if not minds
+    }
+    return buying.state.settings.least_cost_rounds > 0 and len(plain) <= _FEW_PLAIN
 
 
 def _carry_out(

@@ -63,7 +63,7 @@ class PodClass:
         features: What a node must have declared.
         devices: What it asks for of devices; None for most pods.
         standing: Equal for classes of which the same node objects pass; None where more than selection,
-            tolerations and the like play a part (volumes, devices, what cannot be read).
+            tolerations and the like play a part (volumes, claims, what cannot be read).
         minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
     """
 
@@ -129,11 +129,11 @@ class PodClass:
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:
         if self.error or self.terms_error or self.spread_error:
             return None, None
-        if self.claims or self.disks or self.devices is not None:
+        if self.claims or self.disks or pod.spec.resource_claims:
             return None, None
         spec = pod.spec
         affinity = spec.affinity.node_affinity if spec.affinity else None
-        selected = (self.node_name, spec.node_selector, affinity, spec.tolerations)
+        selected = (self.node_name, spec.node_selector, affinity, spec.tolerations, self.devices)
         return (
             exact_key((*selected, self.features)),
             exact_key(

@@ -92,6 +92,8 @@ def can_be_reckoned(snapshot: Snapshot, pod_class: PodClass) -> bool:
     """Whether all that the class minds is of a form that is known here; adds its guards to the snapshot."""
     if pod_class.minding is None or pod_class.ports or pod_class.names_nodes:
         return False
+    if snapshot.asks_for_devices(pod_class):
+        return False
     # Copies of one another on a new node of their own: whether all have room there is for the estimator.
     if any(term.topology_key == HOSTNAME for term in pod_class.affinity):
         return False
