@@ -32,9 +32,16 @@ def choose_groups(
     ]
     for verdict in tick.verdicts:
         pod = spoken_name(verdict.pods.pods[0])
+        said: dict[int, Reason] = {}
         for group_id, rejection in verdict.rejected.items():
-            why = ", ".join(rejection.reasons)
-            reasons.append(reason("GroupRefuses", group_id, pod=pod, why=why))
+            # Many groups refuse in the same words, and then share them.
+            one = said.get(id(rejection))
+            if one is None:
+                why = ", ".join(rejection.reasons)
+                one = said[id(rejection)] = reason("GroupRefuses", group_id, pod=pod, why=why)
+            else:
+                one = Reason(one.code, group_id, one.fields)
+            reasons.append(one)
     if choosing and packs_all_groups(state.settings.expander):
         return _choose_together(state, tick, headroom, reasons, now)
     find_options(state, tick)

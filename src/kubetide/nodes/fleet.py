@@ -112,12 +112,12 @@ def _bound_of_all(buying: Buying) -> float:
         for offer in offers
         for pod in itertools.chain.from_iterable(offer.nodes)
     }
-    kinds: dict[Kind, int] = {}
+    kinds: dict[tuple[tuple[str, int], ...], int] = {}
     for verdict in buying.tick.verdicts:
         here = sum((pod.metadata.namespace, pod.metadata.name) in placed for pod in verdict.pods.pods)
         if here:
-            kind = kind_of_class(verdict.pods.pod_class, ())
-            kinds[kind] = kinds.get(kind, 0) + here
+            asked = kind_of_class(verdict.pods.pod_class, ()).requests
+            kinds[asked] = kinds.get(asked, 0) + here
     if not kinds:
         return 0.0
     bought = sum(len(offer.nodes) for offer in offers)
@@ -126,15 +126,11 @@ def _bound_of_all(buying: Buying) -> float:
         for name, need in offer.uses.items():
             left[name] += need * len(offer.nodes)
     ids = tuple(buying.offers)
-    problem, _ = narrowed(
-        problem_of(
-            {Kind(kind.requests, ids): count for kind, count in kinds.items()},
-            offers,
-            most=[offer.room + len(offer.nodes) for offer in offers],
-            left=left,
-            most_nodes=buying.most_nodes + bought,
-        )
+    problem = problem_of(
+        {Kind(asked, ids): count for asked, count in list(kinds.items())[:_MANY_KINDS]},
+        offers,
+        most=[offer.room + len(offer.nodes) for offer in offers],
+        left=left,
+        most_nodes=buying.most_nodes + bought,
     )
-    if len(kinds) * len(problem.prices) > _SMALL_PROGRAM:
-        return rates_of(problem, [0] * len(kinds), may_leave_out=False).price
     return relax(problem, may_leave_out=False).price
