@@ -13,6 +13,7 @@ plan and arithmetic: they serve pods that mind others, and pods that no other gr
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 from kubetide.nodes.expander import Option
 from kubetide.nodes.fleet_bids import buy_for_minding
@@ -24,6 +25,7 @@ from kubetide.nodes.limits import Headroom
 from kubetide.nodes.state import State
 from kubetide.nodes.tick import Bargain, Tick
 from kubetide.scheduling.fleet import RELAXATION, narrowed, rates_of, relax
+from kubetide.scheduling.resources import PODS
 from kubetide.units.time import Instant
 
 _FEW_KINDS = 16
@@ -31,6 +33,11 @@ _FEW_KINDS = 16
 _SMALL_PROGRAM = 500
 """Up to so many pairs of kind and offer the bound is that of the relaxation by kind; of more it is the one by resource, which is lower."""
 
+_MANY_KINDS = 50
+"""With more kinds than this their amounts are added up first."""
+
+_Asked = tuple[tuple[str, int], ...]
+"""What a pod asks for, by resource."""
 Bought = tuple[tuple[Option, ...], Bargain]
 
 
@@ -112,7 +119,7 @@ def _bound_of_all(buying: Buying) -> float:
         for offer in offers
         for pod in itertools.chain.from_iterable(offer.nodes)
     }
-    kinds: dict[tuple[tuple[str, int], ...], int] = {}
+    kinds: dict[_Asked, int] = {}
     for verdict in buying.tick.verdicts:
         here = sum((pod.metadata.namespace, pod.metadata.name) in placed for pod in verdict.pods.pods)
         if here:
@@ -126,11 +133,28 @@ def _bound_of_all(buying: Buying) -> float:
         for name, need in offer.uses.items():
             left[name] += need * len(offer.nodes)
     ids = tuple(buying.offers)
+    many = len(kinds) > _MANY_KINDS
+    if many:
+        kinds = {_together(kinds): 1}
     problem = problem_of(
-        {Kind(asked, ids): count for asked, count in list(kinds.items())[:_MANY_KINDS]},
+        {Kind(asked, ids): count for asked, count in kinds.items()},
         offers,
         most=[offer.room + len(offer.nodes) for offer in offers],
         left=left,
         most_nodes=buying.most_nodes + bought,
     )
+    if many:
+        return rates_of(problem, [0], may_leave_out=False).price
+    problem, _ = narrowed(problem)
+    if len(kinds) * len(problem.prices) > _SMALL_PROGRAM:
+        return rates_of(problem, [0] * len(kinds), may_leave_out=False).price
     return relax(problem, may_leave_out=False).price
+
+
+def _together(kinds: Mapping[_Asked, int]) -> _Asked:
+    """Gives what all of them ask for; the pods themselves are among it."""
+    total: dict[str, int] = {PODS: sum(kinds.values())}
+    for asked, count in kinds.items():
+        for name, amount in asked:
+            total[name] = total.get(name, 0) + amount * count
+    return tuple(total.items())

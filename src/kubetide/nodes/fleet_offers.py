@@ -112,9 +112,13 @@ def problem_of(
     """
     columns = [PODS, *sorted({name for kind in kinds for name, _ in kind.requests} - {PODS})]
     stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
-    asked = [{**dict(kind.requests), PODS: 1} for kind in kinds]
+    asked = [{PODS: 1, **dict(kind.requests)} for kind in kinds]
     limits = sorted(left)
-    takers = {kind.groups: _which(kind.groups, offers) for kind in kinds}
+    # Most kinds have the same groups, and then the same tuple of them.
+    takers = {
+        id(groups): _which(groups, offers)
+        for groups in {id(kind.groups): kind.groups for kind in kinds}.values()
+    }
     uses = [[1] * len(offers), *([offer.uses[name] for offer in offers] for name in limits)]
     return FleetProblem(
         demand=np.array(list(kinds.values()), np.int64),
@@ -122,7 +126,7 @@ def problem_of(
         stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
         prices=np.array([offer.price for offer in offers], np.float64),
         most=np.array(most, np.int64),
-        allowed=np.array([takers[kind.groups] for kind in kinds], np.bool_),
+        allowed=np.array([takers[id(kind.groups)] for kind in kinds], np.bool_),
         uses=np.array(uses, np.int64),
         left=np.array([most_nodes, *(max(0, left[name]) for name in limits)], np.int64),
     )

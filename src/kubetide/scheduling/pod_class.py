@@ -42,6 +42,14 @@ class Port(NamedTuple):
 ColumnKey = str | Port
 """What a node has a stock of: a resource, or the use of a host port (of which it has none to give)."""
 
+
+class Need(NamedTuple):
+    """At least ``minimum`` of a column must be left on the node."""
+
+    key: ColumnKey
+    minimum: int
+
+
 Charges = tuple[tuple[ColumnKey, int], ...]
 """What a pod takes from its node."""
 
@@ -52,6 +60,7 @@ class PodClass:
     Attributes:
         key: Exact content; two classes are equal when their keys are.
         requests: What the pod asks for, int64: milli-CPU, bytes, counts; core resources first.
+        needs: What must be left on its node: a place, and what it asks for of resources.
         charges: What it takes from a node: the requests, one of ``pods``, its host ports.
         error: Not empty when the pod cannot be judged; such a pod fits nowhere.
         affinity, anti_affinity: Required terms about other pods.
@@ -82,6 +91,7 @@ class PodClass:
         "minding",
         "names_nodes",
         "namespace",
+        "needs",
         "node_name",
         "ports",
         "requests",
@@ -108,6 +118,7 @@ class PodClass:
         except QuantityError as error:
             self.error = f"a resource request cannot be read: {error.__cause__}"  # the pod is one of many
         self.requests: Mapping[str, int] = MappingProxyType(requests)
+        self.needs = (Need(PODS, 1), *(Need(name, amount) for name, amount in requests.items() if amount > 0))
         self.ports = _host_ports(pod)
         self.tolerations: tuple[Toleration, ...] = spec.tolerations or ()
         affinity = spec.affinity.node_affinity if spec.affinity else None

@@ -9,9 +9,9 @@ node was refused, and a filter may refuse a pod for all nodes at once (``everywh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from kubetide.scheduling.pod_class import ColumnKey, PodClass
+from kubetide.scheduling.pod_class import Need, PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
 
@@ -49,13 +49,6 @@ class StaticFilter(Filter, Protocol):
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
         """Gives True per node that passes, or None when all do."""
         ...
-
-
-class Need(NamedTuple):
-    """At least ``minimum`` of a column must be left on the node."""
-
-    key: ColumnKey
-    minimum: int
 
 
 @runtime_checkable

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubetide.scheduling.filters.base import Need
-from kubetide.scheduling.pod_class import ANY_IP, PodClass, Port
+from kubetide.scheduling.pod_class import ANY_IP, Need, PodClass, Port
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
 

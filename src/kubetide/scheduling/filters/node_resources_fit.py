@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from kubetide.scheduling.filters.base import Need
-from kubetide.scheduling.pod_class import ColumnKey, PodClass
+from kubetide.scheduling.pod_class import ColumnKey, Need, PodClass
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import PODS
 from kubetide.scheduling.rows import BoolVector, Rows
@@ -29,18 +30,18 @@ class NodeResourcesFit:
             plugin=self.name, reasons=(pod.error,), code=ERROR, phase="PreFilter", detail=pod.error
         )
 
-    def needs(self, pod: PodClass, rows: Rows) -> list[Need]:
+    def needs(self, pod: PodClass, rows: Rows) -> Sequence[Need]:
         delegated = _delegated(pod, rows)
-        return [need for need in _wanted(pod) if need.key not in delegated]
+        return [need for need in pod.needs if need.key not in delegated] if delegated else pod.needs
 
     def judge(self, pod: PodClass, rows: Rows) -> _Judge | None:
         delegated = _delegated(pod, rows)
-        return _Judge([need for need in _wanted(pod) if need.key in delegated], rows) if delegated else None
+        return _Judge([need for need in pod.needs if need.key in delegated], rows) if delegated else None
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         delegated = _delegated(pod, rows)
         numbers: list[Shortfall] = []
-        for name, amount in _wanted(pod):
+        for name, amount in pod.needs:
             free, allocatable = rows.free_of(name, row), rows.allocatable_of(name, row)
             if amount > free and (allocatable > 0 or name not in delegated):
                 numbers.append(Shortfall(str(name), amount, free, allocatable))
@@ -54,7 +55,7 @@ class NodeResourcesFit:
     def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
         delegated = _delegated(pod, rows)
         found: list[tuple[str, BoolVector]] = []
-        for need in _wanted(pod):
+        for need in pod.needs:
             enough = _enough(need, rows, or_none=need.key in delegated)
             found.append((_reason(str(need.key)), ~enough))
         return found
@@ -83,10 +84,6 @@ class _Judge:
             rows.allocatable_of(name, row) <= 0 or rows.free_of(name, row) >= amount
             for name, amount in self._needs
         )
-
-
-def _wanted(pod: PodClass) -> list[Need]:
-    return [Need(PODS, 1), *(Need(name, amount) for name, amount in pod.requests.items() if amount > 0)]
 
 
 def _delegated(pod: PodClass, rows: Rows) -> dict[ColumnKey, None]:
