@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import explain
@@ -17,6 +19,7 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import DomainTable
 from kubetide.scheduling.devices.asked import asks_for_devices
 from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.filters.dynamic_resources import DeviceJudge
 from kubetide.scheduling.node_pods import PodKey
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
@@ -228,6 +231,19 @@ class Snapshot(SnapshotCopies):
         """Whether devices are given to pods of the class, so that each changes what the next may have."""
         use, ledger = pod_class.devices, self._rows.devices
         return use is not None and ledger is not None and asks_for_devices(use, ledger)
+
+    def device_failure(self, pod_class: PodClass) -> str:
+        """Gives what looking for devices fails with on the first node that passes all else; empty for nothing."""
+        rows = self._compacted()
+        known = self._know(pod_class, rows)
+        for judge in known.judges:
+            if not isinstance(judge, DeviceJudge):
+                continue
+            others = [one for one in known.judges if one is not judge]
+            for row in np.flatnonzero(known.judge_alone(rows.n)).tolist():
+                if all(one.node(row) for one in others) and (failure := judge.failure(row)):
+                    return failure
+        return ""
 
     def only_tightens(self, pod_class: PodClass) -> bool:
         """Whether a class that fits nowhere will not fit as long as pods are only added."""

@@ -33,7 +33,7 @@ from .scheduling_queue import SchedulingQueue, Waiting
 from .scoring import best_node
 from .templates import to_json
 from .volume_cache import VolumeCache
-from .why_nowhere import why_nowhere
+from .why_nowhere import Refused, refused, why_nowhere
 
 _LOG = logging.getLogger(__name__)
 
@@ -84,8 +84,8 @@ class Scheduler:
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
         self._wake = Wake()
-        self._refused: dict[PodClass, tuple[int, str]] = {}
-        """By class, the message of its last refusal and the snapshot's version it holds for."""
+        self._refused: dict[PodClass, Refused] = {}
+        """By class, its last refusal."""
         self.errors = 0
 
     async def run(self) -> None:
@@ -178,7 +178,9 @@ class Scheduler:
         everywhere = self._snapshot.refused_everywhere(pod_class)
         if everywhere is None:
             self._wake_if_it_fits(pod_class)
-        elif (known := self._refused.get(pod_class)) and known[1] != why_nowhere(self._snapshot, pod_class):
+        elif (known := self._refused.get(pod_class)) and known.message != why_nowhere(
+            self._snapshot, pod_class
+        ):
             self._wake_class(pod_class)
 
     def _give_up(self, held: Held) -> None:
@@ -288,18 +290,19 @@ class Scheduler:
                 await self._take_over_volumes()
         if self._devices is not None and pod_class.devices is not None:
             await self._look_at_devices(pod_class)
-        refused = self._refused.get(pod_class)
-        if refused is not None and refused[0] == self._snapshot.version:
-            await self._refuse(entry, pod, refused[1])
+        known = self._refused.get(pod_class)
+        if known is not None and known.version == self._snapshot.version:
+            await self._refuse(entry, pod, known)
             return
         node = best_node(self._snapshot, pod_class)
-        if node is None:
-            message = why_nowhere(self._snapshot, pod_class)
+        found = refused(self._snapshot, pod_class, fits=node is not None)
+        if node is None or found is not None:
+            assert found is not None, "without a node there is a reason"
             self._refused.pop(pod_class, None)
-            self._refused[pod_class] = (self._snapshot.version, message)
+            self._refused[pod_class] = found
             if len(self._refused) > 1024:
                 del self._refused[next(iter(self._refused))]
-            await self._refuse(entry, pod, message)
+            await self._refuse(entry, pod, found)
             return
         if self._claims is not None and pod_class.claims and not self._claims.is_bound(pod_class):
             await self._hold(entry, pod, node)
@@ -355,27 +358,27 @@ class Scheduler:
             message = f"Successfully assigned {namespace}/{name} to {node}"
             await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
 
-    async def _refuse(self, entry: Waiting, pod: Pod, message: str) -> None:
+    async def _refuse(self, entry: Waiting, pod: Pod, why: Refused) -> None:
         self._queue.failed(entry, self._clock.now())
         known = pod_condition(pod, "PodScheduled")
-        stands = known is not None and (known.status, known.reason) == ("False", "Unschedulable")
+        stands = known is not None and (known.status, known.reason) == ("False", why.reason)
         try:
-            if not stands or known is None or known.message != message:
+            if not stands or known is None or known.message != why.message:
                 since = known.last_transition_time if stands and known is not None else None
-                patch = self._condition_patch(pod, message, since)
+                patch = self._condition_patch(pod, why, since)
                 await self._cluster.patch(
                     PODS, entry.key[1], patch, namespace=entry.key[0], subresource="status"
                 )
         except NotFound:
             return
-        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", message)
+        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", why.message)
 
-    def _condition_patch(self, pod: Pod, message: str, since: str | None) -> Json:
+    def _condition_patch(self, pod: Pod, why: Refused, since: str | None) -> Json:
         condition = Condition(
             type="PodScheduled",
             status="False",
-            reason="Unschedulable",
-            message=message,
+            reason=why.reason,
+            message=why.message,
             last_transition_time=since or format_rfc3339(self._clock.now()),
         )
         others = [to_json(c) for c in pod.status.conditions or () if c.type != condition.type]

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from kubetide.scheduling import PodClass, Snapshot
+from kubetide.scheduling import ERROR, PodClass, Snapshot
 
 NO_NODES = "no nodes available to schedule pods"
+
+
+class Refused(NamedTuple):
+    """Why a pod gets no node: reason and message of its condition, as of a version of the snapshot."""
+
+    version: int
+    reason: str
+    message: str
+
+
+def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused | None:
+    """Says why a pod gets no node; None for one that ``fits`` somewhere, and with which no plugin fails."""
+    failed = failure(snapshot, pod_class)
+    if failed:
+        return Refused(snapshot.version, "SchedulerError", failed)
+    return None if fits else Refused(snapshot.version, "Unschedulable", why_nowhere(snapshot, pod_class))
 
 
 def why_nowhere(snapshot: Snapshot, pod_class: PodClass) -> str:
@@ -14,10 +31,25 @@ def why_nowhere(snapshot: Snapshot, pod_class: PodClass) -> str:
 
     Source: kube-scheduler 1.36 FitError: what PreFilter refuses stands alone, without counts.
     """
+    failed = failure(snapshot, pod_class)
+    if failed:
+        return failed
     everywhere = snapshot.refused_everywhere(pod_class)
     if everywhere is not None and everywhere.phase == "PreFilter" and len(snapshot):
         return f"0/{len(snapshot)} nodes are available: {', '.join(everywhere.reasons)}."
     return refusal_message(len(snapshot), snapshot.refusals(pod_class))
+
+
+def failure(snapshot: Snapshot, pod_class: PodClass) -> str:
+    """Gives what a plugin has failed with rather than refused the pod; empty when none has.
+
+    Source: kube-scheduler 1.36: one failure ends the attempt, whatever other nodes would say, and its words
+    stand alone. (Of many nodes it may have found enough before.)
+    """
+    everywhere = snapshot.refused_everywhere(pod_class)
+    if everywhere is not None and len(snapshot):
+        return everywhere.reasons[0] if everywhere.code == ERROR else ""
+    return snapshot.device_failure(pod_class)
 
 
 def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:

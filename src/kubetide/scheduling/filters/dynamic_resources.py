@@ -39,7 +39,7 @@ _PASSES = _Verdict()
 _Claims = list[tuple[ClaimKey, ResourceClaim]]
 
 
-class _Judge:
+class DeviceJudge:
     """The verdict on one class: claims that have devices bind it to nodes, for the others devices are searched.
 
     What is found for a set of pools holds until one of them changes, and for all nodes that have no others.
@@ -83,6 +83,11 @@ class _Judge:
             if found.message:
                 return found
         return self._reached(row, [one for _, one in held if one is not None])
+
+    def failure(self, row: int) -> str:
+        """Gives what the search for devices has failed with on a node; empty where it has an answer."""
+        found = self.verdict(row)
+        return _failed(found.message) if found.fatal else ""
 
     def _reached(self, row: int, held: list[Held]) -> _Verdict:
         node = self._rows.nodes[row]
@@ -139,14 +144,14 @@ class DynamicResources:
             plugin=self.name, reasons=(reason,), code=ERROR, phase="PreFilter", detail=found.message
         )
 
-    def judge(self, pod: PodClass, rows: Rows) -> _Judge | None:
+    def judge(self, pod: PodClass, rows: Rows) -> DeviceJudge | None:
         ledger = rows.devices
         if pod.devices is None or ledger is None or not asks_for_devices(pod.devices, ledger):
             return None
         found = find_claims(pod.devices, ledger)
         if isinstance(found, Problem):
             return None
-        return _Judge(pod.devices, pod.namespace, found, ledger, rows)
+        return DeviceJudge(pod.devices, pod.namespace, found, ledger, rows)
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         judge = self.judge(pod, rows)
@@ -171,4 +176,8 @@ class DynamicResources:
         return list(masks.items())
 
     def _reason(self, verdict: _Verdict) -> str:
-        return f'running "{self.name}" filter plugin: {verdict.message}' if verdict.fatal else verdict.message
+        return _failed(verdict.message) if verdict.fatal else verdict.message
+
+
+def _failed(message: str) -> str:
+    return f'running "{DynamicResources.name}" filter plugin: {message}'
