@@ -8,7 +8,7 @@ second on this kind of machine; its types, sizes and draws are its own, so only 
 compares. ``solver_s`` is the choice alone, made once more on the same tick: the plan, playing it by the
 filters, and the bound on its price.
 
-    python -m bench.mix [PODS ...] [--expander EXPANDER] [--rounds ROUNDS] [--most NODES]
+    python -m bench.mix [PODS ...] [--expander EXPANDER] [--rounds ROUNDS] [--most NODES] [--own-sizes]
 """
 
 from __future__ import annotations
@@ -66,14 +66,16 @@ def make_groups(most: int) -> tuple[NodeGroup, ...]:
     return tuple(groups)
 
 
-def make_pods(count: int) -> tuple[Pod, ...]:
-    """Gives pods that the scheduler has given up, of the five kinds by turns."""
+def make_pods(count: int, *, own_sizes: bool = False) -> tuple[Pod, ...]:
+    """Gives pods that the scheduler has given up, of the five kinds by turns, of thirty sizes or each of its own."""
     draw = random.Random(SEED)
     unscheduled = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
     pods = []
     for number in range(count):
         kind = number % 5
         cpu, memory = draw.choice(POD_CPUS), draw.choice(POD_MEMORIES)
+        if own_sizes:
+            cpu, memory = f"{draw.randrange(100, 1500)}m", f"{draw.randrange(100, 4096)}Mi"
         pod = make_pod(
             f"d-{number}",
             cpu=cpu,
@@ -98,7 +100,9 @@ def near_its_own(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, affinity=Affinity(pod_affinity=near)))
 
 
-def measure(pods: int, expander: str, rounds: int, *, most: int = 1_000) -> dict[str, object]:
+def measure(
+    pods: int, expander: str, rounds: int, *, most: int = 1_000, own_sizes: bool = False
+) -> dict[str, object]:
     """Gives the CPU time of the first tick and what it buys."""
     state = State()
     settings = Settings(
@@ -107,7 +111,10 @@ def measure(pods: int, expander: str, rounds: int, *, most: int = 1_000) -> dict
         expander=expander,
         least_cost_rounds=rounds,
     )
-    state.apply(Delta(pods=make_pods(pods), groups=make_groups(most), settings=settings), full=True)
+    state.apply(
+        Delta(pods=make_pods(pods, own_sizes=own_sizes), groups=make_groups(most), settings=settings),
+        full=True,
+    )
     start = time.process_time()
     state.apply(Delta())
     commands = decide(state, START)
@@ -126,6 +133,7 @@ def measure(pods: int, expander: str, rounds: int, *, most: int = 1_000) -> dict
         "rounds": rounds,
         "groups": TYPES,
         "pods": pods,
+        "own_sizes": own_sizes,
         "cpu_s": round(spent, 3),
         "pods_a_s": round(pods / spent),
         "solver_s": solver and round(solver, 3),
@@ -133,6 +141,7 @@ def measure(pods: int, expander: str, rounds: int, *, most: int = 1_000) -> dict
         "served": sum(len(option.pods) for option in state.tick.chosen),
         "nodes": sum(one.delta for one in commands.actions if isinstance(one, IncreaseSize)),
         "price": round(bargain.price, 3) if bargain else None,
+        "bound": round(bargain.bound, 3) if bargain else None,
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -143,10 +152,12 @@ def main() -> None:
     parser.add_argument("--expander", default="least-cost")
     parser.add_argument("--rounds", type=int, default=Settings().least_cost_rounds, help="of least-cost")
     parser.add_argument("--most", type=int, default=1_000, help="nodes of each group")
+    parser.add_argument("--own-sizes", action="store_true", help="each pod has a size of its own")
     asked = parser.parse_args()
     measure(20, asked.expander, asked.rounds)  # imports and memos are not what is measured
     for pods in asked.pods:
-        print(json.dumps(measure(pods, asked.expander, asked.rounds, most=asked.most)), flush=True)
+        found = measure(pods, asked.expander, asked.rounds, most=asked.most, own_sizes=asked.own_sizes)
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

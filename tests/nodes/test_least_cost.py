@@ -261,6 +261,20 @@ def test_without_the_solver_the_flag_says_what_to_install(monkeypatch):
     assert parse_expanders("least-waste,least-cost")
 
 
+def test_pods_of_a_size_of_their_own_each_are_planned_one_by_one():
+    """Forty sizes of one pod each are no work for column generation, and yet near the bound."""
+    groups = [sized(f"g{cpu}", cpu, 4 * cpu, 0.05 * cpu) for cpu in (2, 4, 8)]
+    wanted = [
+        pod(f"p{at}", cpu=f"{300 + 37 * at}m", memory=f"{900 + 71 * at}Mi", kind="") for at in range(40)
+    ]
+    made = world(*groups, wanted=wanted)
+    made.tick()
+    bargain = made.state.tick.bargain
+    assert (bargain.left, bargain.rounds) == (0, 0)
+    assert sum(len(option.pods) for option in made.state.tick.chosen) == 40
+    assert bargain.gap < 0.1
+
+
 def test_the_same_state_gives_the_same_commands():
     """Deciding twice gives the same increases, reasons and numbers."""
 

@@ -1,6 +1,6 @@
 """Least cost: new nodes for all waiting pods at once, over all groups that have a price.
 
-Pods that mind only their own node are reckoned by arithmetic (``scheduling/fleet``). Of those that mind
+Pods that mind only their own node are reckoned by arithmetic (``scheduling/fleet``), unless nearly each has a size of its own. Of those that mind
 others, many kinds are planned together with all the rest (``fleet_diverse``); few kinds are also tried as upstream's
 estimator sees them (``fleet_bids``), which then are bought for first, and the rest fills their nodes; the cheaper of
 the two counts. What no plan knows the rules of (host ports, volumes, names of nodes) is always
@@ -30,6 +30,9 @@ from kubetide.units.time import Instant
 
 _FEW_KINDS = 16
 """Up to so many kinds of pods that mind others are tried with the estimator too, which takes 0.15 ms a kind and group."""
+_DIVERSE, _PODS_A_KIND = 32, 8
+"""With more kinds than this and fewer pods of each, on an average, no two nodes are alike: integer programs of column
+generation take minutes (70 kinds of one pod each, 400 groups: more than four), and find no more than a plan does."""
 _SMALL_PROGRAM = 500
 """Up to so many pairs of kind and offer the bound is that of the relaxation by kind; of more it is the one by resource, which is lower."""
 
@@ -62,12 +65,23 @@ def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: in
             state.snapshot.revert()
 
     kinds = len(list(itertools.islice(kinds_to_plan(state.snapshot, tick), _FEW_KINDS + 1)))
+    if kinds > _FEW_KINDS or _is_diverse(tick):
+        return bought(planned=True)
     if not kinds:
         return bought(planned=False)
-    if kinds > _FEW_KINDS:
-        return bought(planned=True)
     one, other = bought(planned=False), bought(planned=True)
     return other if _is_better(other[1], one[1]) else one
+
+
+def _is_diverse(tick: Tick) -> bool:
+    """Whether there are many kinds of pods and few of each."""
+    kinds: dict[_Asked, None] = {}
+    pods = 0
+    for verdict in tick.verdicts:
+        if verdict.accepted:
+            kinds[tuple(verdict.pods.pod_class.requests.items())] = None
+            pods += len(verdict.pods.pods)
+    return len(kinds) > _DIVERSE and pods < _PODS_A_KIND * len(kinds)
 
 
 def _is_better(one: Bargain, other: Bargain) -> bool:

@@ -180,11 +180,13 @@ class _Together:
         asked = tuple(pod_class.requests.items())
 
         def refusal_of(at: int) -> Refusal | None:
+            if not passes[at]:
+                return self._by_itself(at, pod_class)
             key = (asked, self._amounts[at])
-            refusal = self._short.get(key) if passes[at] else None
+            refusal = self._short.get(key)
             if refusal is None:
-                refusal = self._by_itself(at, pod_class)
-                if refusal is not None and passes[at]:
+                refusal = self._templates[at].fresh.amounts_refusal(pod_class, self._names[at])
+                if refusal is not None:
                     self._short[key] = refusal
             return refusal
 

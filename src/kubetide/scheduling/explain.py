@@ -8,7 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.filters.base import WholesaleFilter
-from kubetide.scheduling.filters.registry import FILTERS, NODE_AFFINITY, WHOLESALE_FILTERS
+from kubetide.scheduling.filters.registry import (
+    FILTERS,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+    WHOLESALE_FILTERS,
+)
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import Rows
@@ -40,6 +45,11 @@ def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
         if refusal is not None:
             return refusal
     return None
+
+
+def amounts_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
+    """Says which amounts are short on the node of one row, or None when none is: what NodeResourcesFit says."""
+    return NODE_RESOURCES_FIT.refuse(pod_class, rows, row)
 
 
 def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:

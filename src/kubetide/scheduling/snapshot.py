@@ -194,6 +194,11 @@ class Snapshot(SnapshotCopies):
         row = rows.row_of[node_name]
         return explain.first_refusal(pod_class, rows, row)
 
+    def amounts_refusal(self, pod_class: PodClass, node_name: str) -> Refusal | None:
+        """Says what a node is short of, whatever other plugins say; None when of nothing. Raises KeyError for an unknown node."""
+        rows = self._compacted()
+        return explain.amounts_refusal(pod_class, rows, rows.row_of[node_name])
+
     def refused_everywhere(self, pod_class: PodClass) -> Refusal | None:
         """Gives the refusal that holds for all nodes alike, or None."""
         return explain.refused_everywhere(pod_class, self._compacted())

@@ -29,6 +29,7 @@ from kubetide.scheduling.filters.volume_restrictions import VolumeRestrictions
 from kubetide.scheduling.filters.volume_zone import VolumeZone
 
 NODE_AFFINITY = NodeAffinity()
+NODE_RESOURCES_FIT = NodeResourcesFit()
 
 _INSTALLED = installed_filters()
 
@@ -38,7 +39,7 @@ FILTERS: tuple[Filter, ...] = (
     TaintToleration(),
     NODE_AFFINITY,
     NodePorts(),
-    NodeResourcesFit(),
+    NODE_RESOURCES_FIT,
     VolumeRestrictions(),
     NodeVolumeLimits(),
     VolumeBinding(),
