@@ -77,7 +77,8 @@ class PodKinds:
         self.changed = 0
         self._codes: dict[tuple[int, bool], int] = {}
         self._by_mark: dict[Mark, list[int]] = {}
-        self._changes: dict[int, list[tuple[int, int]]] = {}
+        self._changes: list[list[tuple[int, int]]] = []
+        self._of_use: dict[int, tuple[int, Use]] = {}
         self._starts: list[int] = []
         self._ends: list[int] = []
         of_rows = [(row, uses) for row, uses in pods if uses]
@@ -95,8 +96,10 @@ class PodKinds:
 
     def change(self, use: Use, row: int, number: int) -> None:
         """Takes over that so many pods have come to a row, or have left it."""
-        code = self._code(use)
-        changes = self._changes.setdefault(code, [])
+        known = self._of_use.get(id(use))
+        if known is None:
+            known = self._of_use[id(use)] = (self._code(use), use)
+        changes = self._changes[known[0]]
         # What is taken back leaves nothing behind.
         if changes and changes[-1] == (row, -number):
             changes.pop()
@@ -122,7 +125,7 @@ class PodKinds:
             rows = self._rows[meant[self._sorted]]
             counts += np.bincount(rows, minlength=len(counts))
         for code in numbers:
-            for row, number in self._changes.get(code, ()):
+            for row, number in self._changes[code]:
                 counts[row] += number
 
     def renumbered(self, row_of: CodeVector) -> PodKinds:
@@ -133,9 +136,9 @@ class PodKinds:
         rows = row_of[self._rows]
         stays = rows >= 0
         made._set(self._sorted[stays], rows[stays])
-        for code, changes in self._changes.items():
+        for changes in self._changes:
             moved = [(int(row_of[row]), number) for row, number in changes if row_of[row] >= 0]
-            made._changes[code] = moved
+            made._changes.append(moved)
             made.changed += len(moved)
         return made
 
@@ -148,6 +151,7 @@ class PodKinds:
             self.kinds.append((use.pod_class, use.terminating))
             for mark in marks_of(use.pod_class):
                 self._by_mark.setdefault(mark, []).append(code)
+            self._changes.append([])
             self._starts.append(0)
             self._ends.append(0)
         return code

@@ -44,6 +44,8 @@ class Rows(NodeRows):
         self.guards: list[GuardingPods] = []
         self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
         self._counted: dict[tuple[PodClass, bool], tuple[int, tuple[CountColumn, ...]]] = {}
+        self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
+        """The same by the identity of a use, which is kept here so that it stays its own."""
         self._guards_by_mark: ByMark[GuardingPods] = ByMark()
         self._counts_by_mark: ByMark[CountKey] = ByMark()
         self._kinds: PodKinds | None = None
@@ -200,6 +202,7 @@ class Rows(NodeRows):
         if not self.counts:
             self.forget_kinds()  # nobody tells of changes where nothing is counted
         self._counted.clear()
+        self._counting.clear()
         self._guarded.clear()
         self.drop_tables()
 
@@ -211,7 +214,13 @@ class Rows(NodeRows):
 
     def count(self, row: int, use: Use, sign: int) -> None:
         """Counts a pod on a row (+1), or takes it off (-1)."""
-        for column in self.counting(use.pod_class, terminating=use.terminating):
+        known = self._counting.get(id(use))
+        if known is None or known[1] < self._counts_by_mark.number:
+            if len(self._counting) >= _MEMO_SIZE:
+                self._counting.clear()
+            columns = self.counting(use.pod_class, terminating=use.terminating)
+            known = self._counting[id(use)] = (use, self._counts_by_mark.number, columns)
+        for column in known[2]:
             column.add(row, sign)
         kinds = self._kinds
         if kinds is not None:
