@@ -5,15 +5,22 @@ from __future__ import annotations
 import msgspec
 import pytest
 from msgspec.structs import replace
+from tests.nodes import live
 from tests.nodes.frozen import START, World, group, node, pod, replica_set, template
+from tests.nodes.test_volumes import Refusing
 from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
+from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.device_facts import DeviceChanges
-from kubetide.objects.kinds import RESOURCE_CLAIMS
+from kubetide.nodes.explain import explain_group
+from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance
-from kubetide.units.time import after, format_rfc3339, minutes
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.permissions import with_hint
+from kubetide.testing import builders
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 CLASS = msgspec.convert(samples.device_class(), DeviceClass)
 SHORT = {"scale_down_unneeded_time": minutes(1)}
@@ -141,6 +148,26 @@ def test_a_node_whose_driver_is_late_is_not_ready():
     assert world.state.health("n1").unready == ""
 
 
+def test_a_driver_that_is_taken_away_makes_no_node_unready():
+    """Once nobody publishes slices of a driver, nodes are no longer expected to have any."""
+    one = group("gpu", nodes=("n1",))
+    known = devices(slices=[slice_of("n1", 2)], claims=[claim("p")])
+    world = World(nodes=[node("n1")], pods=[using("p")], groups=[one], devices=known)
+    world.tick()
+    gone = Gone(devices=(("resourceslices", "", "n1-gpu"),))
+    world.state.apply(Delta(gone=gone, devices=DeviceChanges()))
+    assert world.state.health("n1").unready == ""
+    world.tick(at=minutes(1))
+    assert world.state.memory.templates["gpu"].slices == ()
+
+
+def test_a_group_is_explained_with_its_devices():
+    """How many devices a new node would bring, by driver."""
+    world = World(pods=[using("p")], groups=[with_devices("gpu", 4)], devices=devices(claims=[claim("p")]))
+    world.tick()
+    assert explain_group(world.state, "gpu", world.now).allocatable["devices of gpu.test"] == "4"
+
+
 STAYS = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}
 
 
@@ -218,3 +245,65 @@ def test_claims_that_cannot_be_read_are_passed_over():
     world = World(pods=[using("p")], groups=[group("plain")], devices=devices())
     world.tick(unread=(RESOURCE_CLAIMS.plural,))
     assert world.groups["plain"].target_size == 1
+
+
+# ── on a cluster ──
+
+
+def on_a_cluster(main, **options):
+    async def run(clock):
+        world = live.World(clock, **options)
+        async with world.running():
+            return await main(world, clock)
+
+    return run_virtual(run, start=live.START)
+
+
+async def add_pod_with_claim(world):
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
+    await world.cluster.create(PODS, builders.pod("train", extra={"spec": spec}), namespace="default")
+
+
+def test_devices_are_read_once_a_pod_may_have_some():
+    """Before that nothing asks for them; an extended resource is reason enough to look for them."""
+
+    async def main(world, clock):
+        caches = world.controller._own_caches
+        await world.deploy(replicas=1)
+        await clock.sleep(seconds(30))
+        assert not {one.kind for one in caches.all} & {*DEVICE_KINDS}
+        asks = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+        containers = {"containers": [{"name": "main", "image": "train", "resources": asks}]}
+        await world.cluster.create(
+            PODS, builders.pod("train", extra={"spec": containers}), namespace="default"
+        )
+        await clock.sleep(seconds(30))
+        return {one.kind for one in caches.all} >= {*DEVICE_KINDS}
+
+    assert on_a_cluster(main)
+
+
+def test_the_flag_switches_them_off():
+    """Without dynamic resource allocation nothing asks for devices."""
+
+    async def main(world, clock):
+        await add_pod_with_claim(world)
+        await clock.sleep(seconds(30))
+        return {one.kind for one in world.controller._own_caches.all} & {*DEVICE_KINDS}
+
+    assert on_a_cluster(main, enable_dynamic_resource_allocation=False) == set()
+
+
+def test_a_cluster_that_refuses_devices_is_served_without_them():
+    """The loop goes on, the refusal leads to the role, and nodes are bought as if there were no claims."""
+
+    async def main(world, clock):
+        await add_pod_with_claim(world)
+        await clock.sleep(minutes(3))
+        caches = world.controller._own_caches
+        told = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in DEVICE_KINDS}
+        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in told)
+        assert world.controller.state.devices.unread == tuple(kind.plural for kind in DEVICE_KINDS)
+        return len(world.nodes)
+
+    assert on_a_cluster(main, wrap=lambda inner: Refusing(inner, DEVICE_KINDS)) == 1

@@ -307,7 +307,11 @@ def _unlooked(state: State, group: str) -> tuple[str, str]:
 
 
 def _texts(template: Template) -> dict[str, str]:
-    return {name: str(value) for name, value in (template.node.status.allocatable or {}).items()}
+    found = {name: str(value) for name, value in (template.node.status.allocatable or {}).items()}
+    for one in template.slices:
+        name = f"devices of {one.spec.driver}"
+        found[name] = str(int(found.get(name, "0")) + len(one.spec.devices or ()))
+    return found
 
 
 def _differences(state: State, group_id: str) -> tuple[str, ...]:

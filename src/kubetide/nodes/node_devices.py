@@ -14,7 +14,11 @@ from kubetide.scheduling.devices.templates import local_slices, without_devices
 
 
 class NodeDevices:
-    """The slices of a snapshot by node; to be made anew when they have changed."""
+    """The slices of a snapshot by node; to be made anew when they have changed.
+
+    Attributes:
+        drivers: Who publishes slices for any single node.
+    """
 
     def __init__(self, slices: Iterable[ResourceSlice], ledger: Ledger | None) -> None:
         self._ledger = ledger
@@ -22,6 +26,8 @@ class NodeDevices:
         for one in slices:
             if one.spec.node_name:
                 self._by_node.setdefault(one.spec.node_name, []).append(one)
+        pieces = (one for own in self._by_node.values() for one in own)
+        self.drivers = frozenset(one.spec.driver for one in pieces)
 
     @staticmethod
     def of(snapshot: Snapshot) -> NodeDevices:

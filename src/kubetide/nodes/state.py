@@ -123,9 +123,12 @@ class State:
         group = self.group_of(node_name)
         seen = None if group is None else self.memory.templates.get(group)
         template = None if group is None else self.groups[group].template
-        expected = seen.slices if seen is not None else ((template and template.slices) or ())
-        if not expected:
-            return False
+        # What was seen once is expected while its driver is at work anywhere: it may have been taken away.
+        at_work = self.node_devices().drivers
+        if seen is not None:
+            expected = tuple(one for one in seen.slices if one.spec.driver in at_work)
+        else:
+            expected = (template.slices if template is not None else None) or ()
         there = {one.spec.driver for one in self.node_devices().local(node_name)}
         return any(one.spec.driver not in there for one in expected)
 
