@@ -161,6 +161,23 @@ def test_a_driver_that_is_taken_away_makes_no_node_unready():
     assert world.state.memory.templates["gpu"].slices == ()
 
 
+def test_devices_are_expected_of_a_group_that_had_them_before():
+    """The last node is gone, and its driver with it: the next one is on its way until it has its slices."""
+    one = group("gpu", nodes=("n1",))
+    known = devices(slices=[slice_of("n1", 1)], claims=[claim("p")])
+    world = World(nodes=[node("n1")], groups=[one], devices=known)
+    world.tick()
+    world.change("gpu", instances=(), target_size=0)
+    gone = Gone(nodes=("n1",), devices=(("resourceslices", "", "n1-gpu"),))
+    world.state.apply(Delta(gone=gone, devices=DeviceChanges()))
+    assert world.increases(at=minutes(1), pods=(using("p"),)) == {"gpu": 1}
+    world.change("gpu", instances=(Instance(provider_id="cloud:///n2"),))
+    assert world.increases(at=minutes(2), nodes=(node("n2", created=at(minutes(2))),)) == {}
+    assert world.state.health("n2").unready == "ResourceUnready"
+    assert world.increases(at=minutes(4), devices=DeviceChanges(slices=(slice_of("n2", 1),))) == {}
+    assert world.state.health("n2").unready == ""
+
+
 def test_a_group_is_explained_with_its_devices():
     """How many devices a new node would bring, by driver."""
     world = World(pods=[using("p")], groups=[with_devices("gpu", 4)], devices=devices(claims=[claim("p")]))

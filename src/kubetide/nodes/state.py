@@ -123,10 +123,10 @@ class State:
         group = self.group_of(node_name)
         seen = None if group is None else self.memory.templates.get(group)
         template = None if group is None else self.groups[group].template
-        # What was seen once is expected while its driver is at work anywhere: it may have been taken away.
-        at_work = self.node_devices().drivers
         if seen is not None:
-            expected = tuple(one for one in seen.slices if one.spec.driver in at_work)
+            # A driver that has gone while nodes stayed was taken away: nobody is expected to have its devices.
+            at_work = self.node_devices().drivers
+            expected = tuple(one for one in seen.slices if not seen.live or one.spec.driver in at_work)
         else:
             expected = (template.slices if template is not None else None) or ()
         there = {one.spec.driver for one in self.node_devices().local(node_name)}
