@@ -258,4 +258,8 @@ def test_what_is_held_is_bounded():
         read(piece, (OwnerReference(uid=f"uid-{number}"),))
     assert len(read.specs._known) <= 1_000
     assert len(read.specs._strangers) <= 1_000
+    long = small_change(spec_of(), "node-1", TOKENS[0], "environment")
+    long["containers"][0]["env"][0]["value"] = "v" * 20_000
+    read(packed(long), (OwnerReference(uid="uid-of-long"),))
+    assert "uid-of-long" not in read.specs._known
     assert msgspec.json.encode(read(piece)) == msgspec.json.encode(by_itself(piece))

@@ -29,6 +29,8 @@ _AFFINITY_TAG = b"\x92\x01"
 _ONE_BYTE = 0x80
 """Lengths below it are one byte."""
 _MOST_OWNERS = 1_000
+_LONGEST = 16 << 10
+"""Bytes of a spec that may be kept."""
 _PATIENCE = 4
 
 
@@ -110,7 +112,7 @@ class Specs:
 
     def read(self, piece: bytes, owners: tuple[OwnerReference, ...] | None) -> PodSpec:
         """Gives a spec; much of it may be shared with others, so nobody may change it."""
-        if not owners:
+        if not owners or len(piece) > _LONGEST:
             return self._read(piece)
         owner = owners[0].uid
         known = self._known.get(owner)
