@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,14 +153,14 @@ class Streaming:
         self._nodes = nodes
 
     async def list_and_watch(
-        self, kind: Kind[Any], **_where: str
+        self, kind: Kind[Any], *, keep: Callable[[Any], Any], **_where: str
     ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
         """Streams the list."""
         if kind is PODS:
-            yield Listing([event.object for event in watched_pods(self._nodes)], "1")
+            yield Listing([keep(event.object) for event in watched_pods(self._nodes)], "1")
         elif kind is NODES:
             encoded = (msgspec.json.encode(make_node(number)) for number in range(self._nodes))
-            yield Listing([msgspec.json.decode(one, type=kind.model) for one in encoded], "1")
+            yield Listing([keep(msgspec.json.decode(one, type=kind.model)) for one in encoded], "1")
         elif kind is REPLICA_SETS:
             yield Listing([replica_set(at) for at in range(self._nodes // 2 + GROUPS)], "1")
         else:
@@ -261,8 +261,8 @@ async def measure_loop(clock: Clock, nodes: int) -> None:
 def measure_snapshot(nodes: int) -> None:
     tune_gc()
     made = [make_node(number) for number in range(nodes)]
-    slim = PodSlimmer().slim
-    pods = [slim(event.object) for event in watched_pods(nodes) if event.object is not None]
+    keep = PodSlimmer().keep
+    pods = [keep(event.object) for event in watched_pods(nodes) if event.object is not None]
     gc.collect()
     meter = Meter(nodes)
     snapshot = Snapshot()

@@ -16,6 +16,7 @@ from kubetide.nodes.device_facts import (
 )
 from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.slimming import (
+    keep_node,
     slim_daemon_set,
     slim_deployment,
     slim_job,
@@ -76,7 +77,8 @@ class Gatherer:
         self._board = board
         self._known = known
         self._caches = caches
-        self._slim_pod = PodSlimmer().slim
+        self._pods = PodSlimmer()
+        self._kept: dict[str, Callable[[Any], Any]] = {"pods": self._pods.keep, "nodes": keep_node}
         self._pod_keys: tuple[Key, ...] = ()
         self._sources: dict[str, _Source] = {}
         self._reads_volumes = False
@@ -123,7 +125,7 @@ class Gatherer:
         live: dict[str, tuple[Pod, ...]] | None = None,
     ) -> Delta:
         known = self._known
-        keys, pods, gone_pods = self._changed("pods", known.pods, self._slim_pod)
+        keys, pods, gone_pods = self._changed("pods", known.pods, self._pods.slim)
         self._pod_keys = tuple(key for key, pod in zip(keys, pods, strict=True) if not is_finished(pod))
         replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
         deployments, gone_deployments = self._take("deployments", known.deployments, slim_deployment)
@@ -176,7 +178,8 @@ class Gatherer:
         )
 
     def _open(self, kind: Kind[Any]) -> None:
-        informer = self._caches.of(kind)
+        keep = self._kept.get(kind.plural)
+        informer = self._caches.of(kind) if keep is None else self._caches.of(kind, keep=keep)
         self._sources[kind.plural] = _Source(informer, informer.feed())
 
     async def _begin_with_volumes(self) -> None:
@@ -247,15 +250,18 @@ class Gatherer:
         self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
         """Gives what ``_take`` gives, and first the keys of what changed."""
+        source = self._sources[name]
+        # A cache that only this loop reads has them slim.
+        slimmed = source.informer.keep is not None
         keys: list[Key] = []
         changed: list[T] = []
         gone: list[Key] = []
-        for key, item in sorted(self._sources[name].feed.drain().items(), key=_first):
+        for key, item in sorted(source.feed.drain().items(), key=_first):
             if item is None:
                 if key in known:
                     gone.append(key)
                 continue
-            small = slim(item)
+            small = item if slimmed else slim(item)
             if known.get(key) != small:
                 keys.append(key)
                 changed.append(small)
@@ -263,7 +269,7 @@ class Gatherer:
 
     async def _pods_on(self, node_name: str) -> tuple[Pod, ...]:
         listing = await self._cluster.list(PODS, fields=f"spec.nodeName={node_name}")
-        return tuple(self._slim_pod(pod) for pod in listing.items if not is_finished(pod))
+        return tuple(self._pods.slim(pod) for pod in listing.items if not is_finished(pod))
 
     def _holds(self) -> tuple[str, ...]:
         """Says why nothing may be removed on what is cached now."""
