@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from kubetide.nodes.tick import Tick
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step", "is_expendable"]
+
+_AT_ONCE = 10_000
 
 _T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget)
 
@@ -175,8 +178,8 @@ class State:
         """Takes over what was gathered; ``full`` forgets all that was there before.
 
         Args:
-            keys: Those of ``delta.pods``, in their order, where the caller holds them anyway: then they are not
-                held twice. It changes nothing else.
+            keys: Those of ``delta.pods``, where these are in order of key and the caller holds the keys anyway:
+                then they are not held twice. It changes nothing else.
         """
         if delta.step in {"update", "actuate"}:
             self.end_tick()
@@ -202,10 +205,12 @@ class State:
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
-        pods = sorted(zip(keys or map(_key, delta.pods), delta.pods, strict=True), key=itemgetter(0))
+        if keys:
+            pods = zip(keys, delta.pods, strict=True)
+        else:
+            pods = iter(sorted(((_key(pod), pod) for pod in delta.pods), key=itemgetter(0)))
         if full:
-            taken = [(key, pod, self._take_pod(key, pod)) for key, pod in pods]
-            self.snapshot.add_pods([one for one in taken if one[2] and self.pods.get(one[0]) is one[1]])
+            self._put_many(pods)
         else:
             for key, pod in pods:
                 self.put_pod(pod, key)
@@ -338,6 +343,12 @@ class State:
         key = key or _key(pod)
         if node_name := self._take_pod(key, pod):
             self.snapshot.add_pod(pod, node_name, key=key)
+
+    def _put_many(self, pods: Iterator[tuple[Key, Pod]]) -> None:
+        # Some at a time: a list of all of them is large itself.
+        while some := list(islice(pods, _AT_ONCE)):
+            taken = [(key, pod, self._take_pod(key, pod)) for key, pod in some]
+            self.snapshot.add_pods([one for one in taken if one[2] and self.pods.get(one[0]) is one[1]])
 
     def _take_pod(self, key: Key, pod: Pod) -> str:
         """Takes a pod over, and gives the node of the snapshot that it is to be put on; empty for none."""

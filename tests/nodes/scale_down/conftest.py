@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kubetide.nodes import scale_down
 from kubetide.nodes.decision import AddTaint, DeleteNodes, EvictPod, Outcome, Outcomes, RemoveTaint
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import Pod
@@ -79,6 +80,7 @@ class World:
     failed_taints: tuple = ()
     cloud_error: str = ""
     stuck_pods: tuple = ()
+    slimmer: PodSlimmer = field(default_factory=PodSlimmer)
     unreadable: tuple = ()
     log: list = field(default_factory=list)
     events: list = field(default_factory=list)
@@ -97,7 +99,7 @@ class World:
 
     def add_pod(self, name, node, **fields):
         pod = make_pod(name, node, **fields)
-        self.pods[pod.metadata.namespace, name] = pod
+        self.pods[pod.metadata.namespace, name] = self.slimmer.keep(pod)
         kind, of = fields.get("kind", "ReplicaSet"), fields.get("of", "web")
         meta = {"metadata": {"name": of, "namespace": pod.metadata.namespace}, "spec": {"replicas": 3}}
         if kind == "ReplicaSet":

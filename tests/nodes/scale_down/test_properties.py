@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubetide.nodes import scale_down
-from kubetide.nodes.scale_down.facts import Cache
+from kubetide.nodes.scale_down.drain_rules import prepare
+from kubetide.nodes.scale_down.facts import Cache, drain_context
 from kubetide.units.time import minutes, seconds
 
 APPS = ("web", "api", "db")
@@ -150,6 +151,39 @@ def test_memos_change_nothing(cluster, changes, world):
             made.settle(seconds(3))
         runs.append((told, made.events, made.log, made.state.memory.scale_down))
     assert runs[0] == runs[1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    drawn=st.lists(
+        st.tuples(
+            st.sampled_from((*4 * ("ReplicaSet",), "DaemonSet", "StatefulSet")),
+            st.sampled_from((None, "true", "false", "on-completion")),
+            st.sampled_from((None, "emptyDir", "hostPath")),
+            st.sampled_from((*4 * ("default",), "kube-system")),
+            st.sampled_from((*4 * (None,), "2025-12-31T23:59:00Z")),
+            st.sampled_from(("2026-01-01T00:00:00Z", "2025-12-01T00:00:00Z")),
+        ),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_pods_that_share_what_is_known_are_judged_alike(drawn, world):
+    """What is kept for a kind of pod is what the rules say of each of its pods, whoever came first."""
+    made = world(skip_nodes_with_local_storage=True)
+    made.add_group("a").add_node("n", group="a")
+    for number, (kind, safe, volume, namespace, deleted, created) in enumerate(drawn):
+        metadata = {"creationTimestamp": created, "deletionTimestamp": deleted}
+        if safe is not None:
+            metadata["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict": safe}
+        spec = {"volumes": [{"name": "v", volume: {}}]} if volume else {}
+        extra = {"metadata": metadata, "spec": spec}
+        made.add_pod(f"p-{number}", "n", kind=kind, namespace=namespace, **extra)
+    made.sync("scale_down")
+    state, cache = made.state, Cache()
+    context = drain_context(state, made.now, cache.allowances(state))
+    facts = cache.facts(state, "n", context, ignore_daemon_sets=False)
+    assert cache.prepared(facts, context) == prepare(facts.pods, context)
 
 
 @settings(max_examples=40, deadline=None)
