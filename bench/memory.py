@@ -40,6 +40,7 @@ from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import NODES, PODS, REPLICA_SETS, Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod
+from kubetide.objects.sharing import shared
 from kubetide.objects.workload import ReplicaSet
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, NodeGroup
@@ -153,9 +154,10 @@ class Streaming:
         self._nodes = nodes
 
     async def list_and_watch(
-        self, kind: Kind[Any], *, keep: Callable[[Any], Any], **_where: str
+        self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, **_where: str
     ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
         """Streams the list."""
+        keep = keep or shared
         if kind is PODS:
             yield Listing([keep(event.object) for event in watched_pods(self._nodes)], "1")
         elif kind is NODES:

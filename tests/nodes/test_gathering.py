@@ -26,20 +26,27 @@ START = parse_rfc3339("2026-03-02T08:00:00Z")
 class Remote(EmbeddedCluster):
     """The embedded cluster as if it were behind a network: each object that it gives is the reader's own."""
 
-    async def list_and_watch(self, kind, *, keep, **where):
+    async def list_and_watch(self, kind, *, keep=None, **where):
         listing = await self.list(kind, **where)
-        items = tuple(keep(own(item)) for item in listing.items)
+        items = tuple(own(item, keep) for item in listing.items)
         yield Listing(items, listing.resource_version)
-        async with aclosing(self.watch(kind, resource_version=listing.resource_version, **where)) as batches:
+        since = listing.resource_version
+        async with aclosing(self.watch(kind, resource_version=since, keep=keep, **where)) as batches:
             async for batch in batches:
-                yield [event._replace(object=event.object and own(event.object)) for event in batch]
+                yield batch
+
+    async def watch(self, kind, *, keep=None, **where):
+        async with aclosing(super().watch(kind, **where)) as batches:
+            async for batch in batches:
+                yield [event._replace(object=event.object and own(event.object, keep)) for event in batch]
 
     def spread(self, pause):
         return pause
 
 
-def own(item):
-    return msgspec.json.decode(msgspec.json.encode(item), type=type(item))
+def own(item, keep):
+    copy = msgspec.json.decode(msgspec.json.encode(item), type=type(item))
+    return copy if keep is None else keep(copy)
 
 
 class NoMachines:

@@ -205,10 +205,9 @@ class State:
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
-        if keys:
-            pods = zip(keys, delta.pods, strict=True)
-        else:
-            pods = iter(sorted(((_key(pod), pod) for pod in delta.pods), key=itemgetter(0)))
+        pods: Iterator[tuple[Key, Pod]] = zip(keys or map(_key, delta.pods), delta.pods, strict=True)
+        if not keys:
+            pods = iter(sorted(pods, key=itemgetter(0)))
         if full:
             self._put_many(pods)
         else:

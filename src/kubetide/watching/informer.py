@@ -1,8 +1,8 @@
 """A typed cache of one kind, kept by list and watch over the Cluster port.
 
 What it promises: after ``synced``, ``objects`` is the state of the cluster at some version, and it
-moves forward only; every change of an object reaches each feed, though changes that come close
-together may arrive as one. What it does not promise: any order between objects.
+moves forward only; every change of an object reaches each feed (of what is kept of it, where that is less),
+though changes that come close together may arrive as one. What it does not promise: any order between objects.
 
 How it keeps going: a watch that ends is taken up from the last version seen; one whose version has
 expired, that holds what cannot be read, or that goes back to an older version leads to a new list; a
@@ -259,7 +259,10 @@ class Informer(Generic[T]):
                 )
             if event.type != "BOOKMARK":
                 new = None if event.type == "DELETED" else event.object
-                self._put((event.namespace, event.name), new)
+                key = event.namespace, event.name
+                # Of parts there may be nothing new; what is held already is held on, as readers hold it too.
+                if self.keep is None or new is None or self._objects.get(key) != new:
+                    self._put(key, new)
             self._version = event.resource_version
         self._heard(self._clock.now())
 
