@@ -63,6 +63,10 @@ class Forgetting:
         pass
 
 
+def version_of(item):
+    return item.metadata.resource_version
+
+
 class World:
     """A living cluster, and a service that sees it through the proxy."""
 
@@ -114,14 +118,12 @@ class World:
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
 
     async def caches_equal_the_server(self):
-        """Whether each cache holds the objects of the server, in the same versions."""
+        """Whether each cache holds the objects of the server, in the same versions, or what is kept of them."""
         for informer in self.service._caches.all:
             listing = await self.cluster.list(informer.kind)
-            held = {key: one.metadata.resource_version for key, one in informer.objects.items()}
-            found = {
-                (one.metadata.namespace, one.metadata.name): one.metadata.resource_version
-                for one in listing.items
-            }
+            said = informer.keep or version_of
+            found = {(one.metadata.namespace, one.metadata.name): said(one) for one in listing.items}
+            held = {key: one if informer.keep else version_of(one) for key, one in informer.objects.items()}
             if held != found:
                 return False
         return True
