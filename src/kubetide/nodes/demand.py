@@ -19,7 +19,8 @@ from kubetide.nodes.pod_facts import (
     is_unschedulable,
     name_to_be_created,
 )
-from kubetide.nodes.state import State, is_expendable
+from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.state import State
 from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
 from kubetide.objects.workload import ReplicaSet

@@ -17,6 +17,7 @@ from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_devices import NodeDevices
 from kubetide.nodes.node_facts import Health, health_of, readiness
 from kubetide.nodes.scale_down.facts import Cache
+from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.volume_facts import KnownVolumes
 from kubetide.objects.batch import Job
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from kubetide.nodes.templates import LookedAt
     from kubetide.nodes.tick import Tick
 
-__all__ = ["Delta", "Gone", "Key", "State", "Step", "is_expendable"]
+__all__ = ["Delta", "Gone", "Key", "State", "Step"]
 
 _AT_ONCE = 10_000
 
@@ -177,9 +178,7 @@ class State:
     def apply(self, delta: Delta, *, full: bool = False, keys: Sequence[Key] = ()) -> None:
         """Takes over what was gathered; ``full`` forgets all that was there before.
 
-        Args:
-            keys: Those of ``delta.pods``, where these are in order of key and the caller holds the keys anyway:
-                then they are not held twice. It changes nothing else.
+        ``keys``: those of ``delta.pods``, where these are in order of key, from a caller that holds them anyway.
         """
         if delta.step in {"update", "actuate"}:
             self.end_tick()
@@ -205,9 +204,8 @@ class State:
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
-        pods: Iterator[tuple[Key, Pod]] = zip(keys or map(_key, delta.pods), delta.pods, strict=True)
-        if not keys:
-            pods = iter(sorted(pods, key=itemgetter(0)))
+        given = zip(keys or map(_key, delta.pods), delta.pods, strict=True)
+        pods = given if keys else iter(sorted(given, key=itemgetter(0)))
         if full:
             self._put_many(pods)
         else:
@@ -382,17 +380,11 @@ class State:
         return self._pods_of
 
     def _forget_owner(self, pod: Pod | None) -> None:
-        owner = None if pod is None or self._pods_of is None else controller_of(pod.metadata)
-        if pod is None or owner is None or self._pods_of is None:
+        if pod is None or self._pods_of is None or (owner := controller_of(pod.metadata)) is None:
             return
         held = self._pods_of.get(owner.uid)
         if held is not None and held.pop(_key(pod), None) is not None and not held:
             del self._pods_of[owner.uid]
-
-
-def is_expendable(pod: Pod, cutoff: int) -> bool:
-    """Whether the pod's priority is below the cutoff; a pod without priority never is. Source: --expendable-pods-priority-cutoff."""
-    return pod.spec.priority is not None and pod.spec.priority < cutoff
 
 
 def _key(item: ApiObject) -> Key:
