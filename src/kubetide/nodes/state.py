@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
 
-_AT_ONCE = 10_000
-
 _T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget)
 
 
@@ -343,7 +341,7 @@ class State:
 
     def _put_many(self, pods: Iterator[tuple[Key, Pod]]) -> None:
         # Some at a time: a list of all of them is large itself.
-        while some := list(islice(pods, _AT_ONCE)):
+        while some := list(islice(pods, 10_000)):
             taken = [(key, pod, self._take_pod(key, pod)) for key, pod in some]
             self.snapshot.add_pods([one for one in taken if one[2] and self.pods.get(one[0]) is one[1]])
 
