@@ -28,8 +28,8 @@ from kubetide.units.time import ZERO, parse_duration
 
 _ROOT = "/apis/metrics.k8s.io/v1beta1"
 _MOST_QUESTIONS = 1 << 12
-_AT_ONCE = 10_000
-"""Pods that are read before other tasks have a turn: some 20 ms."""
+_AT_ONCE = 4_000
+"""Pods that are read before other tasks have a turn: some 8 ms, and 2 MB that are free again after it."""
 
 
 class _Container(Part, gc=False):
@@ -84,6 +84,9 @@ class _Rows(NamedTuple):
     names: tuple[str, ...]
 
 
+_NOTHING = msgspec.Raw()
+
+
 class _Piece(NamedTuple):
     """Some pods of an answer, as ``PodSamples`` has them; ``counts`` are the containers of each pod."""
 
@@ -116,12 +119,16 @@ class HttpMetrics:
         where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
         query = {"labelSelector": labels} if labels else None
         asking = ask(self._server, f"{_ROOT}{where}/pods", query, _Borders, "pods.metrics.k8s.io")
-        items = (await asking).items or ()
+        items = list((await asking).items or ())
+        known = self._rows.get((namespace, labels), _Rows((), ()))
         pieces: list[_Piece] = []
         for start in range(0, max(len(items), 1), _AT_ONCE):
             if pieces:
                 await self._clock.sleep(ZERO)
-            pieces.append(_piece(items[start : start + _AT_ONCE]))
+            at = slice(start, min(start + _AT_ONCE, len(items)))
+            pieces.append(_piece(items[at], _Rows(known.namespaces[at], known.names[at])))
+            # What has been read makes room for what comes next.
+            items[at] = [_NOTHING] * (at.stop - at.start)
         del items  # and with it the body
         rows = _Rows(
             tuple(chain.from_iterable(piece.rows.namespaces for piece in pieces)),
@@ -139,16 +146,18 @@ class HttpMetrics:
         return rows
 
 
-def _piece(items: Sequence[msgspec.Raw]) -> _Piece:
-    """Reads some items. Raises: MetricsError."""
+def _piece(items: Sequence[msgspec.Raw], known: _Rows) -> _Piece:
+    """Reads some items; where their pods are the ``known`` ones, these stand for them. Raises: MetricsError."""
     body = b'{"items":[%b]}' % b",".join(items)
     try:
         try:
             plain = decoder_of(_PlainList).decode(body).items
         except UNREADABLE:
             # Other resources, numbers in the place of texts, or what cannot be read at all.
-            return _any_piece(decode(_PodList, body).items or ())
-        return _plain_piece(plain)
+            piece = _any_piece(decode(_PodList, body).items or ())
+        else:
+            piece = _plain_piece(plain)
+        return piece._replace(rows=known) if piece.rows == known else piece
     except (ValueError, ApiError) as error:
         raise MetricsError(str(error)) from error
 

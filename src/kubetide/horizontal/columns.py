@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,9 +122,16 @@ class Newest:
 
     found: Ordinary
 
-    def grounds(self, position: int) -> tuple[list[Proposal | MetricFailure], list[Known]]:
+
+class GroundsAt(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Gives the grounds of one HPA by the newest pass."""
+
+    newest: Newest
+    position: int
+
+    def __call__(self) -> tuple[list[Proposal | MetricFailure], list[Known]]:
         """As ``Ordinary.grounds``."""
-        return self.found.grounds(position)
+        return self.newest.found.grounds(self.position)
 
 
 def ordinary(state: State, now: Instant, last: Ordinary | None = None) -> Ordinary:

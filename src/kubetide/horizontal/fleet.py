@@ -7,12 +7,12 @@ given again: it would come out the same.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
 from kubetide.horizontal import conditions as say
-from kubetide.horizontal.columns import Newest, Ordinary, ordinary
+from kubetide.horizontal.columns import GroundsAt, Newest, Ordinary, ordinary
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.hpas import HpaColumns
 from kubetide.horizontal.judging import able_of, computation, judge, limit_of, why_of
@@ -49,7 +49,7 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
         ):
             # Where the proposal is remembered is all that is new.
             verdicts[position].slot = slot
-    grounds = this.newest.grounds
+    newest = this.newest
     other = np.nonzero(~this.again)[0]
     rows = zip(
         other.tolist(),
@@ -86,7 +86,7 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
             computations=computations,
             raw=best,
             slot=slot,
-            grounds=partial(grounds, position),
+            grounds=GroundsAt(newest, position),
             stabilized=held,
             limit=limit,
         )

@@ -163,7 +163,7 @@ class Recommendations:
         places = np.where(new, self.count[rows], slots)
         widest = int(places.max())
         if widest >= len(self.at):
-            self._grow(slots=max(widest + 1, 2 * len(self.at)))
+            self._grow(slots=max(widest + 1, len(self.at) + _FIRST_SLOTS))
         self.at[places, rows] = at
         self.replicas[places, rows] = replicas
         self.count[rows] += new

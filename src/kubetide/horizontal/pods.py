@@ -109,6 +109,14 @@ class Rows(Mapping[Key, int]):
         )
         return np.fromiter(found, np.int64, len(names))
 
+    def ordered(self) -> list[int]:
+        """Gives the rows in order of namespace and name."""
+        return [
+            rows[name]
+            for _, rows in sorted(self._spaces.items(), key=lambda item: item[0])
+            for name in sorted(rows)
+        ]
+
     def put(self, key: Key, row: int) -> None:
         """Notes the row of a new pod."""
         self._spaces.setdefault(key[0], {})[key[1]] = row

@@ -269,7 +269,7 @@ class State:
             settings=self.settings,
             hpas=[self.views[key] for key in self.hpas],
             statuses=[StatusView(*key, self.statuses[key]) for key in self.hpas],
-            pods=[self.table.view(self.table.rows[key]) for key in sorted(self.table.rows)],
+            pods=[self.table.view(row) for row in self.table.rows.ordered()],
             scales=[self.scales[key] for key in sorted(self.scales)],
             holds=self.holds,
             memory=[

@@ -7,7 +7,7 @@ import gc
 
 # Of mallopt(3), which glibc has.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_GIVEN_BACK = 256 * 1024
+_GIVEN_BACK = 64 * 1024
 
 
 def tune_gc() -> None:
@@ -22,7 +22,7 @@ def tune_gc() -> None:
 
 
 def give_memory_back() -> None:
-    """Lets buffers of a quarter of a megabyte and more go back to the system as soon as they are free.
+    """Lets buffers of 64 KiB and more go back to the system as soon as they are free.
 
     glibc raises its own limit, from 128 KiB to up to 32 MiB, with each such buffer that is freed, and then keeps as
     much free memory as twice that: beside a big cluster's samples and records tens of megabytes. A limit that is set

@@ -138,12 +138,15 @@ class Gatherer:
     async def _take_pods(self) -> tuple[list[PodView], list[Key]]:
         pods: list[PodView] = []
         gone: list[Key] = []
-        async for changed in pieces_in_turns(sorted(self._pods.drain().items()), self._clock):
-            # A cache that other loops read too has the whole pods.
-            pods += [
-                pod if isinstance(pod, PodView) else view_of_pod(pod) for _, pod in changed if pod is not None
-            ]
-            gone += [key for key, pod in changed if pod is None]
+        changed = self._pods.drain()
+        async for keys in pieces_in_turns(sorted(changed), self._clock):
+            for key in keys:
+                pod = changed[key]
+                if pod is None:
+                    gone.append(key)
+                else:
+                    # A cache that other loops read too has the whole pods.
+                    pods.append(pod if isinstance(pod, PodView) else view_of_pod(pod))
         return pods, gone
 
     # ── scales ──
