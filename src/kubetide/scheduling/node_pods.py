@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import msgspec
 
 from kubetide.objects.pod import Pod
@@ -28,18 +30,26 @@ class NodePods:
         listed: The pods as they were given out last; None once they have changed.
     """
 
-    __slots__ = ("keys", "listed", "name", "pods", "uses")
+    __slots__ = ("_hashes", "keys", "listed", "name", "pods", "uses")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.keys: list[PodKey] = []
+        # Looked at in the place of the keys, each of which lies elsewhere in memory.
+        self._hashes = array("q")
         self.pods: list[Pod] = []
         self.uses: list[Use] = []
         self.listed: tuple[Pod, ...] | None = None
 
+    def place_of(self, key: PodKey) -> int:
+        """Gives the number of a pod's place. Raises ValueError for a pod that is not here."""
+        at = self._hashes.index(hash(key))
+        return at if self.keys[at] == key else self.keys.index(key)
+
     def append(self, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod behind the others."""
         self.keys.append(key)
+        self._hashes.append(hash(key))
         self.pods.append(pod)
         self.uses.append(use)
         self.listed = None
@@ -47,6 +57,7 @@ class NodePods:
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod in the place of that number."""
         self.keys.insert(at, key)
+        self._hashes.insert(at, hash(key))
         self.pods.insert(at, pod)
         self.uses.insert(at, use)
         self.listed = None
@@ -54,6 +65,7 @@ class NodePods:
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
         """Takes the pod out that has that place."""
         self.listed = None
+        del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
     def put_instead(self, at: int, pod: Pod) -> None:

@@ -144,7 +144,7 @@ class SnapshotStore(SnapshotLog):
         use = self._use(pod, pod_class)
         there = self._placed.get(key)
         if there is not None:
-            at = there.keys.index(key)
+            at = there.place_of(key)
             now = there.uses[at]
             if there.name == node_name and now == use:
                 before = there.pods[at]
@@ -205,7 +205,7 @@ class SnapshotStore(SnapshotLog):
         """Takes a pod off its node, if it is on one."""
         there = self._placed.get(key)
         if there is not None:
-            self._remove(there, there.keys.index(key))
+            self._remove(there, there.place_of(key))
 
     def _exchange(self, there: NodePods, at: int, pod: Pod, use: Use) -> None:
         """Puts a pod that takes the same as before behind the others of its node: only counts may differ."""
