@@ -24,7 +24,7 @@ from typing import Any
 
 from tools.plane.build import find
 
-from bench.run import usage_of
+from bench.usage import usage_of
 from kubetide.cluster import Connection, HttpCluster, load_kubeconfig
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS

@@ -19,10 +19,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from time import monotonic, process_time, sleep
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 
+from bench.usage import usage_of
 from kubetide.cluster import HttpCluster, load_kubeconfig
 from kubetide.embedded.cloud import CATALOGUE, EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.groups import node_json
@@ -49,14 +50,6 @@ EVENTS = 20_000
 IDLE_S = 60
 _READY_S = 300
 _SIZE = "m5.2xlarge"
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-
-class Usage(TypedDict):
-    """What a process has used so far."""
-
-    cpu_s: float
-    rss_mib: float
 
 
 def main() -> None:
@@ -324,13 +317,6 @@ def child(module: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, *code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-
-
-def usage_of(pid: int) -> Usage:
-    """CPU and memory of a process (Linux: proc(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return Usage(cpu_s=ticks / os.sysconf("SC_CLK_TCK"), rss_mib=int(fields[21]) * _PAGE_BYTES / (1 << 20))
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
