@@ -13,6 +13,7 @@ from tests.bad_input.requests import CASES, SETUP
 from tests.cluster.served import TOKEN, served
 
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 
 REQUESTS = 800
 JUNK = [
@@ -118,7 +119,7 @@ def test_no_spoilt_request_is_a_fault_of_the_server(seed):
     async def main(clock):
         failed = []
         async with served(clock) as (_, server, connection):
-            connector = aiohttp.TCPConnector(ssl=connection.tls())
+            connector = make_connector(ssl=connection.tls())
             headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
                 for method, path, data, more in sent:

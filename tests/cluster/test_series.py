@@ -9,6 +9,7 @@ from tests.cluster.served import ADMIN, TOKEN, served
 
 from kubetide.embedded.server import Identities, User
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 
 COUNTED = ("configmaps", "deployments", "nodes")
 CORE = "/api/v1/namespaces/default/configmaps"
@@ -50,7 +51,7 @@ def requests_total(text):
 
 async def asked(url, token, tls):
     """Sends the requests; gives what was counted before, what after, and all series."""
-    connector = aiohttp.TCPConnector(ssl=tls)
+    connector = make_connector(ssl=tls)
     headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
 
@@ -150,7 +151,7 @@ def test_watches_are_counted_while_they_last():
     async def main(clock):
         async with served(clock) as (_, server, connection):
             headers = {"Authorization": f"Bearer {TOKEN}"}
-            connector = aiohttp.TCPConnector(ssl=connection.tls())
+            connector = make_connector(ssl=connection.tls())
             name = (
                 'apiserver_longrunning_requests{component="apiserver",group="",resource="pods",'
                 'scope="cluster",subresource="",verb="WATCH",version="v1"}'
@@ -178,7 +179,7 @@ def test_series_are_for_administrators():
 
     async def main(clock):
         async with served(clock, identities=identities) as (_, server, connection):
-            connector = aiohttp.TCPConnector(ssl=connection.tls())
+            connector = make_connector(ssl=connection.tls())
             async with aiohttp.ClientSession(connector=connector) as session:
                 headers = {"Authorization": "Bearer viewer-token"}
                 async with session.get(f"{server.url}/metrics", headers=headers) as answer:

@@ -26,6 +26,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.ports.errors import AlreadyExists, ApiError, InternalError
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.watching import Informer
 
@@ -63,7 +64,7 @@ def bench(main):
             HttpCaller() as caller,
             served(clock, webhooks=caller) as (cluster, server, connection),
             HttpCluster(connection, clock) as client,
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=connection.tls())) as session,
+            aiohttp.ClientSession(connector=make_connector(ssl=connection.tls())) as session,
         ):
             await main(Bench(clock, cluster, server, client, session, hooks))
 

@@ -22,6 +22,7 @@ from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, PODS
 from kubetide.ports.errors import NotFound
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually, goes, scratch
 from kubetide.units.time import format_rfc3339, minutes, seconds
@@ -61,7 +62,7 @@ REQUESTS = [
 async def replies(url, connection):
     """What a server says to each request, and its documents of the kind."""
     headers = {"Authorization": f"Bearer {connection.token}"}
-    connector = aiohttp.TCPConnector(ssl=connection.tls())
+    connector = make_connector(ssl=connection.tls())
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
         found = []
         for method, path, body, *more in REQUESTS:

@@ -14,6 +14,7 @@ from tests.plane.running import ADMIN_TOKEN
 
 from kubetide.embedded.admission.http import HttpCaller
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds
 
 pytestmark = pytest.mark.slow
@@ -117,11 +118,9 @@ def test_match_conditions(quiet_plane):
             hook_server() as hooks,
             HttpCaller() as caller,
             served(clock, webhooks=caller) as (_, server, connection),
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=connection.tls())) as session,
+            aiohttp.ClientSession(connector=make_connector(ssl=connection.tls())) as session,
             hook_server() as real_hooks,
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=quiet_plane.connection.tls())
-            ) as real_session,
+            aiohttp.ClientSession(connector=make_connector(ssl=quiet_plane.connection.tls())) as real_session,
         ):
             ours = Side(clock, session, hooks, server.url, TOKEN)
             real = Side(clock, real_session, real_hooks, quiet_plane.url, ADMIN_TOKEN)

@@ -12,6 +12,7 @@ from tests.cluster.webhook_answers import RECORDED, recordable
 from tests.plane.running import ADMIN_TOKEN
 
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,7 @@ def test_recorded_answers(quiet_plane):
     """Each case of the file is answered as it says; a configuration takes effect after a moment."""
 
     async def main(clock):
-        connector = aiohttp.TCPConnector(ssl=quiet_plane.connection.tls())
+        connector = make_connector(ssl=quiet_plane.connection.tls())
         async with hook_server() as hooks, aiohttp.ClientSession(connector=connector) as session:
 
             async def ask(method, path, body=None):

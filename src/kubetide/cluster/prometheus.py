@@ -24,6 +24,7 @@ from kubetide.cluster.transport import USER_AGENT
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
+from kubetide.serving import make_connector
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.time import Duration, Instant, seconds, to_seconds
 
@@ -72,6 +73,7 @@ class PrometheusClient:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
+            connector=make_connector(),
             headers={"User-Agent": USER_AGENT},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=to_seconds(_PATIENCE)),

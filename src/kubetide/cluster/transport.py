@@ -23,7 +23,7 @@ from kubetide.cluster.skew import Skew
 from kubetide.cluster.stream import Stream, give_up
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, Unavailable, Withheld
-from kubetide.serving import bound_tls_buffers
+from kubetide.serving import bound_tls_buffers, make_connector
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, format_duration, to_seconds
@@ -107,7 +107,7 @@ class Transport:
         bound_tls_buffers(_READ_AT_ONCE)
         # Every watch holds a connection, so there is no limit to them.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=make_connector(limit=0),
             # An API server has no sessions; what a load balancer before it sets is not sent back, as in Go.
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept-Encoding": "gzip", "User-Agent": USER_AGENT},

@@ -1,6 +1,7 @@
-"""Serving over HTTP."""
+"""Serving and asking over HTTP, so that no connection is left open."""
 
 from kubetide.serving.buffers import bound_tls_buffers
+from kubetide.serving.connector import make_connector
 from kubetide.serving.listener import Listener
 
-__all__ = ["Listener", "bound_tls_buffers"]
+__all__ = ["Listener", "bound_tls_buffers", "make_connector"]

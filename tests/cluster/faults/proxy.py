@@ -19,7 +19,7 @@ from aiohttp import web
 
 from kubetide.cluster import Connection
 from kubetide.embedded.server.tls import Authority
-from kubetide.serving import Listener
+from kubetide.serving import Listener, make_connector
 
 AUTHORITY = Authority()
 HOST = "127.0.0.1"
@@ -172,7 +172,7 @@ class Proxy:
         # Compression would hide the lines from the faults.
         self._session = aiohttp.ClientSession(
             headers={"Accept-Encoding": "identity"},
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=make_connector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None),
         )
         await self.listen()

@@ -19,6 +19,7 @@ from kubetide.embedded.load import (
 from kubetide.embedded.server import Identities, Rule, User
 from kubetide.objects.kinds import DEPLOYMENTS
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 
@@ -60,7 +61,7 @@ def ask(path, *, method="GET", headers=None, identities=None, given=None):
                 labels = {"tier": "back" if name == "api" else "front"}
                 body = builders.deployment(name, extra={"metadata": {"labels": labels}})
                 await cluster.create(DEPLOYMENTS, body, namespace="default")
-            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=connection.tls())) as session:
+            async with aiohttp.ClientSession(connector=make_connector(ssl=connection.tls())) as session:
                 sent = {"Authorization": f"Bearer {TOKEN}", **(headers or {})}
                 async with session.request(method, server.url + path, headers=sent) as answer:
                     text = await answer.text()

@@ -16,6 +16,7 @@ from tests.cluster.served import TOKEN, served
 from kubetide.embedded.server import Identities, Rule, User
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.testing import builders
 
 CONFIG = "/api/v1/namespaces/default/configmaps"
@@ -41,7 +42,7 @@ def ask(*requests, token=TOKEN, before=None, identities=None):
             if before is not None:
                 await before(cluster)
             session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=connection.tls()), auto_decompress=False
+                connector=make_connector(ssl=connection.tls()), auto_decompress=False
             )
             async with session:
                 for method, path, *more in requests:

@@ -24,6 +24,7 @@ from kubetide.embedded.store.journal import Journal
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import ApiError, Expired, NotFound
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds
 
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -269,7 +270,7 @@ async def world(clock, folder):
     """A server over the folder, three doors to write through, and a client to read with."""
     plant = Plant(clock, folder)
     await plant.start()
-    connector = aiohttp.TCPConnector(ssl=plant.connection.tls())
+    connector = make_connector(ssl=plant.connection.tls())
     headers = {"Authorization": f"Bearer {TOKEN}", "User-Agent": "raw/1"}
     async with (
         HttpCluster(plant.connection, clock) as one,

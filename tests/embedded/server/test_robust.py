@@ -13,6 +13,7 @@ from kubetide.cluster import HttpCluster
 from kubetide.embedded.store import Store
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds
 
@@ -143,7 +144,7 @@ def test_what_an_idle_watch_costs():
         async with served(clock) as (cluster, _, connection):
             table = cluster.rest.store._tables["configmaps"]
             headers = {"Authorization": f"Bearer {TOKEN}"}
-            connector = aiohttp.TCPConnector(ssl=connection.tls(), limit=0)
+            connector = make_connector(ssl=connection.tls(), limit=0)
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
                 url = f"{connection.url}{CONFIG}?watch=1&resourceVersion=1"
                 first = await session.get(url)

@@ -11,6 +11,7 @@ from tests.cluster.served import TOKEN, served
 from kubetide.embedded.store import Store
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.runtime.clock import run_real
+from kubetide.serving import make_connector
 from kubetide.testing import builders
 
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -24,7 +25,7 @@ def lines_of(query, count, *, then=None, store=None, accept="application/json"):
             for name in ("a", "b"):
                 await cluster.create(CONFIG_MAPS, builders.config_map(name), namespace="default")
             headers = {"Authorization": f"Bearer {TOKEN}", "Accept": accept}
-            connector = aiohttp.TCPConnector(ssl=connection.tls())
+            connector = make_connector(ssl=connection.tls())
             async with (
                 aiohttp.ClientSession(connector=connector, headers=headers) as session,
                 session.get(f"{server.url}{PATH}?watch=1{query}") as answer,

@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 
 from kubetide.embedded.admission.caller import Address, CallError
+from kubetide.serving import make_connector
 
 _LARGEST = 8 * 1024 * 1024
 """Bytes of an answer; a patch of the largest object that is stored is smaller."""
@@ -56,7 +57,7 @@ class HttpCaller:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, limit_per_host=_CALLS_AT_ONCE),
+            connector=make_connector(limit=0, limit_per_host=_CALLS_AT_ONCE),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # the dispatcher keeps the time
             headers=_HEADERS,
