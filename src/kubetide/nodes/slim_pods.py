@@ -10,12 +10,12 @@ from functools import lru_cache
 from sys import intern
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from kubetide.nodes.slimming import slim_meta
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from kubetide.objects.sharing import take_over
 from kubetide.units.recent import Recent
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class PodSlimmer:
                 _set(meta, "creation_timestamp", known)
         _set(spec, "node_name", intern(spec.node_name))
         if like is not None:
-            _take_over(spec, like.spec, _PARTS_OF_SPEC)
+            take_over(spec, like.spec, _PARTS_OF_SPEC)
         if meta.labels and (like is None or meta.labels is not like.metadata.labels):
             _set(meta, "labels", {intern(key): intern(value) for key, value in meta.labels.items()})
         if like is None or meta.owner_references is not like.metadata.owner_references:
@@ -106,18 +106,8 @@ def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
     """
     meta, spec = slim_meta(pod.metadata), _spec(pod.spec, None if like is None else like.spec)
     if like is not None:
-        _take_over(meta, like.metadata, _PARTS_OF_METADATA)
+        take_over(meta, like.metadata, _PARTS_OF_METADATA)
     return Pod(metadata=meta, spec=spec, status=_status(pod.status))
-
-
-def _take_over(mine: Struct, theirs: Struct, fields: tuple[str, ...]) -> None:
-    """Puts what is equal in one in the place of what the other has; of that one nobody else knows yet."""
-    for field in fields:
-        own = getattr(mine, field)
-        if own is not None:
-            known = getattr(theirs, field)
-            if own is not known and own == known:
-                _set(mine, field, known)
 
 
 def _spec(spec: PodSpec, like: PodSpec | None = None) -> PodSpec:

@@ -105,9 +105,9 @@ def _share_of_pod(pod: Pod) -> None:
         return
     if owners == known.metadata.owner_references:
         _set(pod.metadata, "owner_references", known.metadata.owner_references)
-    _take_over(pod.metadata, known.metadata, _OF_METADATA)
-    _take_over(pod.spec, known.spec, _OF_SPEC)
-    _take_over(pod.status, known.status, _OF_STATUS)
+    take_over(pod.metadata, known.metadata, _OF_METADATA)
+    take_over(pod.spec, known.spec, _OF_SPEC)
+    take_over(pod.status, known.status, _OF_STATUS)
     if pod.spec.containers is not known.spec.containers:
         _each_takes_over(pod.spec.containers, known.spec.containers, _OF_CONTAINER)
     _each_takes_over(pod.status.conditions, known.status.conditions, _OF_CONDITION)
@@ -138,10 +138,11 @@ def _each_takes_over(
     mine: Sequence[msgspec.Struct] | None, theirs: Sequence[msgspec.Struct] | None, fields: tuple[str, ...]
 ) -> None:
     for one, other in zip(mine or (), theirs or (), strict=False):
-        _take_over(one, other, fields)
+        take_over(one, other, fields)
 
 
-def _take_over(mine: msgspec.Struct, theirs: msgspec.Struct, fields: tuple[str, ...]) -> None:
+def take_over(mine: msgspec.Struct, theirs: msgspec.Struct, fields: tuple[str, ...]) -> None:
+    """Puts what is equal in one in the place of what the other has; of that one nobody else knows yet."""
     for field in fields:
         own = getattr(mine, field)
         if own is not None:
