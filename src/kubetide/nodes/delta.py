@@ -19,10 +19,11 @@ from typing import Literal
 
 import msgspec
 
-from kubetide.nodes.device_facts import DeviceChanges, DeviceKey
+from kubetide.nodes.device_facts import DeviceChanges
+from kubetide.nodes.known_objects import KnownKey
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.volume_facts import VolumeChanges, VolumeKey
+from kubetide.nodes.volume_facts import VolumeChanges
 from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
@@ -50,8 +51,8 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: tuple[Key, ...] = ()
     pdbs: tuple[Key, ...] = ()
     namespaces: tuple[str, ...] = ()
-    volumes: tuple[VolumeKey, ...] = ()
-    devices: tuple[DeviceKey, ...] = ()
+    volumes: tuple[KnownKey, ...] = ()
+    devices: tuple[KnownKey, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

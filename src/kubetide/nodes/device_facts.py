@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.nodes.known_objects import KnownObjects
 from kubetide.objects.kinds import DEVICE_CLASSES, DEVICE_KINDS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod
@@ -17,9 +18,6 @@ from kubetide.scheduling.device_use import is_extended
 from kubetide.scheduling.devices.ledger import EXTENDED_CLAIM
 
 T = TypeVar("T")
-
-DeviceKey = tuple[str, str, str]
-"""(plural name of the kind, namespace, name)"""
 
 DEVICE_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in DEVICE_KINDS}
 
@@ -48,38 +46,11 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             yield kind, getattr(self, field)
 
 
-class KnownDevices:
-    """The objects of resource.k8s.io that the loop knows of.
-
-    Attributes:
-        unread: Kinds that cannot be read, by plural name.
-    """
+class KnownDevices(KnownObjects[DeviceObjects]):
+    """The objects of resource.k8s.io that the loop knows of."""
 
     def __init__(self) -> None:
-        self.unread: tuple[str, ...] = ()
-        self._objects = DeviceObjects()
-        self._begun = False
-
-    def of(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
-        """Gives the objects of a kind by (namespace, name)."""
-        return self._objects[kind]
-
-    def apply(
-        self, changes: DeviceChanges | None, gone: Iterable[DeviceKey], unread: tuple[str, ...]
-    ) -> bool:
-        """Takes over what changed, and says whether anything did; ``unread`` may name other kinds too."""
-        gone = tuple(gone)
-        unread = tuple(name for name in unread if name in DEVICE_KIND_OF)
-        if changes is None and not gone and unread == self.unread:
-            return False
-        self.unread = unread
-        self._begun |= changes is not None
-        for plural, namespace, name in gone:
-            self._objects.put(DEVICE_KIND_OF[plural], (namespace, name), None)
-        for kind, items in (changes or DeviceChanges()).by_kind():
-            for item in items:
-                self._objects.put(kind, (item.metadata.namespace, item.metadata.name), item)
-        return True
+        super().__init__(DeviceObjects(), DEVICE_KIND_OF)
 
     def judged(self) -> Devices | None:
         """Gives what the filter judges by, None where claims cannot be judged."""
@@ -87,14 +58,8 @@ class KnownDevices:
 
     def export(self) -> DeviceChanges | None:
         """Gives all objects, None when they were never read."""
-        if not self._begun:
-            return None
-        return DeviceChanges.from_kinds(
-            {
-                kind.plural: tuple(self._objects[kind][key] for key in sorted(self._objects[kind]))
-                for kind in DEVICE_KINDS
-            }
-        )
+        found = self.in_order()
+        return None if found is None else DeviceChanges.from_kinds(found)
 
 
 def asks_for_claims(pod: Pod) -> bool:

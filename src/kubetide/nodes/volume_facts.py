@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.nodes.known_objects import KnownObjects
 from kubetide.objects.kinds import (
     CLAIMS,
     CSI_CAPACITIES,
@@ -33,9 +34,6 @@ from kubetide.objects.storage import (
 from kubetide.scheduling import VolumeObjects, Volumes
 
 T = TypeVar("T")
-
-VolumeKey = tuple[str, str, str]
-"""(plural name of the kind, namespace, name)"""
 
 KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in VOLUME_KINDS}
 
@@ -80,38 +78,11 @@ class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             yield kind, getattr(self, field)
 
 
-class KnownVolumes:
-    """The volume objects that the loop knows of.
-
-    Attributes:
-        unread: Kinds that cannot be read, by plural name.
-    """
+class KnownVolumes(KnownObjects[VolumeObjects]):
+    """The volume objects that the loop knows of."""
 
     def __init__(self) -> None:
-        self.unread: tuple[str, ...] = ()
-        self._objects = VolumeObjects()
-        self._begun = False
-
-    def of(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
-        """Gives the objects of a kind by (namespace, name)."""
-        return self._objects[kind]
-
-    def apply(
-        self, changes: VolumeChanges | None, gone: Iterable[VolumeKey], unread: tuple[str, ...]
-    ) -> bool:
-        """Takes over what changed, and says whether anything did; ``unread`` may name other kinds too."""
-        gone = tuple(gone)
-        unread = tuple(name for name in unread if name in KIND_OF)
-        if changes is None and not gone and unread == self.unread:
-            return False
-        self.unread = unread
-        self._begun |= changes is not None
-        for plural, namespace, name in gone:
-            self._objects.put(KIND_OF[plural], (namespace, name), None)
-        for kind, items in (changes or VolumeChanges()).by_kind():
-            for item in items:
-                self._objects.put(kind, (item.metadata.namespace, item.metadata.name), item)
-        return True
+        super().__init__(VolumeObjects(), KIND_OF)
 
     def judged(self) -> Volumes | None:
         """Gives what filters judge by, None where claims cannot be judged."""
@@ -119,14 +90,8 @@ class KnownVolumes:
 
     def export(self) -> VolumeChanges | None:
         """Gives all objects, None when they were never read."""
-        if not self._begun:
-            return None
-        return VolumeChanges.from_kinds(
-            {
-                kind.plural: tuple(one for _, one in sorted(self._objects[kind].items(), key=_first))
-                for kind in VOLUME_KINDS
-            }
-        )
+        found = self.in_order()
+        return None if found is None else VolumeChanges.from_kinds(found)
 
 
 def slim(kind: Kind[Any], item: Any) -> Any:

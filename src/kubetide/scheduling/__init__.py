@@ -6,6 +6,7 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.objects import DeviceObjects
 from kubetide.scheduling.grouping import PodGroup, equivalence_groups
+from kubetide.scheduling.held_objects import HeldObjects
 from kubetide.scheduling.node_pods import PodKey
 from kubetide.scheduling.packing import (
     Estimate,
@@ -33,6 +34,7 @@ __all__ = [
     "DeviceObjects",
     "Devices",
     "Estimate",
+    "HeldObjects",
     "Int64Vector",
     "Limits",
     "Placements",

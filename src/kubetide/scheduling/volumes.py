@@ -6,7 +6,6 @@ Source: kube-scheduler v1.36 VolumeBinding, VolumeZone, NodeVolumeLimits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,6 +30,7 @@ from kubetide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubetide.scheduling.held_objects import HeldObjects
 from kubetide.scheduling.volume_use import ClaimUse
 
 T = TypeVar("T")
@@ -79,25 +79,11 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
         return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-class VolumeObjects:
+class VolumeObjects(HeldObjects):
     """The volume objects of a cluster as they come and go; ``volumes`` is what a snapshot takes of them."""
 
     def __init__(self) -> None:
-        self._held: dict[str, dict[tuple[str, str], Any]] = {kind.plural: {} for kind in VOLUME_KINDS}
-        self._read: dict[str, Any] = {}
-
-    def __getitem__(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
-        """The objects of a kind by (namespace, name)."""
-        return MappingProxyType(self._held[kind.plural])
-
-    def put(self, kind: Kind[T], key: tuple[str, str], value: T | None) -> None:
-        """Takes over an object, or (None) that it is gone."""
-        held = self._held[kind.plural]
-        if value is None:
-            held.pop(key, None)
-        else:
-            held[key] = value
-        self._read.pop(kind.plural, None)
+        super().__init__(VOLUME_KINDS)
 
     def volumes(self) -> Volumes:
         """Gives them as they are now; later changes do not show in it. Orders do not depend on arrival."""
@@ -112,9 +98,9 @@ class VolumeObjects:
         )
 
     def _of(self, kind: Kind[Any], form: Callable[[Iterable[tuple[tuple[str, str], Any]]], Any]) -> Any:
-        if kind.plural not in self._read:
-            self._read[kind.plural] = form(sorted(self._held[kind.plural].items(), key=_key))
-        return self._read[kind.plural]
+        if kind.plural not in self._made:
+            self._made[kind.plural] = form(sorted(self[kind].items(), key=_key))
+        return self._made[kind.plural]
 
 
 def _key(item: tuple[tuple[str, str], Any]) -> tuple[str, str]:

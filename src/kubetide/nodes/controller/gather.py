@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 from kubetide.nodes.device_facts import (
     DEVICE_KIND_OF,
     DeviceChanges,
-    DeviceKey,
     asks_for_claims,
     asks_for_extended,
     slim_device_object,
 )
+from kubetide.nodes.known_objects import KnownKey
 from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.slimming import (
     keep_node,
@@ -27,7 +27,7 @@ from kubetide.nodes.slimming import (
     slim_stateful_set,
 )
 from kubetide.nodes.state import Delta, Gone, State, Step
-from kubetide.nodes.volume_facts import KIND_OF, VolumeChanges, VolumeKey
+from kubetide.nodes.volume_facts import KIND_OF, VolumeChanges
 from kubetide.nodes.volume_facts import slim as slim_volume_object
 from kubetide.objects.kinds import (
     DAEMON_SETS,
@@ -217,22 +217,22 @@ class Gatherer:
         names = (*(KIND_OF if self._reads_volumes else ()), *(DEVICE_KIND_OF if self._reads_devices else ()))
         return tuple(name for name in names if not self._sources[name].informer.has_synced)
 
-    def _volumes(self) -> tuple[VolumeChanges, tuple[VolumeKey, ...]]:
+    def _volumes(self) -> tuple[VolumeChanges, tuple[KnownKey, ...]]:
         if not self._reads_volumes:
             return VolumeChanges(), ()
         changed: dict[str, tuple[Any, ...]] = {}
-        gone: list[VolumeKey] = []
+        gone: list[KnownKey] = []
         for name, kind in KIND_OF.items():
             held = self._known.volumes.of(kind)
             changed[name], left = self._take(name, held, partial(slim_volume_object, kind))
             gone += [(name, *key) for key in left]
         return VolumeChanges.from_kinds(changed), tuple(gone)
 
-    def _devices(self) -> tuple[DeviceChanges, tuple[DeviceKey, ...]]:
+    def _devices(self) -> tuple[DeviceChanges, tuple[KnownKey, ...]]:
         if not self._reads_devices:
             return DeviceChanges(), ()
         changed: dict[str, tuple[Any, ...]] = {}
-        gone: list[DeviceKey] = []
+        gone: list[KnownKey] = []
         for name, kind in DEVICE_KIND_OF.items():
             held = self._known.devices.of(kind)
             changed[name], left = self._take(name, held, partial(slim_device_object, kind))

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kubetide.objects.kinds import DEVICE_CLASSES, DEVICE_KINDS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from kubetide.scheduling.devices.facts import Devices
+from kubetide.scheduling.held_objects import HeldObjects
 
 T = TypeVar("T")
 
 
-class DeviceObjects:
+class DeviceObjects(HeldObjects):
     """The slices, claims and classes of a cluster; ``devices`` is what a snapshot takes of them."""
 
     def __init__(self) -> None:
-        self._held: dict[str, dict[tuple[str, str], Any]] = {kind.plural: {} for kind in DEVICE_KINDS}
-        self._sorted: dict[str, dict[tuple[str, str], Any]] = {}
-
-    def __getitem__(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
-        """The objects of a kind by (namespace, name)."""
-        return MappingProxyType(self._held[kind.plural])
-
-    def put(self, kind: Kind[T], key: tuple[str, str], value: T | None) -> None:
-        """Takes over an object, or (None) that it is gone."""
-        held = self._held[kind.plural]
-        if value is None:
-            held.pop(key, None)
-        else:
-            held[key] = value
-        self._sorted.pop(kind.plural, None)
+        super().__init__(DEVICE_KINDS)
 
     def devices(self) -> Devices:
         """Gives them as they are now; later changes do not show in it. Orders do not depend on arrival."""
@@ -41,7 +26,8 @@ class DeviceObjects:
         )
 
     def _in_order(self, kind: Kind[T]) -> dict[tuple[str, str], T]:
-        if kind.plural not in self._sorted:
-            held = self._held[kind.plural]
-            self._sorted[kind.plural] = {key: held[key] for key in sorted(held)}
-        return self._sorted[kind.plural]
+        if kind.plural not in self._made:
+            held = self[kind]
+            self._made[kind.plural] = {key: held[key] for key in sorted(held)}
+        found: dict[tuple[str, str], T] = self._made[kind.plural]
+        return found

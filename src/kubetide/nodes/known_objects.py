@@ -1,0 +1,66 @@
+"""Objects that the loop reads beside nodes and pods, as deltas bring them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from kubetide.objects.kinds import Kind
+from kubetide.scheduling import HeldObjects
+
+T = TypeVar("T")
+H = TypeVar("H", bound=HeldObjects)
+
+KnownKey = tuple[str, str, str]
+"""(plural name of the kind, namespace, name)"""
+
+
+class Changes(Protocol):
+    """New and changed objects."""
+
+    def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
+        """Gives each kind with its objects."""
+        ...
+
+
+class KnownObjects(Generic[H]):
+    """The objects of some kinds that the loop knows of.
+
+    Attributes:
+        unread: Kinds that cannot be read, by plural name.
+    """
+
+    def __init__(self, objects: H, kinds: Mapping[str, Kind[Any]]) -> None:
+        """Takes where they are held, empty, and their kinds by plural name."""
+        self.unread: tuple[str, ...] = ()
+        self._objects = objects
+        self._kinds = kinds
+        self._begun = False
+
+    def of(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
+        """Gives the objects of a kind by (namespace, name)."""
+        return self._objects[kind]
+
+    def apply(self, changes: Changes | None, gone: Iterable[KnownKey], unread: tuple[str, ...]) -> bool:
+        """Takes over what changed, and says whether anything did; ``unread`` may name other kinds too."""
+        gone = tuple(gone)
+        unread = tuple(name for name in unread if name in self._kinds)
+        if changes is None and not gone and unread == self.unread:
+            return False
+        self.unread = unread
+        self._begun |= changes is not None
+        for plural, namespace, name in gone:
+            self._objects.put(self._kinds[plural], (namespace, name), None)
+        for kind, items in changes.by_kind() if changes is not None else ():
+            for item in items:
+                self._objects.put(kind, (item.metadata.namespace, item.metadata.name), item)
+        return True
+
+    def in_order(self) -> dict[str, tuple[Any, ...]] | None:
+        """Gives all objects in order of name by the plural name of their kind, None when they were never read."""
+        if not self._begun:
+            return None
+        return {
+            plural: tuple(self._objects[kind][key] for key in sorted(self._objects[kind]))
+            for plural, kind in self._kinds.items()
+        }
