@@ -104,12 +104,13 @@ def _take(buying: Buying, bid: _Bid) -> None:
     offer, nodes, packed = buying.offers[bid.option.group.id], bid.option.nodes, bid.packed
     queues = [list(pods) for pods in packed.scheduled]
     made = len(buying.made)
-    for at, name in enumerate((*packed.added, *packed.borrowed)):
+    for at, known in enumerate((*packed.added, *packed.borrowed)):
         here = [int(row[at]) for row in packed.counts]
-        if at < len(packed.added):
-            if not any(here):
-                continue
-            name = buying.add_node(offer)  # noqa: PLW2901  the estimate's names are not unique over estimates
+        is_new = at < len(packed.added)
+        if is_new and not any(here):
+            continue
+        # The estimate's names of new nodes are not unique over estimates.
+        name = buying.add_node(offer) if is_new else known
         for queue, count in zip(queues, here, strict=True):
             for pod in queue[:count]:
                 buying.snapshot.add_pod(pod, name)
