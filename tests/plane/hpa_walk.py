@@ -26,6 +26,9 @@ TIMES = (
 )
 """Flags that both controllers take."""
 
+COMPUTED = "FailedComputeMetricsReplicas"
+"""Why nothing came of the metrics, of an event."""
+
 _OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "reportingInstance", "action")
 
 
@@ -118,9 +121,9 @@ class Walk:
         if told not in str(events) or not _all_told(failed, events):
             return events
         described = await self.kubectl("describe", "hpa", hpa)
-        # It has not gone on in the meantime.
-        now = await self._status(hpa)
-        return Scene(shown, self._plain(described), status, events) if now == status else now
+        # It has not gone on in the meantime, and no event came late.
+        now = await self._status(hpa), await self._events(hpa)
+        return Scene(shown, self._plain(described), status, events) if now == (status, events) else now
 
     async def _status(self, hpa: str) -> Json:
         found = await self.place.cluster.get(HPAS.untyped, hpa, namespace=self.place.home)
@@ -163,8 +166,21 @@ class Walk:
 
 
 def _all_told(conditions: list[Json], events: list[Json]) -> bool:
-    """Whether the events are there that come with failures: they are written beside the status, not before it."""
-    failures = [one["message"] for one in conditions if one["reason"].startswith("Failed")]
-    messages = [event["message"] for event in events]
-    # "the HPA was unable to ...: ERROR", as the event has only the error.
-    return all(any(failure.endswith(f": {message}") for message in messages) for failure in failures)
+    """Whether the events are there that come with failures: each is written beside the status, not before it.
+
+    A metric that fails has two, its own and the one of what could not be computed for want of it.
+    """
+    told = [(event["reason"], event["message"]) for event in events]
+    for condition in conditions:
+        reason, failure = condition["reason"], condition["message"]
+        if not reason.startswith("Failed"):
+            continue
+        # "the HPA was unable to ...: ERROR", as the event has only the error.
+        errors = [message for _, message in told if failure.endswith(f": {message}")]
+        if not errors:
+            return False
+        if reason.endswith("Metric") and not any(
+            other == COMPUTED and message.endswith(f": {errors[0]}") for other, message in told
+        ):
+            return False
+    return True

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import yaml
 from tests.plane.aggregated import API_SERVICES
-from tests.plane.hpa_walk import Walk
+from tests.plane.hpa_walk import COMPUTED, Walk
 from tests.plane.metric_apis import CUSTOM, EXTERNAL
 from tests.plane.towns import CRON_TABS, ROOT
 from tests.plane.usage_api import METRICS
@@ -136,7 +136,7 @@ async def by_hand(walk: Walk) -> None:
     """Somebody sets replicas by hand: none switches the HPA off, too few and too many are mended at once."""
     place, app = walk.place, "manual"
     # From none on it depends on how fast the first pod runs whether somebody misses its metrics.
-    walk.passing |= {FAILED, "FailedComputeMetricsReplicas"}
+    walk.passing |= {FAILED, COMPUTED}
     place.load.set(app, 100)
     await place.cluster.create(
         DEPLOYMENTS, builders.deployment(app, replicas=2, cpu="100m"), namespace=place.home
@@ -219,7 +219,7 @@ async def without_metrics(walk: Walk) -> None:
         FAILED,
         *(f"FailedGet{kind}Metric" for kind in ("Pods", "Object", "External", "ContainerResource")),
     }
-    walk.passing.add("FailedComputeMetricsReplicas")
+    walk.passing.add(COMPUTED)
     app, several = "php-apache", "Deployment/php-apache  {}  1  10  1"
     none = "Deployment/worker  <unknown>/30 (avg)  0  5  0"
     down = "the server is currently unable to handle the request (get {})"
