@@ -36,17 +36,14 @@ def test_the_unit_interval_is_even():
     assert max(boxes) < 580
 
 
-def test_uniform_normal_and_lognormal_have_their_moments():
-    """The shaped draws have the mean, median and deviation they were asked for."""
+def test_uniform_and_normal_have_their_moments():
+    """The shaped draws have the mean and deviation they were asked for."""
     flat = [seeds.uniform(2, 10.0, 20.0, i) for i in range(3000)]
     bell = [seeds.normal(2, 100.0, 5.0, i) for i in range(3000)]
-    skew = [seeds.lognormal(2, 30.0, 0.5, i) for i in range(3000)]
     assert min(flat) >= 10.0
     assert max(flat) < 20.0
     assert abs(statistics.fmean(bell) - 100.0) < 0.5
     assert abs(statistics.stdev(bell) - 5.0) < 0.3
-    assert abs(statistics.median(skew) - 30.0) < 1.5
-    assert min(skew) > 0
 
 
 def test_uuids_carry_version_and_variant():

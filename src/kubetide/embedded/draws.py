@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubetide.units.seeds import lognormal, uniform
+from kubetide.units.seeds import uniform
 from kubetide.units.time import ZERO, Duration
 
 
@@ -38,26 +38,6 @@ class Between:
         if self.low == self.high:
             return self.low
         return Duration(round(uniform(seed, self.low, self.high, *keys)))
-
-
-@dataclass(frozen=True)
-class LogNormal:
-    """Log-normal around ``median`` with deviation ``sigma`` of the logarithm, never above ``longest``."""
-
-    median: Duration
-    sigma: float
-    longest: Duration
-
-    def __post_init__(self) -> None:
-        if not (0 < self.median <= self.longest and self.sigma >= 0):
-            raise ValueError(
-                f"a log-normal delay needs 0 < median <= longest and sigma >= 0, not median {self.median} ns, "
-                f"longest {self.longest} ns, sigma {self.sigma}"
-            )
-
-    def draw(self, seed: int, *keys: str | int) -> Duration:
-        """Gives the duration for these keys."""
-        return Duration(min(round(lognormal(seed, self.median, self.sigma, *keys)), self.longest))
 
 
 def fixed(duration: Duration) -> Between:

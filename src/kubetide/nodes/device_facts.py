@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -16,8 +16,6 @@ from kubetide.objects.resource import AllocationResult, DeviceClass, ResourceCla
 from kubetide.scheduling import DeviceObjects, Devices
 from kubetide.scheduling.device_use import is_extended
 from kubetide.scheduling.devices.ledger import EXTENDED_CLAIM
-
-T = TypeVar("T")
 
 DEVICE_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in DEVICE_KINDS}
 

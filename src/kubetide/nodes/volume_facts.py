@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -32,8 +32,6 @@ from kubetide.objects.storage import (
     VolumeAttachment,
 )
 from kubetide.scheduling import VolumeObjects, Volumes
-
-T = TypeVar("T")
 
 KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in VOLUME_KINDS}
 
@@ -122,10 +120,6 @@ def _slim_claim(item: PersistentVolumeClaim) -> PersistentVolumeClaim:
         deletion_timestamp=meta.deletion_timestamp,
     )
     return replace(item, metadata=kept, status=PersistentVolumeClaimStatus(phase=item.status.phase))
-
-
-def _first(item: tuple[tuple[str, str], object]) -> tuple[str, str]:
-    return item[0]
 
 
 _SLIM: Final[dict[str, Callable[[Any], Any]]] = {

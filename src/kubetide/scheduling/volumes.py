@@ -6,7 +6,7 @@ Source: kube-scheduler v1.36 VolumeBinding, VolumeZone, NodeVolumeLimits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -33,12 +33,9 @@ from kubetide.objects.storage import (
 from kubetide.scheduling.held_objects import HeldObjects
 from kubetide.scheduling.volume_use import ClaimUse
 
-T = TypeVar("T")
-
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
-IMMEDIATE = "Immediate"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 

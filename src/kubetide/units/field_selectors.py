@@ -49,10 +49,6 @@ class FieldSelector:
         """Whether the fields that ``getter`` gives by path meet every term; None counts as empty."""
         return all(((getter(term.path) or "") == term.value) is term.equal for term in self.terms)
 
-    def matches_json(self, document: Mapping[str, Any]) -> bool:
-        """Whether a JSON object meets every term; paths are dotted member names."""
-        return self.matches(lambda path: json_field(document, path))
-
     def is_empty(self) -> bool:
         return not self.terms
 

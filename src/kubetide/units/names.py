@@ -152,13 +152,3 @@ def valid_label_key(text: str) -> bool:
 def valid_label_value(text: str) -> bool:
     """Whether the text can be the value of a label."""
     return not label_value_errors(text)
-
-
-def valid_dns1123_label(text: str) -> bool:
-    """Whether the text can name a namespace or a container."""
-    return not dns1123_label_errors(text)
-
-
-def valid_dns1123_subdomain(text: str) -> bool:
-    """Whether the text can name most kinds of objects."""
-    return not dns1123_subdomain_errors(text)

@@ -8,7 +8,6 @@ an integer that looks like it are different keys. Not for secrets.
 from __future__ import annotations
 
 from hashlib import blake2b
-from math import exp
 from statistics import NormalDist
 
 # Kubernetes leaves out vowels and look-alikes, so that no suffix spells a word.
@@ -33,17 +32,8 @@ def uniform(seed: int, low: float, high: float, *keys: str | int) -> float:
 
 def normal(seed: int, mean: float, sigma: float, *keys: str | int) -> float:
     """Gives a draw from the normal distribution; ``sigma`` is its standard deviation."""
-    return mean + sigma * _standard_normal(seed, keys)
-
-
-def lognormal(seed: int, median: float, sigma: float, *keys: str | int) -> float:
-    """Gives a draw whose logarithm is normal around log(median) with deviation ``sigma``."""
-    return median * exp(sigma * _standard_normal(seed, keys))
-
-
-def _standard_normal(seed: int, keys: tuple[str | int, ...]) -> float:
     # The middle of the drawn step, as the inverse is infinite at 0 and 1.
-    return _STANDARD_NORMAL.inv_cdf(unit_interval(seed, *keys) + 0.5 / (1 << 53))
+    return mean + sigma * _STANDARD_NORMAL.inv_cdf(unit_interval(seed, *keys) + 0.5 / (1 << 53))
 
 
 def uuid_of(seed: int, *keys: str | int) -> str:

@@ -125,11 +125,6 @@ class Selector:
             ),
         )
 
-    @staticmethod
-    def from_labels(labels: Mapping[str, str]) -> Selector:
-        """Gives the selector that asks for each of these labels."""
-        return _from_parts(tuple(sorted(labels.items())), ())
-
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether labels meet every requirement; None counts as no labels."""
         if not self.selectable:

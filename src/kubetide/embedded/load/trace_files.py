@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
-from typing import Literal
 
 from kubetide.embedded.load.traces import SeriesTrace, TraceError, moved, window_of
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339, parse_rfc3339, to_seconds
 
-Unit = Literal["requests/s", "requests/step"]
 UNITS: tuple[str, ...] = ("requests/s", "requests/step")
-Gaps = Literal["error", "hold"]
 GAPS: tuple[str, ...] = ("error", "hold")
 
 _LONGEST_HELD = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES, Kind
@@ -14,8 +14,6 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.testing import builders
 from kubetide.units.time import between, milliseconds, seconds
-
-T = TypeVar("T")
 
 Case = Callable[[Cluster, Clock], Awaitable[None]]
 
