@@ -99,7 +99,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     for workload in sorted(wanted):
         own = sets.get(workload, ())
         uids = [one.metadata.uid for one in own] or owners.get(workload, [])
-        existing = sum(state.count_of(uid) for uid in uids)
+        existing = sum(state.held_pods.count_controlled_by(uid) for uid in uids)
         missing = missing_replicas(wanted[workload].replicas, existing)
         if not missing:
             continue
@@ -166,7 +166,7 @@ def _sets_by_workload(state: State) -> dict[Workload, list[ReplicaSet]]:
 def _owners(state: State) -> dict[Workload, list[str]]:
     """Gives the uids of the workloads that control pods themselves, in order of uid."""
     found: dict[Workload, list[str]] = {}
-    for uid, namespace, owner in state.controllers():
+    for uid, namespace, owner in state.held_pods.controllers():
         if owner.kind not in _WITH_SETS:
             found.setdefault(Workload(namespace, owner.kind, owner.name), []).append(uid)
     return found
@@ -174,7 +174,7 @@ def _owners(state: State) -> dict[Workload, list[str]]:
 
 def _pods_of(state: State, uids: Sequence[str]) -> list[Pod]:
     """Gives the pods of these controllers that are not being deleted, in name order."""
-    found = [pod for uid in uids for pod in state.pods_of(uid)]
+    found = [pod for uid in uids for pod in state.held_pods.controlled_by(uid)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.delta import Delta, Gone, Key, Step
 from kubetide.nodes.device_facts import KnownDevices
+from kubetide.nodes.held_pods import HeldPods
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_devices import NodeDevices
 from kubetide.nodes.node_facts import Health, health_of, readiness
@@ -21,7 +22,7 @@ from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.volume_facts import KnownVolumes
 from kubetide.objects.batch import Job
-from kubetide.objects.meta import ApiObject, OwnerReference, controller_of
+from kubetide.objects.meta import ApiObject
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
@@ -59,7 +60,8 @@ class State:
         self.memory = memory or Memory()
         self.step: Step = "update"
         self.nodes: dict[str, Node] = {}
-        self.pods: dict[Key, Pod] = {}
+        self.held_pods = HeldPods()
+        self.pods = self.held_pods.by_key
         self.replica_sets: dict[Key, ReplicaSet] = {}
         self.deployments: dict[Key, Deployment] = {}
         self.daemon_sets: dict[Key, DaemonSet] = {}
@@ -81,9 +83,6 @@ class State:
         self.memo = True
         self.looked_at: dict[str, LookedAt] = {}
         self.quiet_at: int | None = None
-        self._pending: dict[Key, Pod] = {}
-        self._pods_of: dict[str, dict[Key, Pod]] | None = None
-        """Made when first asked for: only demand that is announced by workload reads it."""
         self._group_of_provider: dict[str, str] = {}
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
         self._node_devices: tuple[Devices | None, NodeDevices] | None = None
@@ -151,25 +150,7 @@ class State:
     @property
     def pending(self) -> Mapping[Key, Pod]:
         """Pods that have no node and are not nominated to one, not finished: a live view, in no given order."""
-        return MappingProxyType(self._pending)
-
-    def pods_of(self, owner_uid: str) -> list[Pod]:
-        """Gives the pods that an object controls and that are not being deleted, in name order."""
-        return [pod for _, pod in sorted(self._by_controller().get(owner_uid, {}).items(), key=itemgetter(0))]
-
-    def count_of(self, owner_uid: str) -> int:
-        """Gives the number of ``pods_of``."""
-        return len(self._by_controller().get(owner_uid, ()))
-
-    def controllers(self) -> list[tuple[str, str, OwnerReference]]:
-        """Gives uid, namespace and reference of each object that controls pods, in order of uid."""
-        found = []
-        for uid, pods in sorted(self._by_controller().items()):
-            metadata = next(iter(pods.values())).metadata
-            owner = controller_of(metadata)
-            assert owner is not None, "pods are held by their controller"
-            found.append((uid, metadata.namespace, owner))
-        return found
+        return MappingProxyType(self.held_pods.pending)
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -350,49 +331,19 @@ class State:
         if is_finished(pod):
             self._drop_pod(key)
             return ""
-        self._forget_owner(self.pods.get(key))
-        self._pending.pop(key, None)
-        self.pods[key] = pod
-        if self._pods_of is not None:
-            _hold_by_controller(self._pods_of, key, pod)
+        self.held_pods.put(key, pod)
         self.version += 1
-        node_name = pod.spec.node_name or pod.status.nominated_node_name
-        if not node_name:
-            self._pending[key] = pod
-        return "" if is_expendable(pod, self.settings.expendable_pods_priority_cutoff) else node_name
+        expendable = is_expendable(pod, self.settings.expendable_pods_priority_cutoff)
+        return "" if expendable else pod.spec.node_name or pod.status.nominated_node_name
 
     def _drop_pod(self, key: Key) -> None:
-        pod = self.pods.pop(key, None)
-        if pod is None:
-            return
-        self._forget_owner(pod)
-        self.version += 1
-        if self._pending.pop(key, None) is None:
+        if self.held_pods.drop(key):
+            self.version += 1
             self.snapshot.remove_pod(key)
-
-    def _by_controller(self) -> dict[str, dict[Key, Pod]]:
-        if self._pods_of is None:
-            self._pods_of = {}
-            for key, pod in self.pods.items():
-                _hold_by_controller(self._pods_of, key, pod)
-        return self._pods_of
-
-    def _forget_owner(self, pod: Pod | None) -> None:
-        if pod is None or self._pods_of is None or (owner := controller_of(pod.metadata)) is None:
-            return
-        held = self._pods_of.get(owner.uid)
-        if held is not None and held.pop(_key(pod), None) is not None and not held:
-            del self._pods_of[owner.uid]
 
 
 def _key(item: ApiObject) -> Key:
     return item.metadata.namespace, item.metadata.name
-
-
-def _hold_by_controller(held: dict[str, dict[Key, Pod]], key: Key, pod: Pod) -> None:
-    owner = controller_of(pod.metadata)
-    if owner is not None and not pod.metadata.deletion_timestamp:
-        held.setdefault(owner.uid, {})[key] = pod
 
 
 def _put_all(held: dict[Key, _T], items: Sequence[_T]) -> bool:
