@@ -284,6 +284,7 @@ class State:
     def _apply_gone(self, gone: Gone) -> None:
         for key in sorted(gone.pods):
             self._drop_pod(key)
+            self.snapshot.remove_pod(key)
         for name in sorted(gone.nodes):
             self._health.pop(name, None)
             if self.nodes.pop(name, None) is not None:
@@ -319,6 +320,9 @@ class State:
         key = key or _key(pod)
         if node_name := self._take_pod(key, pod):
             self.snapshot.add_pod(pod, node_name, key=key)
+        else:
+            # It may have been nominated to a node before.
+            self.snapshot.remove_pod(key)
 
     def _put_many(self, pods: Iterator[tuple[Key, Pod]]) -> None:
         # Some at a time: a list of all of them is large itself.
@@ -339,7 +343,6 @@ class State:
     def _drop_pod(self, key: Key) -> None:
         if self.held_pods.drop(key):
             self.version += 1
-            self.snapshot.remove_pod(key)
 
 
 def _key(item: ApiObject) -> Key:
