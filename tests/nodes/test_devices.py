@@ -148,6 +148,46 @@ def test_a_node_whose_driver_is_late_is_not_ready():
     assert world.state.health("n1").unready == ""
 
 
+def piece_of(name, number, *, of):
+    """One of so many slices of a pool, with a device of its own."""
+    body = samples.resource_slice(
+        f"{name}-gpu-{number}",
+        nodeName=name,
+        pool={"name": name, "generation": 1, "resourceSliceCount": of},
+        devices=[{"name": f"gpu-{number}"}],
+    )
+    return msgspec.convert(body, ResourceSlice)
+
+
+def test_a_node_with_a_part_of_its_pool_is_not_ready():
+    """The scheduler gives no device of a pool before all its slices are there: nothing is bought in the meantime."""
+    pieces = tuple(piece_of("template", number, of=2) for number in range(2))
+    gpu = group("gpu", made=replace(template(), slices=pieces))
+    known = devices(claims=[claim("p"), claim("q")])
+    world = World(pods=[using("p"), using("q")], groups=[gpu], devices=known)
+    assert world.increases() == {"gpu": 1}
+    world.change("gpu", instances=(Instance(provider_id="cloud:///n1"),))
+    first, second = (DeviceChanges(slices=(piece_of("n1", number, of=2),)) for number in range(2))
+    came = (node("n1", created=at(minutes(1))),)
+    assert world.increases(at=minutes(1), nodes=came, devices=first) == {}
+    assert world.state.health("n1").unready == "ResourceUnready"
+    assert world.increases(at=minutes(2), devices=second) == {}
+    assert world.state.health("n1").unready == ""
+
+
+def test_a_node_without_one_of_two_pools_is_not_ready():
+    """A driver with a pool for each of its devices has published one of two."""
+    pools = tuple(
+        replace(one, spec=replace(one.spec, pool=replace(one.spec.pool, name=f"pool-{number}")))
+        for number, one in enumerate(piece_of("n1", number, of=1) for number in range(2))
+    )
+    gpu = group("gpu", made=replace(template(), slices=pools), nodes=("n1",))
+    world = World(nodes=[node("n1")], pods=[using("p")], groups=[gpu], devices=devices(slices=pools[:1]))
+    assert world.state.health("n1").unready == "ResourceUnready"
+    world.state.apply(Delta(devices=DeviceChanges(slices=pools[1:])))
+    assert world.state.health("n1").unready == ""
+
+
 def test_a_driver_that_is_taken_away_makes_no_node_unready():
     """Once nobody publishes slices of a driver, nodes are no longer expected to have any."""
     one = group("gpu", nodes=("n1",))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
+import yaml
 from tests.conftest import skip_without_plane
 from tests.plane.towns import audited_plane
+from tools.manifests import render
+from tools.plane.build import find
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +18,20 @@ def audited(tmp_path_factory):
     skip_without_plane()
     with audited_plane(tmp_path_factory.mktemp("audited")) as plane:
         yield plane
+
+
+@pytest.fixture
+def roles_of_the_chart(audited, tmp_path):
+    """What the account of the chart may do in a release that acts with both loops."""
+    helm = find("helm")
+    if helm is None:
+        pytest.skip("helm is not built (python -m tools.plane build helm)")
+    values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true"
+    rendered = yaml.safe_load_all(render(helm, f"--set={values}"))
+    roles = [one for one in rendered if one and "Role" in one["kind"]]
+    file = tmp_path / "roles.yaml"
+    file.write_text(yaml.safe_dump_all(roles))
+    kubectl = [find("kubectl"), "--kubeconfig", audited.kubeconfig]
+    subprocess.run([*kubectl, "apply", "-f", file], check=True, capture_output=True)
+    yield
+    subprocess.run([*kubectl, "delete", "--wait=false", "-f", file], check=True, capture_output=True)

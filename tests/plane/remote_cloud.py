@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from aiohttp import web
 from kubetide.embedded.cloud import GPU_LABEL
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.errors import CloudError
+
+Telling = Callable[[Sequence[NodeGroup]], Sequence[NodeGroup]]
 
 _GROUPS = msgspec.json.Decoder(tuple[NodeGroup, ...])
 
@@ -38,12 +40,14 @@ class Ledger:
         calls: Commands that were carried out, in order.
         targets: By group, the target sizes after each of them.
         refused: Commands that the cloud refused, in its words.
+        looks: How often its groups were asked for: once in each tick.
         after: Called with each command that was carried out, before its caller hears of it.
     """
 
     calls: list[Call] = field(default_factory=list)
     targets: dict[str, list[int]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
+    looks: int = 0
     after: Callable[[Call], None] = lambda _: None
 
     def increased(self, group: str) -> int:
@@ -62,12 +66,13 @@ class _Refusal(msgspec.Struct):
 
 
 @asynccontextmanager
-async def serving(cloud: Cloud, socket: str):
-    """Serves a cloud on a socket; gives the Ledger."""
+async def serving(cloud: Cloud, socket: str, told: Telling = tuple):
+    """Serves a cloud on a socket; gives the Ledger. ``told`` gives the groups as others are to see them."""
     ledger = Ledger()
 
     async def refresh(_request):
-        return _json(await cloud.refresh())
+        ledger.looks += 1
+        return _json(told(await cloud.refresh()))
 
     async def command(request):
         call = msgspec.convert(await request.json(), Call)

@@ -17,15 +17,13 @@ from click.testing import CliRunner
 from tests.plane.hpa_walk import TIMES, Scene, Walk, kubectl
 from tests.plane.hpa_walks import WALKS, without_metrics
 from tests.plane.running import Programs
-from tests.plane.towns import ROOMY, ROOT, cron_tabs, kubetide_run, requests_of, town
+from tests.plane.towns import ACCOUNT, ROOMY, ROOT, cron_tabs, kubetide_run, requests_of, town
 
 from kubetide.cli.main import cli
 from kubetide.objects.kinds import HPAS
 from kubetide.runtime.clock import run_real
 
 pytestmark = pytest.mark.slow
-
-ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 
 
 class Seen(NamedTuple):

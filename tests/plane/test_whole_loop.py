@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections import Counter
 from contextlib import asynccontextmanager
 
 import pytest
 import yaml
-from tests.plane.towns import CRON_TABS, MEDIUM, ROOT, cron_tabs, kubetide_run, requests_of, town
-from tools.manifests import render
-from tools.plane.build import find
+from tests.plane.towns import ACCOUNT, CRON_TABS, MEDIUM, ROOT, cron_tabs, kubetide_run, requests_of, town
 
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, PDBS, PODS
 from kubetide.runtime.clock import run_real
@@ -134,26 +131,6 @@ async def check(place, user):
     assert done["update", "crontabs/scale"] == tab["metadata"]["generation"] - 1
     assert done["create", "pods/eviction"] >= 1
     return done
-
-
-ACCOUNT = "system:serviceaccount:kube-system:kubetide"
-
-
-@pytest.fixture
-def roles_of_the_chart(audited, tmp_path):
-    """What the account of the chart may do in a release that acts with both loops."""
-    helm = find("helm")
-    if helm is None:
-        pytest.skip("helm is not built (python -m tools.plane build helm)")
-    values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true"
-    rendered = yaml.safe_load_all(render(helm, f"--set={values}"))
-    roles = [one for one in rendered if one and "Role" in one["kind"]]
-    file = tmp_path / "roles.yaml"
-    file.write_text(yaml.safe_dump_all(roles))
-    kubectl = [find("kubectl"), "--kubeconfig", audited.kubeconfig]
-    subprocess.run([*kubectl, "apply", "-f", file], check=True, capture_output=True)
-    yield
-    subprocess.run([*kubectl, "delete", "--wait=false", "-f", file], check=True, capture_output=True)
 
 
 @pytest.mark.usefixtures("roles_of_the_chart")

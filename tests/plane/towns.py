@@ -22,7 +22,7 @@ import yaml
 from tests.cluster.test_crontab import CONTROLLER
 from tests.plane.kwok import kwok
 from tests.plane.metric_apis import Values, metric_apis
-from tests.plane.remote_cloud import Ledger, serving
+from tests.plane.remote_cloud import Ledger, Telling, serving
 from tests.plane.running import Plane, running_plane
 from tests.plane.usage_api import Load, usage_api
 
@@ -42,6 +42,9 @@ from kubetide.watching import Informer
 
 ROOT = Path(__file__).parents[2]
 CRON_TABS = CONTROLLER.CRON_TABS
+ACCOUNT = "system:serviceaccount:kube-system:kubetide"
+"""Whom the shipped roles are for."""
+
 SILENT = "kubetide.test/silent"
 """Label of nodes that no kubelet speaks for."""
 
@@ -193,10 +196,13 @@ class Town:
 
 
 @asynccontextmanager
-async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_kwok: bool = False):
+async def town(
+    plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_kwok: bool = False, told: Telling = tuple
+):
     """Lets a town live on a plane, and leaves the plane as it was.
 
     Args:
+        told: What the cloud says of its groups to other processes.
         by_kwok: Whether kwok plays the kubelets, and not the embedded ones.
     """
     async with AsyncExitStack() as stack:
@@ -207,7 +213,7 @@ async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_
         place = Town(plane, clock, cluster, folder, made.metadata.name)
         place.cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups)
         parts = [place.pods.run(), place.nodes.run()]
-        await _together(stack, parts)
+        await together(stack, parts)
         await place.pods.synced()
         await place.nodes.synced()
         kubelets = KubeletPool(
@@ -221,9 +227,9 @@ async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_
             lease_renewal=seconds(2),
         )
         await place.cloud.start()
-        await _together(stack, [place.cloud.run()] if by_kwok else [kubelets.run(), place.cloud.run()])
+        await together(stack, [place.cloud.run()] if by_kwok else [kubelets.run(), place.cloud.run()])
         stack.push_async_callback(_clear, place)
-        place.ledger = await stack.enter_async_context(serving(place.cloud, place.socket))
+        place.ledger = await stack.enter_async_context(serving(place.cloud, place.socket, told))
         # Asks for no certificate: the aggregator shows one that another authority has signed.
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
@@ -236,7 +242,7 @@ async def town(plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_
         yield place
 
 
-async def _together(stack: AsyncExitStack, parts) -> None:
+async def together(stack: AsyncExitStack, parts) -> None:
     """Runs coroutines until the end of the stack; one that fails fails the test."""
     group = await stack.enter_async_context(asyncio.TaskGroup())
     tasks = [group.create_task(part) for part in parts]

@@ -10,7 +10,7 @@ from kubetide.scheduling import Snapshot
 from kubetide.scheduling.device_use import claims_of_pod
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.offers import DeviceId
-from kubetide.scheduling.devices.templates import local_slices, without_devices
+from kubetide.scheduling.devices.templates import complete_pools, local_slices, without_devices
 
 
 class NodeDevices:
@@ -28,6 +28,7 @@ class NodeDevices:
                 self._by_node.setdefault(one.spec.node_name, []).append(one)
         pieces = (one for own in self._by_node.values() for one in own)
         self.drivers = frozenset(one.spec.driver for one in pieces)
+        self._pools: dict[str, dict[str, int]] = {}
 
     @staticmethod
     def of(snapshot: Snapshot) -> NodeDevices:
@@ -38,6 +39,12 @@ class NodeDevices:
     def local(self, node: str) -> tuple[ResourceSlice, ...]:
         """Gives the slices that a node has to itself, in order of name."""
         return local_slices(self._by_node.get(node, ()), node)
+
+    def pools(self, node: str) -> dict[str, int]:
+        """Gives how many complete pools of its own a node has of each driver."""
+        if node not in self._pools:
+            self._pools[node] = complete_pools(self.local(node))
+        return self._pools[node]
 
     def left_of(self, node: str, pods: Sequence[Pod]) -> tuple[ResourceSlice, ...]:
         """Gives the slices of a node without what these pods have."""

@@ -31,6 +31,7 @@ from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Devices, Snapshot
+from kubetide.scheduling.devices.templates import complete_pools
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
@@ -120,7 +121,7 @@ class State:
         return self._node_devices[1]
 
     def _lacks_devices(self, node_name: str) -> bool:
-        """Whether a driver has not published what nodes of the group have. Source: Cluster Autoscaler, RunOnce step 2."""
+        """Whether a driver has fewer complete pools here than on nodes of the group. Source: Cluster Autoscaler, RunOnce."""
         group = self.group_of(node_name)
         seen = None if group is None else self.memory.templates.get(group)
         template = None if group is None else self.groups[group].template
@@ -130,8 +131,10 @@ class State:
             expected = tuple(one for one in seen.slices if not seen.live or one.spec.driver in at_work)
         else:
             expected = (template.slices if template is not None else None) or ()
-        there = {one.spec.driver for one in self.node_devices().local(node_name)}
-        return any(one.spec.driver not in there for one in expected)
+        if not expected:
+            return False
+        there = self.node_devices().pools(node_name)
+        return any(there.get(driver, 0) < count for driver, count in complete_pools(expected).items())
 
     def has_instance(self, node_name: str) -> bool:
         """Whether the cloud still has the node's machine; True for a node in no group."""

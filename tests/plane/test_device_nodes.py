@@ -1,0 +1,281 @@
+"""Claims for devices on a real control plane: nodes are bought for them, drained and given back, by ``kubetide run --act``.
+
+Kubernetes' own scheduler gives the devices; its own controllers make claims from templates and take devices back.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.plane.gpu_driver import DEVICES, DRIVER, GROUP, gpu_driver, promised
+from tests.plane.towns import ACCOUNT, MEDIUM, kubetide_run, requests_of, together, town
+
+from kubetide.cli.main import cli
+from kubetide.embedded.cloud import GroupSpec
+from kubetide.embedded.cloud.groups import GROUP_LABEL
+from kubetide.embedded.draws import Between, fixed
+from kubetide.objects.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from kubetide.ports.errors import NotFound
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+from kubetide.units.time import milliseconds, seconds
+from kubetide.watching import Informer
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("roles_of_the_chart")]
+
+GPUS = GroupSpec(
+    name=GROUP,
+    instance_type="m5.xlarge",
+    max_size=4,
+    boot=Between(seconds(1), seconds(2)),
+    ready=fixed(milliseconds(500)),
+    shutdown=fixed(milliseconds(500)),
+)
+FLAGS = (
+    "--act",
+    "--controllers=nodes",
+    "--scan-interval=1s",
+    "--scale-down-unneeded-time=3s",
+    "--scale-down-delay-after-add=3s",
+    "--scale-down-delay-after-failure=3s",
+    "--unremovable-node-recheck-timeout=1s",
+    "--node-delete-delay-after-taint=1s",
+    "--skip-nodes-with-custom-controller-pods=false",
+    "--kube-api-qps=200",
+    "--kube-api-burst=200",
+)
+
+
+def wanting(count):
+    """The spec of a claim for so many devices."""
+    return {
+        "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": count}}]}
+    }
+
+
+def using(**source):
+    """What of a pod says that it uses a claim."""
+    return {"spec": {"resourceClaims": [{"name": "gpu", **source}]}}
+
+
+class Site:
+    """A town with claims; its group of nodes with devices is empty at first.
+
+    Attributes:
+        driver: Publishes the devices of its nodes.
+        claims, slices: All of them, kept up to date.
+    """
+
+    def __init__(self, place, driver, claims, slices):
+        self.place, self.driver, self.claims, self.slices = place, driver, claims, slices
+
+    async def create(self, kind, body):
+        await self.place.cluster.create(kind, body, namespace=self.place.home)
+
+    async def claim(self, name, count):
+        await self.create(RESOURCE_CLAIMS, {"metadata": {"name": name}, "spec": wanting(count)})
+
+    async def deploy(self, name, replicas, **source):
+        template = {"spec": {"template": using(**source)}}
+        await self.create(DEPLOYMENTS, builders.deployment(name, replicas=replicas, extra=template))
+
+    async def scale(self, name, replicas):
+        await self.place.cluster.replace_scale(DEPLOYMENTS, name, replicas, namespace=self.place.home)
+
+    def given(self):
+        """Node and device of each claim that has one."""
+        return {
+            name: (one.pool, one.device)
+            for (_, name), claim in self.claims.objects.items()
+            if claim.status.allocation is not None
+            for one in claim.status.allocation.devices.results or ()
+        }
+
+    def nodes(self):
+        """Those with devices, in order of name."""
+        nodes = self.place.nodes.objects.values()
+        return sorted(
+            one.metadata.name for one in nodes if (one.metadata.labels or {}).get(GROUP_LABEL) == GROUP
+        )
+
+    def settled(self, *, own, pair, nodes):
+        """Whether so many pods run, on so many nodes with devices, and no machine comes or goes."""
+        counts = self.place.cloud.counts()[GROUP]
+        there = len(self.place.running("own")), len(self.place.running("pair")), len(self.nodes())
+        return there == (own, pair, nodes) and (counts.creating, counts.deleting) == (0, 0)
+
+    async def looks(self, more):
+        """Waits until the loop has looked at the cloud so many times more."""
+        ledger = self.place.ledger
+        enough = ledger.looks + more
+        await self.place.until("the loop has gone on", lambda: ledger.looks >= enough)
+
+    async def awaited(self):
+        """How many nodes have registered and are not ready for the loop; Kubernetes says that all are Ready."""
+        try:
+            found = await self.place.cluster.get(
+                CONFIG_MAPS, "cluster-autoscaler-status", namespace="kube-system"
+            )
+        except NotFound:
+            return 0
+        groups = yaml.safe_load(found.data["status"])["nodeGroups"]
+        counts = {one["name"]: one["health"]["nodeCounts"]["registered"] for one in groups}
+        return counts[GROUP]["notStarted"]
+
+    async def until_awaited(self, count):
+        deadline = self.place.deadline()
+        while (found := await self.awaited()) != count:
+            assert self.place.clock.monotonic() < deadline, f"{found} nodes are awaited\n{self.place}"
+            await self.place.pause()
+
+    async def told(self, pod):
+        """Why no node is bought for a pod."""
+        events = (await self.place.cluster.list(EVENTS, namespace=self.place.home)).items
+        of_pod = [one for one in events if one.involved_object.name == pod]
+        return {one.message for one in of_pod if one.reason == "NotTriggerScaleUp"}
+
+
+@asynccontextmanager
+async def site(plane, clock, folder):
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(town(plane, clock, folder, MEDIUM, GPUS, told=promised))
+        driver = await stack.enter_async_context(gpu_driver(place))
+        claims, slices = (Informer(place.cluster, kind, clock) for kind in (RESOURCE_CLAIMS, RESOURCE_SLICES))
+        await together(stack, [claims.run(), slices.run()])
+        await claims.synced()
+        await slices.synced()
+        here = Site(place, driver, claims, slices)
+        template = {"metadata": {"name": "one"}, "spec": {"spec": wanting(1)}}
+        await here.create(RESOURCE_CLAIM_TEMPLATES, template)
+        yield here
+
+
+async def come(here):
+    """Four devices are wanted and a node has two, but late, and one after the other: two nodes are bought, and no more."""
+    place = here.place
+    await here.claim("shared", 1)
+    await here.claim("too-many", DEVICES + 1)
+    await here.deploy("own", 3, resourceClaimTemplateName="one")
+    await here.deploy("pair", 2, resourceClaimName="shared")
+    await here.create(PODS, builders.pod("greedy", extra=using(resourceClaimName="too-many")))
+    await place.until("the driver runs on two", lambda: len(place.running("gpu-driver")) == 2)
+    await here.until_awaited(2)
+    await here.looks(3)
+    here.driver.may_begin.set()
+    await place.until("half of the devices are there", lambda: len(here.slices.objects) == 2)
+    await here.looks(3)
+    assert await here.awaited() == 2
+    here.driver.may_end.set()
+    await place.until("all pods run", lambda: here.settled(own=3, pair=2, nodes=2))
+    await here.until_awaited(0)
+    await here.looks(2)
+    assert (place.ledger.increased(GROUP), place.ledger.increased("medium")) == (2, 0)
+    given = here.given()
+    assert len(given) == len(set(given.values())) == 4
+    shared = here.claims.objects[place.home, "shared"]
+    pair = {pod.metadata.name for pod in place.running("pair")}
+    assert {one.name for one in shared.status.reserved_for} == pair
+    (told,) = await here.told("greedy")
+    assert told == "pod didn't trigger scale-up: 2 cannot allocate all claims"
+
+
+async def move(here):
+    """Half of the devices of both nodes are in use: the pod that has its own moves to the node of those that share one."""
+    place = here.place
+    (node,) = {pod.spec.node_name for pod in place.running("pair")}
+    stays = next(pod for pod in place.running("own") if pod.spec.node_name != node)
+    cost = {"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "1000"}}}
+    await place.cluster.patch(PODS, stays.metadata.name, cost, namespace=place.home)
+    await here.scale("own", 1)
+    await place.until("one node will do", lambda: here.settled(own=1, pair=2, nodes=1))
+    assert here.nodes() == [node]
+    assert {where for where, _ in here.given().values()} == {node}
+    await place.until("slices go with their node", lambda: len(here.slices.objects) == DEVICES)
+
+
+async def go(here):
+    """The last pods go; a claim that nobody uses has a device of the last node, and does not hold it."""
+    place = here.place
+    await here.scale("own", 0)
+    await place.until("a device is free", lambda: set(here.given()) == {"shared"})
+    (node,) = here.nodes()
+    taken = here.given()["shared"][1]
+    result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": f"gpu-{int(taken == 'gpu-0')}"}
+    only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    await here.claim("kept", 1)
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [only]}}
+    status = {"status": {"allocation": allocation}}
+    await place.cluster.patch(RESOURCE_CLAIMS, "kept", status, namespace=place.home, subresource="status")
+    await here.scale("pair", 0)
+    await place.until("no node is left", lambda: here.settled(own=0, pair=0, nodes=0))
+    assert set(here.given()) == {"kept"}
+    await place.until("no slice is left", lambda: not here.slices.objects)
+
+
+async def come_back(here):
+    """The device of a claim has gone with its node: the scheduler takes it back, and a node is bought for it."""
+    place = here.place
+    await here.create(
+        PODS, builders.pod("late", labels={"app": "late"}, extra=using(resourceClaimName="kept"))
+    )
+    await place.until("it runs", lambda: len(place.running("late")) == 1)
+    assert place.ledger.increased(GROUP) == 3
+    assert {where for where, _ in here.given().values()} == set(here.nodes())
+    await place.cluster.delete(PODS, "late", namespace=place.home)
+    await place.until("no node is left", lambda: here.settled(own=0, pair=0, nodes=0))
+    assert here.given() == {}
+
+
+def test_nodes_come_and_go_with_claims(audited, tmp_path):
+    """As many nodes as the devices that are wanted take, and no longer than they are wanted; with the shipped roles.
+
+    One test, as each of its steps begins with what the one before has left.
+    """
+    before = len(requests_of(audited, ACCOUNT))
+
+    async def run(clock):
+        async with site(audited, clock, tmp_path) as here:
+            async with kubetide_run(here.place, ACCOUNT, *FLAGS):
+                for step in (come, move, go, come_back):
+                    await step(here)
+            assert here.place.ledger.refused == []
+            assert here.place.ledger.deleted("medium") == []
+            assert len(set(here.place.ledger.deleted(GROUP))) == 3
+            return here.place.home
+
+    home = run_real(run)
+    made = requests_of(audited, ACCOUNT)[before:]
+    assert [one for one in made if one.code in {403, 422}] == []
+    assert {(one.verb, one.resource) for one in made if one.verb not in {"get", "list", "watch"}} == WRITES
+    assert len([one for one in made if one.resource == "pods/eviction" and one.code < 300]) == 1
+    told = explained("pod", "greedy", "--namespace", home, folder=tmp_path / "kubetide")
+    assert "cannot allocate all claims" in told
+
+
+WRITES = {
+    ("create", "configmaps"),
+    ("create", "events"),
+    ("create", "leases"),
+    ("create", "pods/eviction"),
+    ("patch", "configmaps"),
+    ("patch", "events"),
+    ("patch", "leases"),
+    ("patch", "nodes"),
+}
+
+
+def explained(*arguments, folder):
+    done = CliRunner().invoke(cli, ["explain", *arguments, "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    return done.output
