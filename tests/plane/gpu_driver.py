@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 from msgspec.structs import replace
-from tests.plane.towns import Town
+from tests.plane.towns import Town, app_of
 
 from kubetide.embedded.cloud.groups import GROUP_LABEL
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import DAEMON_SETS, DEVICE_CLASSES, RESOURCE_SLICES
+from kubetide.objects.kinds import DAEMON_SETS, DEVICE_CLASSES, PODS, RESOURCE_SLICES
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.cloud import NodeGroup
@@ -26,7 +26,7 @@ DRIVER = "gpu.example.com"
 """Also the name of the class of its devices."""
 
 GROUP = "gpu"
-DEVICES = 2
+DEVICES = 4
 """Of each node, each in a slice of its own."""
 
 _NAME = "gpu-driver"
@@ -46,13 +46,11 @@ class Driver:
 
     Attributes:
         may_begin, may_end: Without the first it publishes nothing, without the second all but the last slice.
-        complete: Names of the nodes that have all their slices.
     """
 
     def __init__(self, place: Town) -> None:
         self._place = place
         self.may_begin, self.may_end = asyncio.Event(), asyncio.Event()
-        self.complete: list[str] = []
 
     async def publish(self, pod: Pod) -> None:
         """Publishes the devices of a node that a pod of the driver runs on."""
@@ -65,7 +63,6 @@ class Driver:
             await self._place.cluster.create(RESOURCE_SLICES, _owned(piece, owner))
         await self.may_end.wait()
         await self._place.cluster.create(RESOURCE_SLICES, _owned(last, owner))
-        self.complete.append(name)
 
 
 def _slices(node: str) -> list[Json]:
@@ -107,17 +104,25 @@ async def gpu_driver(place: Town):
     driver = Driver(place)
     async with asyncio.TaskGroup() as group:
         at_work: dict[str, asyncio.Task[None]] = {}
+        ended = asyncio.Event()
 
         def look(*_) -> None:
             for pod in place.running(_NAME):
-                if pod.metadata.uid not in at_work:
+                if pod.metadata.uid not in at_work and not ended.is_set():
                     at_work[pod.metadata.uid] = group.create_task(driver.publish(pod))
 
         place.pods.on_change(look)
         try:
             yield driver
         finally:
+            ended.set()
             for task in at_work.values():
                 task.cancel()
             with suppress(NotFound):
                 await place.cluster.delete(DEVICE_CLASSES, DRIVER)
+            # Those of nodes that have gone would be there for another 40 s, until somebody collects them.
+            for pod in [one for one in place.pods.objects.values() if app_of(one) == _NAME]:
+                with suppress(NotFound):
+                    await place.cluster.delete(
+                        PODS, pod.metadata.name, namespace=place.home, grace_period_s=0
+                    )

@@ -162,27 +162,27 @@ async def site(plane, clock, folder):
 
 
 async def come(here):
-    """Four devices are wanted and a node has two, but late, and one after the other: two nodes are bought, and no more."""
+    """Seven devices are wanted and a node has four, but late, and one after the other: two nodes are bought, and no more."""
     place = here.place
     await here.claim("shared", 1)
     await here.claim("too-many", DEVICES + 1)
-    await here.deploy("own", 3, resourceClaimTemplateName="one")
+    await here.deploy("own", 6, resourceClaimTemplateName="one")
     await here.deploy("pair", 2, resourceClaimName="shared")
     await here.create(PODS, builders.pod("greedy", extra=using(resourceClaimName="too-many")))
     await place.until("the driver runs on two", lambda: len(place.running("gpu-driver")) == 2)
     await here.until_awaited(2)
     await here.looks(3)
     here.driver.may_begin.set()
-    await place.until("half of the devices are there", lambda: len(here.slices.objects) == 2)
+    most = 2 * (DEVICES - 1)
+    await place.until("most devices are there", lambda: len(here.slices.objects) == most)
     await here.looks(3)
     assert await here.awaited() == 2
     here.driver.may_end.set()
-    await place.until("all pods run", lambda: here.settled(own=3, pair=2, nodes=2))
+    await place.until("all pods run", lambda: here.settled(own=6, pair=2, nodes=2))
     await here.until_awaited(0)
-    await here.looks(2)
     assert (place.ledger.increased(GROUP), place.ledger.increased("medium")) == (2, 0)
     given = here.given()
-    assert len(given) == len(set(given.values())) == 4
+    assert len(given) == len(set(given.values())) == 7
     shared = here.claims.objects[place.home, "shared"]
     pair = {pod.metadata.name for pod in place.running("pair")}
     assert {one.name for one in shared.status.reserved_for} == pair
@@ -191,16 +191,28 @@ async def come(here):
 
 
 async def move(here):
-    """Half of the devices of both nodes are in use: the pod that has its own moves to the node of those that share one."""
+    """Half of the devices of both nodes are in use, and one may go: a pod with its own claim moves, and two that share one."""
     place = here.place
-    (node,) = {pod.spec.node_name for pod in place.running("pair")}
-    stays = next(pod for pod in place.running("own") if pod.spec.node_name != node)
-    cost = {"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "1000"}}}
-    await place.cluster.patch(PODS, stays.metadata.name, cost, namespace=place.home)
-    await here.scale("own", 1)
-    await place.until("one node will do", lambda: here.settled(own=1, pair=2, nodes=1))
-    assert here.nodes() == [node]
-    assert {where for where, _ in here.given().values()} == {node}
+    (going,) = {pod.spec.node_name for pod in place.running("pair")}
+    (staying,) = {*here.nodes()} - {going}
+    own = {
+        node: [pod.metadata.name for pod in place.running("own") if pod.spec.node_name == node]
+        for node in here.nodes()
+    }
+    costly = {"controller.kubernetes.io/pod-deletion-cost": "1000"}
+    unsafe = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    for name, marks in (
+        (own[going][0], costly),
+        (own[staying][0], costly | unsafe),
+        (own[staying][1], costly | unsafe),
+    ):
+        patch = {"metadata": {"annotations": marks}}
+        await place.cluster.patch(PODS, name, patch, namespace=place.home)
+    await here.scale("own", 3)
+    await place.until("one node will do", lambda: here.settled(own=3, pair=2, nodes=1))
+    assert here.nodes() == [staying]
+    assert {node for node, _ in here.given().values()} == {staying}
+    assert place.ledger.increased(GROUP) == 2
     await place.until("slices go with their node", lambda: len(here.slices.objects) == DEVICES)
 
 
@@ -210,8 +222,8 @@ async def go(here):
     await here.scale("own", 0)
     await place.until("a device is free", lambda: set(here.given()) == {"shared"})
     (node,) = here.nodes()
-    taken = here.given()["shared"][1]
-    result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": f"gpu-{int(taken == 'gpu-0')}"}
+    device = "gpu-0" if here.given()["shared"][1] != "gpu-0" else "gpu-1"
+    result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": device}
     only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     await here.claim("kept", 1)
     allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [only]}}
@@ -258,9 +270,17 @@ def test_nodes_come_and_go_with_claims(audited, tmp_path):
     made = requests_of(audited, ACCOUNT)[before:]
     assert [one for one in made if one.code in {403, 422}] == []
     assert {(one.verb, one.resource) for one in made if one.verb not in {"get", "list", "watch"}} == WRITES
-    assert len([one for one in made if one.resource == "pods/eviction" and one.code < 300]) == 1
-    told = explained("pod", "greedy", "--namespace", home, folder=tmp_path / "kubetide")
+    evicted = [one.name for one in made if one.resource == "pods/eviction" and one.code < 300]
+    assert sorted(name.rpartition("-")[0].partition("-")[0] for name in evicted) == [
+        "gpu",
+        "own",
+        "pair",
+        "pair",
+    ]
+    folder = str(tmp_path / "kubetide")
+    told = kubetide("explain", "pod", "greedy", "--namespace", home, "--out", folder)
     assert "cannot allocate all claims" in told
+    assert "decided again, all bytes equal" in kubetide("replay", folder)
 
 
 WRITES = {
@@ -268,6 +288,7 @@ WRITES = {
     ("create", "events"),
     ("create", "leases"),
     ("create", "pods/eviction"),
+    ("delete", "configmaps"),
     ("patch", "configmaps"),
     ("patch", "events"),
     ("patch", "leases"),
@@ -275,7 +296,7 @@ WRITES = {
 }
 
 
-def explained(*arguments, folder):
-    done = CliRunner().invoke(cli, ["explain", *arguments, "--out", str(folder)])
+def kubetide(*arguments):
+    done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
     return done.output
