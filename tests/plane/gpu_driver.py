@@ -25,6 +25,9 @@ from kubetide.testing import builders
 DRIVER = "gpu.example.com"
 """Also the name of the class of its devices."""
 
+RESOURCE = "example.com/gpu"
+"""What pods may ask for in place of a claim."""
+
 GROUP = "gpu"
 DEVICES = 4
 """Of each node, each in a slice of its own."""
@@ -99,7 +102,8 @@ async def gpu_driver(place: Town):
     selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
     await place.cluster.create(DAEMON_SETS, daemons, namespace=place.home)
     await place.cluster.create(
-        DEVICE_CLASSES, {"metadata": {"name": DRIVER}, "spec": {"selectors": selectors}}
+        DEVICE_CLASSES,
+        {"metadata": {"name": DRIVER}, "spec": {"selectors": selectors, "extendedResourceName": RESOURCE}},
     )
     driver = Driver(place)
     async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.plane.gpu_driver import DEVICES, DRIVER, GROUP, gpu_driver, promised
+from tests.plane.gpu_driver import DEVICES, DRIVER, GROUP, RESOURCE, gpu_driver, promised
 from tests.plane.towns import ACCOUNT, MEDIUM, kubetide_run, requests_of, together, town
 
 from kubetide.cli.main import cli
@@ -94,13 +94,18 @@ class Site:
         await self.place.cluster.replace_scale(DEPLOYMENTS, name, replicas, namespace=self.place.home)
 
     def given(self):
-        """Node and device of each claim that has one."""
-        return {
-            name: (one.pool, one.device)
-            for (_, name), claim in self.claims.objects.items()
-            if claim.status.allocation is not None
-            for one in claim.status.allocation.devices.results or ()
-        }
+        """Node and device of each claim that has some, the last one of several."""
+        return dict(self._results())
+
+    def taken(self):
+        """Nodes and devices of all claims."""
+        return [one for _, one in self._results()]
+
+    def _results(self):
+        for (_, name), claim in self.claims.objects.items():
+            given = claim.status.allocation
+            for one in () if given is None else given.devices.results or ():
+                yield name, (one.pool, one.device)
 
     def nodes(self):
         """Those with devices, in order of name."""
@@ -236,17 +241,25 @@ async def go(here):
 
 
 async def come_back(here):
-    """The device of a claim has gone with its node: the scheduler takes it back, and a node is bought for it."""
+    """The device of a claim has gone with its node: the scheduler takes it back, and a node is bought for the claim.
+
+    Beside it a pod asks for what the class stands for, as if it were a resource of the node.
+    """
     place = here.place
+    asks = {"requests": {RESOURCE: "2"}, "limits": {RESOURCE: "2"}}
+    plain = {"spec": {"containers": [{"name": "app", "image": "registry.test/app:1", "resources": asks}]}}
     await here.create(
         PODS, builders.pod("late", labels={"app": "late"}, extra=using(resourceClaimName="kept"))
     )
-    await place.until("it runs", lambda: len(place.running("late")) == 1)
+    await here.create(PODS, builders.pod("plain", labels={"app": "plain"}, extra=plain))
+    await place.until("both run", lambda: len(place.running("late") + place.running("plain")) == 2)
     assert place.ledger.increased(GROUP) == 3
-    assert {where for where, _ in here.given().values()} == set(here.nodes())
-    await place.cluster.delete(PODS, "late", namespace=place.home)
+    (node,) = here.nodes()
+    assert [where for where, _ in here.taken()] == [node] * 3
+    for name in ("late", "plain"):
+        await place.cluster.delete(PODS, name, namespace=place.home)
     await place.until("no node is left", lambda: here.settled(own=0, pair=0, nodes=0))
-    assert here.given() == {}
+    await place.until("no device is taken", lambda: not here.taken())
 
 
 def test_nodes_come_and_go_with_claims(audited, tmp_path):
