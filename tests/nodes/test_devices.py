@@ -13,7 +13,7 @@ from tests.objects import samples
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.device_facts import DeviceChanges
-from kubetide.nodes.explain import explain_group
+from kubetide.nodes.explain import explain_group, explain_pod
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance
@@ -223,6 +223,43 @@ def test_a_group_is_explained_with_its_devices():
     world = World(pods=[using("p")], groups=[with_devices("gpu", 4)], devices=devices(claims=[claim("p")]))
     world.tick()
     assert explain_group(world.state, "gpu", world.now).allocatable["devices of gpu.test"] == "4"
+
+
+LACKS = "claim default/p, request one: wants 1 device, 0 match"
+POOL = "gpu.test/template-template-node-for-gpu"
+
+
+@pytest.mark.parametrize(
+    ("claims", "slices", "why"),
+    [
+        (
+            [claim("p", count=5)],
+            None,
+            "claim default/p, request one: wants 5 devices, 2 match, 2 of them free",
+        ),
+        ([claim("p")], (), LACKS),
+        ([claim("p")], (piece_of("template", 0, of=2),), f"{LACKS}; slices of pool {POOL} are missing"),
+        (
+            [claim("p"), claim("q", count=2)],
+            None,
+            "each request can be met by itself, all of them together cannot",
+        ),
+    ],
+    ids=["too many", "none", "an incomplete pool", "only together"],
+)
+def test_it_is_told_what_devices_are_short(claims, slices, why):
+    """Beside upstream's words stands what each request wants, and what a new node has of it."""
+    names = [{"name": one.metadata.name, "resourceClaimName": one.metadata.name} for one in claims]
+    waiting = pod("p", spec={"resourceClaims": names})
+    made = replace(template(), slices=(slice_of("template", 2),) if slices is None else slices)
+    known = devices(claims=claims)
+    world = World(pods=[waiting], groups=[group("gpu", made=made)], devices=known)
+    world.tick()
+    (told,) = explain_pod(world.state, ("default", "p"), world.now).groups
+    assert told.why == f"cannot allocate all claims ({why})"
+    assert world.messages("NotTriggerScaleUp") == [
+        "pod didn't trigger scale-up: 1 cannot allocate all claims"
+    ]
 
 
 STAYS = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
 from kubetide.scheduling.device_use import DeviceUse
 from kubetide.scheduling.devices.asked import (
@@ -18,6 +19,7 @@ from kubetide.scheduling.devices.asked import (
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Held, Ledger
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
+from kubetide.scheduling.devices.shortage import shortage_text
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, Refusal
 from kubetide.scheduling.resources import node_allocatable
@@ -68,10 +70,9 @@ class DeviceJudge:
 
     def verdict(self, row: int) -> _Verdict:
         """Judges one node as it is now."""
-        by_devices: list[str] = []
+        by_devices = self._by_devices(self._rows.nodes[row])
         if self._mapped:
             offered = node_allocatable(self._rows.nodes[row])
-            by_devices = [name for name in self._mapped if not offered.get(name)]
             if any(name not in offered and name not in by_devices for name, _ in self._use.extended):
                 return _Verdict(CANNOT_FIT)
             if not by_devices and not self._claims:
@@ -88,6 +89,13 @@ class DeviceJudge:
         """Gives what the search for devices has failed with on a node; empty where it has an answer."""
         found = self.verdict(row)
         return _failed(found.message) if found.fatal else ""
+
+    def shortage(self, row: int) -> str:
+        """Says what is short on a node that cannot serve all claims, empty where that cannot be told."""
+        node, ledger = self._rows.nodes[row], self._ledger
+        wanting = tuple(key for key, _ in self._claims if ledger.held(key) is None)
+        claims = self._unserved(wanting, tuple(self._by_devices(node)))
+        return shortage_text(node, ledger.pools_of(node).pools, claims, ledger.classes, ledger.in_use)
 
     def _reached(self, row: int, held: list[Held]) -> _Verdict:
         node = self._rows.nodes[row]
@@ -107,9 +115,7 @@ class DeviceJudge:
         known = self._searched.get(name)
         if known is not None and known[0] == state:
             return known[1]
-        claims = [claim for key, claim in self._claims if key in wanting]
-        if self._mapped:
-            claims.append(extended_claim(self._use, by_devices, ledger, self._namespace))
+        claims = self._unserved(wanting, by_devices)
         verdict = _PASSES
         try:
             if allocate_on(node, pools, claims, ledger) is None:
@@ -120,6 +126,18 @@ class DeviceJudge:
             verdict = _Verdict(str(error), fatal=True)
         self._searched[name] = (state, verdict)
         return verdict
+
+    def _by_devices(self, node: Node) -> list[str]:
+        """Gives the extended resources that only devices can be on a node."""
+        offered = node_allocatable(node) if self._mapped else {}
+        return [name for name in self._mapped if not offered.get(name)]
+
+    def _unserved(self, wanting: tuple[ClaimKey, ...], by_devices: tuple[str, ...]) -> list[ResourceClaim]:
+        """Gives the claims that devices are to be found for."""
+        claims = [claim for key, claim in self._claims if key in wanting]
+        if self._mapped:
+            claims.append(extended_claim(self._use, by_devices, self._ledger, self._namespace))
+        return claims
 
 
 class DynamicResources:
@@ -156,13 +174,14 @@ class DynamicResources:
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         judge = self.judge(pod, rows)
         verdict = _PASSES if judge is None else judge.verdict(row)
-        if not verdict.message:
+        if judge is None or not verdict.message:
             return None
+        detail = judge.shortage(row) if verdict.message == CANNOT_ALLOCATE else verdict.message
         return Refusal(
             plugin=self.name,
             reasons=(self._reason(verdict),),
             code=ERROR if verdict.fatal else UNRESOLVABLE,
-            detail=verdict.message,
+            detail=detail,
         )
 
     def failures(self, pod: PodClass, rows: Rows) -> list[tuple[str, BoolVector]]:
