@@ -2,7 +2,8 @@
 
 ``exposition/numbers.json`` has what Go 1.26 makes of numbers and of buckets: bits of a float64 and
 ``strconv.FormatFloat(v, 'g', -1, 64)``; ``ExponentialBuckets``, ``ExponentialBucketsRange``.
-``exposition/client_golang.txt`` is what client_golang v1.23.2 prints of the registry of ``recorded``.
+``exposition/client_golang.txt`` is what client_golang v1.23.2 prints of the registry of ``recorded``, and
+``exposition/summary.txt`` of the summary of ``summarised``.
 """
 
 import json
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubetide.units.exposition import Registry, exponential_buckets, exponential_range, number_text
+from kubetide.units.time import ZERO, hours, minutes
 
 RECORDED = Path(__file__).parent / "exposition"
 GO = json.loads((RECORDED / "numbers.json").read_text())
@@ -90,6 +92,46 @@ def recorded():
 def test_the_text_is_client_golangs():
     """Order, escaping, cumulation and numbers are those of Go's client, byte for byte."""
     assert recorded().text().decode() == (RECORDED / "client_golang.txt").read_text()
+
+
+def summarised(elapsed=lambda: ZERO):
+    """The summary that client_golang was asked to print, with component-base's quantiles."""
+    registry = Registry()
+    took = registry.summary("took_seconds", "Seconds.", ("function",), window=hours(1), elapsed=elapsed)
+    took.observe(0.25, "one")
+    for number in range(360):
+        took.observe(number * 7919 % 360 / 8, "main")
+    for value in (3, 1, 2, 2):
+        took.observe(value, "four")
+    return registry
+
+
+def test_a_summary_is_client_golangs():
+    """Quantiles, sum and count of each series, byte for byte."""
+    assert summarised().text().decode() == (RECORDED / "summary.txt").read_text()
+
+
+def test_a_summary_forgets_what_is_older_than_its_window():
+    """Quantiles are of the last hour, and NaN when there is nothing in it; sum and count are of all time."""
+    now = [minutes(0)]
+    registry = Registry()
+    took = registry.summary("took", "", (), window=hours(1), elapsed=lambda: now[0])
+    lines = lambda: registry.text().decode().splitlines()[2:]  # noqa: E731
+    took.observe(5)
+    now[0] = minutes(30)
+    took.observe(1)
+    assert lines() == [
+        'took{quantile="0.5"} 1',
+        'took{quantile="0.9"} 5',
+        'took{quantile="0.99"} 5',
+        "took_sum 6",
+        "took_count 2",
+    ]
+    now[0] = minutes(60)
+    assert lines()[2:] == ['took{quantile="0.99"} 1', "took_sum 6", "took_count 2"]
+    now[0] = minutes(90)
+    assert lines()[0] == 'took{quantile="0.5"} NaN'
+    assert lines()[-1] == "took_count 2"
 
 
 VALUES = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)

@@ -1,4 +1,4 @@
-"""Series for Prometheus: counters, gauges and histograms with labels, and their text form.
+"""Series for Prometheus: counters, gauges, histograms and summaries with labels, and their text form.
 
 Names are printed as given and numbers as Go's client prints them, so that dashboards made for
 upstream read ours. Labels are named in alphabetical order, which is the order in which Go's client
@@ -8,11 +8,14 @@ prints them. Source: Prometheus text exposition format 0.0.4, client_golang v1.2
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from math import inf, isinf, isnan
+from math import ceil, inf, isinf, isnan, nan
 from typing import TypeVar
+
+from kubetide.units.time import Duration
 
 Labels = tuple[str, ...]
 
@@ -92,18 +95,78 @@ class Histogram:
         return self._seen.setdefault(values, _Observed([0] * len(self._bounds)))
 
 
-F = TypeVar("F", Numbers, Histogram)
+QUANTILES = (0.5, 0.9, 0.99)
+"""Those of a summary that names none. Source: component-base v0.36."""
+
+
+@dataclass(slots=True)
+class _Recent:
+    values: deque[tuple[Duration, float]] = field(default_factory=deque)
+    """The values within the window, with when they were seen."""
+    total: float = 0.0
+    count: int = 0
+
+
+class Summary:
+    """Quantiles of the values of a while, by the values of their labels; sum and count are of all time.
+
+    A quantile is the value at its rank, rounded up, and NaN where the window is empty. Go's client gives the
+    same while a window has no more than 500 values, and drops old ones by fifths of the window.
+    """
+
+    kind = "summary"
+
+    def __init__(
+        self, name: str, text: str, labels: Labels, window: Duration, elapsed: Callable[[], Duration]
+    ) -> None:
+        self.name = name
+        self.text = text
+        self.labels = _in_order(name, labels)
+        self._window = window
+        self._elapsed = elapsed
+        self._seen: dict[Labels, _Recent] = {}
+
+    def observe(self, value: float, *values: str) -> None:
+        """Counts a value; ``values`` are those of the labels, in their order."""
+        _check(self.name, self.labels, values)
+        seen = self._seen.setdefault(values, _Recent())
+        seen.values.append((self._elapsed(), value))
+        seen.total += value
+        seen.count += 1
+        self._forget_old(seen)
+
+    def lines(self) -> Iterator[str]:
+        """Gives the lines of the text format, in the order of the labels' values."""
+        for values in sorted(self._seen):
+            seen = self._seen[values]
+            self._forget_old(seen)
+            ranked = sorted(value for _, value in seen.values)
+            for quantile in QUANTILES:
+                inside = _braces((*self.labels, "quantile"), (*values, number_text(quantile)))
+                at = max(0, ceil(len(ranked) * quantile) - 1)
+                yield f"{self.name}{inside} {number_text(ranked[at] if ranked else nan)}"
+            outside = _braces(self.labels, values)
+            yield f"{self.name}_sum{outside} {number_text(seen.total)}"
+            yield f"{self.name}_count{outside} {number_text(seen.count)}"
+
+    def _forget_old(self, seen: _Recent) -> None:
+        now = self._elapsed()
+        while seen.values and now - seen.values[0][0] >= self._window:
+            seen.values.popleft()
+
+
+F = TypeVar("F", Numbers, Histogram, Summary)
 
 
 class Registry:
     """All series of a process, printed in the order of their names."""
 
     def __init__(self) -> None:
-        self._families: dict[str, Numbers | Histogram] = {}
+        self._families: dict[str, Numbers | Histogram | Summary] = {}
         self._collectors: list[Callable[[], None]] = []
 
     @property
-    def families(self) -> tuple[Numbers | Histogram, ...]:
+    def families(self) -> tuple[Numbers | Histogram | Summary, ...]:
         """All that there can be, in the order of names, seen yet or not."""
         return tuple(self._families[name] for name in sorted(self._families))
 
@@ -118,6 +181,21 @@ class Registry:
     def histogram(self, name: str, text: str, labels: Labels = (), *, buckets: Sequence[float]) -> Histogram:
         """Adds a histogram with these upper bounds, ascending. Raises ValueError for a name that is taken."""
         return self._add(Histogram(name, text, labels, buckets))
+
+    def summary(
+        self,
+        name: str,
+        text: str,
+        labels: Labels,
+        *,
+        window: Duration,
+        elapsed: Callable[[], Duration],
+    ) -> Summary:
+        """Adds a summary of the values within ``window``, by the elapsed time that ``elapsed`` gives.
+
+        Raises ValueError for a name that is taken, and for labels out of order.
+        """
+        return self._add(Summary(name, text, labels, window, elapsed))
 
     def before_scrape(self, collect: Callable[[], None]) -> None:
         """Has ``collect`` set what is worked out only when somebody asks."""
