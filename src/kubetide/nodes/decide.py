@@ -81,9 +81,11 @@ def _begin(state: State, now: Instant) -> Commands:
     state.memory.scale_down.status = replace(last, result="ScaleDownNotTried", scaled_down=())
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
+        state.laps.end("updateClusterState")
         return replace(plan_scale_up(state, quiet_tick(state, state.view), now), answers=())
     view = state.view = observe(state, now)
     learned = learn_templates(state, now)
+    state.laps.end("updateClusterState")
     commands = plan_update(state, view, now)
     if commands is None:
         commands = _scale_up(state, view, now)

@@ -20,6 +20,7 @@ from kubetide.nodes.reasons import (
     NO_PRICE,
     NOT_READY,
     USELESS,
+    exceeded_resources,
     quota_exceeded,
 )
 from kubetide.nodes.state import State
@@ -79,7 +80,9 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
     needs_price = packs_all_groups(state.settings.expander)
     settings = state.settings
     nodes = len(state.snapshot)
+    state.laps.begin("scaleUp:buildPodEquivalenceGroups")
     tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
+    state.laps.end("scaleUp:buildPodEquivalenceGroups")
     offered: list[tuple[str, Template]] = []
     for group_id, view in tick.view.groups.items():
         template = tick.templates[group_id]
@@ -96,6 +99,7 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
             skipped = (NO_PRICE,)
         if skipped:
             tick.skipped[group_id] = skipped
+            tick.over_limits += [("up", found) for word in skipped if (found := exceeded_resources(word))]
             continue
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))
@@ -184,6 +188,7 @@ def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | 
             cluster_threshold(settings.max_nodes_total, nodes),
         )
     )
+    state.laps.begin("scaleUp:estimate")
     packed = estimate(
         state.snapshot,
         template.node,
@@ -193,6 +198,7 @@ def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | 
         start=state.memory.rotation,
         fast_path=settings.fastpath_binpacking_enabled,
     )
+    state.laps.end("scaleUp:estimate")
     state.memory.rotation = packed.start
     pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
     if not packed.nodes or not pods:

@@ -43,10 +43,14 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
         workload = workload_of(state, item.pod)
         if workload is not None:
             wanted.workloads[key] = workload
+    state.laps.begin("filterOutSchedulable")
     pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
     placements = place(state.snapshot, pods, hints=hints, start=state.memory.rotation)
     state.memory.rotation = placements.start
     wanted.placed = list(placements.placed)
+    wanted.overflowing = placements.overflowing
+    wanted.unprocessed = len(placements.unprocessed)
+    state.laps.end("filterOutSchedulable")
     for pod in placements.unplaced:
         if is_daemon_set_pod(pod):
             continue

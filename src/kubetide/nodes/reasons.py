@@ -24,6 +24,12 @@ def quota_exceeded(quota: str, resources: tuple[str, ...]) -> str:
     return f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
 
 
+def exceeded_resources(text: str) -> tuple[str, ...]:
+    """Gives the resources that a text of ``quota_exceeded`` names; none for any other text."""
+    known, _, resources = text.partition(", resources: ")
+    return tuple(resources.split(", ")) if known.startswith("exceeded quota: ") else ()
+
+
 SCALE_UP = {
     "NoDemand": "no pod is without a place",
     "PodsFitExisting": "there is room for {pods:pod} on existing or upcoming nodes",

@@ -79,6 +79,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
     else:
+        state.laps.begin("scaleUp")
         events = choose_groups(state, tick, reasons, now, choosing=choosing)
     return Commands(
         actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
@@ -92,6 +93,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
     """Gives the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
     reasons: list[Reason] = []
+    state.laps.begin("scaleUp")
     actions = _raise_to_minimum(state, tick, reasons, now)
     return Commands(actions=tuple(actions), reasons=tuple(reasons))
 
@@ -105,6 +107,7 @@ def absorb_scale_up(
     state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
     """Takes in what came of the increases: requests, backoff, events for the pods."""
+    state.laps.end("scaleUp")
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     failed = done = False
@@ -186,6 +189,8 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
         safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
         if short <= 0 or group_id in rising or template is None or not safe:
             continue
+        if exceeded := headroom.exceeded_by(template.node):
+            tick.over_limits.append(("up", exceeded))
         if state.settings.max_nodes_total:
             short = min(short, state.settings.max_nodes_total - len(nodes))
         short = headroom.cap(template.node, max(short, 0))

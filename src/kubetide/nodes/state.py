@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kubetide.nodes.delta import Delta, Gone, Key, Step
 from kubetide.nodes.device_facts import KnownDevices
 from kubetide.nodes.held_pods import HeldPods
+from kubetide.nodes.laps import Laps, NoLaps
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_devices import NodeDevices
 from kubetide.nodes.node_facts import Health, health_of, readiness
@@ -54,6 +55,7 @@ class State:
         looked_at: What the templates of groups were learned from; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
+        laps: Is told where the parts of a tick begin and end.
     """
 
     def __init__(self, settings: Settings | None = None, memory: Memory | None = None) -> None:
@@ -82,6 +84,7 @@ class State:
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
         self.memo = True
+        self.laps: Laps = NoLaps()
         self.looked_at: dict[str, LookedAt] = {}
         self.quiet_at: int | None = None
         self._group_of_provider: dict[str, str] = {}
@@ -169,7 +172,9 @@ class State:
                 f"step {delta.step} goes on with the tick's snapshot: nodes and pods come with the next tick"
             )
         if full:
+            laps = self.laps
             self.__init__(delta.settings, delta.memory)  # type: ignore[misc]  # the one way to start anew
+            self.laps = laps
         self.step = delta.step
         self.holds = delta.holds
         self.live_pods = MappingProxyType(delta.live_pods or {})

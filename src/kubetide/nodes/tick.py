@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kubetide.nodes.cluster_state import ClusterView
 from kubetide.nodes.expander import Option
@@ -44,6 +45,8 @@ class Wanted:
         virtual: Pods that do not exist yet, and who wants them; they get no events.
         too_new: Pods that are not old enough to be looked at.
         workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
+        overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
+        unprocessed: Pods for which no place was looked for.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -51,6 +54,8 @@ class Wanted:
     virtual: dict[Key, str] = field(default_factory=dict)
     too_new: list[Pod] = field(default_factory=list)
     workloads: dict[Key, Workload] = field(default_factory=dict)
+    overflowing: int = 0
+    unprocessed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,9 @@ class Tick:
         verdicts: Each group of like pods and what the node groups say to it.
         options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
         bargain: How good the choice is, when it was reckoned over all groups at once.
+        over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
+            that one keeps: ``up`` or ``down``, and the resources whose limits these are.
+        not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
         result: Upstream's word for how scale-up went.
         error: What went wrong, when ``result`` is ``ScaleUpError``.
     """
@@ -120,6 +128,8 @@ class Tick:
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
     bargain: Bargain | None = None
+    over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
+    not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)
     result: str = "ScaleUpNotTried"
     error: str = ""

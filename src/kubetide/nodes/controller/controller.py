@@ -21,6 +21,7 @@ from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
+from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.core import (
     as_read_back,
     encode_commands,
@@ -86,6 +87,8 @@ class NodesController:
         assert kept is not None
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, kept)
         self._actor = Actor(cluster, cloud)
+        self.stopwatch = self._state.laps = Stopwatch(clock)
+        """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT)
         self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
@@ -133,14 +136,18 @@ class NodesController:
                     continue
                 await self._sleep_until(due)
                 await self._guarded(self.tick())
+                self.stopwatch.begin("loopWait")
                 # From the start, so that ticks do not drift; what was missed is not made up for.
                 due = after(due, Duration(period * max(1, -((due - self._clock.now()) // period))))
 
     async def tick(self) -> None:
         """Runs one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
+        self.stopwatch.take()  # what nobody wanted to know of the tick before
+        self.stopwatch.end("loopWait")
         self.began = self._clock.monotonic()
         if self._before_tick is not None:
             await self._before_tick()
+        self.stopwatch.begin("updateClusterState")
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1

@@ -105,7 +105,9 @@ class Gatherer:
 
     async def begin(self) -> Delta:
         """Gives the delta of a tick's first step. Raises CloudError, ApiError."""
+        self._known.laps.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
+        self._known.laps.end("cloudProviderRefresh")
         return await self._changes("update", groups)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:

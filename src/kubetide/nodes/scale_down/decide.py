@@ -63,17 +63,23 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
         )
     restore(state, now)
     _note_interval(state, now)
+    state.laps.begin("findUnneeded")
     found = evaluate(state, now, state.scale_down_cache)
     before = memory.status
     _note_unneeded(state, found, now)
+    state.laps.end("findUnneeded")
     results, memory.results = memory.results, {}
     held = "; ".join(state.holds) or wait or _cooldown(state, now)
     if held or not found.candidates:
         result = "ScaleDownInCooldown" if held else "ScaleDownNoCandidates"
         plan = Plan()
     else:
+        state.laps.begin("scaleDown")
         plan = choose(state, found.removable, now)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
+    if state.tick is not None:
+        state.tick.not_simulated = found.not_simulated
+        state.tick.over_limits += [("down", resources) for resources in plan.over_limits]
     memory.status = _status(state, found, plan, result, held, results)
     begun = _begin(state, plan, now)
     return Commands(
@@ -90,6 +96,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     When the taint of one empty node fails, all empty ones of this tick are given back and none is
     drained; likewise among those to be drained. Source: upstream's taintNodesSync.
     """
+    state.laps.end("scaleDown")
     memory = state.memory.scale_down
     told: list[EventRecord] = []
     failed_kinds: dict[bool, str] = {}

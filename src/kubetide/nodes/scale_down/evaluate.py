@@ -48,6 +48,7 @@ class Evaluation:
         removable: In the order in which they were simulated.
         unremovable: By node; nodes in no group and in groups at their minimum are not here.
         failed: Nodes whose simulation failed, which are not to be tried again for a while.
+        not_simulated: Nodes whose removal was not tried, as enough were found before them.
         hints, rotation: For the next simulation.
         valid_until: When the passing of time alone may change something; None for never.
     """
@@ -56,6 +57,7 @@ class Evaluation:
     removable: tuple[Removable, ...]
     unremovable: dict[str, UnremovableNode]
     failed: tuple[str, ...]
+    not_simulated: tuple[str, ...]
     hints: dict[str, str]
     rotation: int
     valid_until: Instant | None
@@ -141,6 +143,8 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
                 run.unremovable[name] = refused
             elif run.has_room_for_more():
                 run.simulate(name, facts[name])
+            else:
+                run.not_simulated.append(name)
     finally:
         run.end()
     return Evaluation(
@@ -148,6 +152,7 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
         removable=tuple(run.removable),
         unremovable={name: run.unremovable[name] for name in sorted(run.unremovable)},
         failed=tuple(sorted(run.failed)),
+        not_simulated=tuple(run.not_simulated),
         hints=dict(sorted(run.simulation.hints.items())),
         rotation=run.simulation.rotation,
         valid_until=min(changes, default=None),
@@ -207,6 +212,7 @@ class _Run:
         self.removable: list[Removable] = []
         self.unremovable: dict[str, UnremovableNode] = {}
         self.failed: list[str] = []
+        self.not_simulated: list[str] = []
         destinations = list(state.nodes)
         self._snapshot.fork()
         self.simulation = Simulation(state.snapshot, destinations, memory.hints, state.memory.rotation)

@@ -31,6 +31,8 @@ class Plan:
     drain: list[Removable] = field(default_factory=list)
     waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Node -> (upstream's reason, one sentence)."""
+    over_limits: list[tuple[str, ...]] = field(default_factory=list)
+    """Of each node that a limit over the whole cluster keeps: the resources whose limits these are."""
 
 
 def choose(state: State, removable: Sequence[Removable], now: Instant) -> Plan:
@@ -53,12 +55,14 @@ def _removable_now(state: State, removable: Sequence[Removable], now: Instant) -
         *(one for one in by_name if one.moves.pods),
     ):
         refused = _time_refuses(state, one, now) or _size_refuses(state, one, sizes)
-        if refused is None:
-            refused = left.take(state.nodes[one.node])
+        if refused is None and (exceeded := left.exceeded_by(state.nodes[one.node])):
+            plan.over_limits.append(exceeded)
+            refused = _limit_refuses(exceeded[0])
         if refused is not None:
             plan.waiting[one.node] = refused
             continue
         sizes[one.group] -= 1
+        left.take(state.nodes[one.node])
         (plan.drain if one.moves.pods else plan.empty).append(one)
     plan.drain.sort(key=lambda one: one.risky)
     return plan
@@ -108,21 +112,22 @@ class _Limits:
                     total[resource] += _capacity(node, resource)
         self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
 
-    def take(self, node: Node) -> tuple[str, str] | None:
-        """Takes the node's capacity off what is left, or says which limit refuses."""
-        if not self._left:
-            return None
-        amounts = {resource: _capacity(node, resource) for resource in self._left}
-        for resource, amount in amounts.items():
-            if amount > self._left[resource]:
-                flag = "--cores-total" if resource == "cpu" else "--memory-total"
-                return (
-                    "MinimalResourceLimitExceeded",
-                    f"the cluster's {resource} would fall below the minimum of {flag}",
-                )
-        for resource, amount in amounts.items():
-            self._left[resource] -= amount
-        return None
+    def exceeded_by(self, node: Node) -> tuple[str, ...]:
+        """Gives the resources of which too little would be left without the node."""
+        return tuple(name for name, left in self._left.items() if _capacity(node, name) > left)
+
+    def take(self, node: Node) -> None:
+        """Takes the node's capacity off what is left."""
+        for resource in self._left:
+            self._left[resource] -= _capacity(node, resource)
+
+
+def _limit_refuses(resource: str) -> tuple[str, str]:
+    flag = "--cores-total" if resource == "cpu" else "--memory-total"
+    return (
+        "MinimalResourceLimitExceeded",
+        f"the cluster's {resource} would fall below the minimum of {flag}",
+    )
 
 
 def _minimum(limits: str) -> int:
@@ -166,7 +171,7 @@ def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     parallelism = settings.max_scale_down_parallelism - len(memory.deletions)
     drains = settings.max_drain_parallelism - draining
 
-    cut = Plan(waiting=plan.waiting)
+    cut = Plan(waiting=plan.waiting, over_limits=plan.over_limits)
     may_overflow = True
     for group in _atomic_groups(state, plan):
         empty = [one for one in plan.empty if one.group == group]

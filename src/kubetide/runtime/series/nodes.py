@@ -19,22 +19,36 @@ from kubetide.nodes.decision import (
     Outcome,
     Outcomes,
 )
-from kubetide.nodes.node_facts import GPU_RESOURCES, readiness
+from kubetide.nodes.node_facts import readiness
 from kubetide.nodes.scale_down.events import FAILED
 from kubetide.nodes.scale_down.evictions import GONE
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
+from kubetide.runtime.series.demand import DemandSeries
+from kubetide.runtime.series.functions import FunctionSeries
 from kubetide.runtime.series.group_gauges import GroupGauges
+from kubetide.runtime.series.kinds import LABELS, UNKNOWN, kind_of_group, kind_of_node
 from kubetide.runtime.series.node_gauges import NodeGauges
-from kubetide.units.exposition import Registry, exponential_range
-from kubetide.units.time import Duration, Instant, to_seconds
+from kubetide.runtime.series.removals import RemovalSeries
+from kubetide.units.exposition import Registry
+from kubetide.units.time import Duration, Instant
 
 PREFIX = "cluster_autoscaler_"
-_KIND = ("dra_drivers", "gpu_name", "gpu_resource_name")
 _DOWN = ("ScaleDownNoNodeDeleted", "ScaleDownNodeDeleteStarted")
 """Results of a scale-down that was tried."""
 _UP = ("ScaleUpSuccessful", "ScaleUpError", "ScaleUpNoOptionsAvailable")
+
+ERRORS = (
+    "cloudProviderError",
+    "apiCallError",
+    "internalError",
+    "transientError",
+    "configurationError",
+    "nodeGroupDoesNotExistError",
+    "unexpectedScaleDownStateError",
+)
+"""Upstream's types; the later ones are not told apart here, and stay at 0."""
 
 _commands = msgspec.json.Decoder(Commands)
 _outcomes = msgspec.json.Decoder(Outcomes)
@@ -55,21 +69,18 @@ class NodesSeries:
         self._clock = clock
         self._gauges = NodeGauges(registry)
         self._groups = GroupGauges(registry) if per_group else None
+        self._functions = FunctionSeries(registry, clock)
+        self._demand = DemandSeries(registry)
+        self._removals = RemovalSeries(registry)
         self._drains: dict[str, bool] = {}
         self._main: Instant | None = None
         self._last = registry.gauge(f"{PREFIX}last_activity", "When a part last ran.", ("activity",))
-        self._durations = registry.histogram(
-            f"{PREFIX}function_duration_seconds",
-            "Time that a part took.",
-            ("function",),
-            buckets=exponential_range(0.1, 1800.0, 150),
-        )
         self._errors = registry.counter(f"{PREFIX}errors_total", "Ticks that ended with an error.", ("type",))
-        self._added = registry.counter(f"{PREFIX}scaled_up_nodes_total", "Nodes that were asked for.", _KIND)
+        self._added = registry.counter(f"{PREFIX}scaled_up_nodes_total", "Nodes that were asked for.", LABELS)
         self._failed = registry.counter(
             f"{PREFIX}failed_scale_ups_total",
             "Scale-ups that failed.",
-            ("dra_drivers", "gpu_name", "gpu_resource_name", "reason"),
+            (*LABELS, "reason"),
         )
         self._unmade = registry.counter(
             f"{PREFIX}failed_node_creations_total", "Machines that could not be made.", ("reason",)
@@ -77,7 +88,7 @@ class NodesSeries:
         self._removed = registry.counter(
             f"{PREFIX}scaled_down_nodes_total",
             "Nodes that were deleted.",
-            ("dra_drivers", "gpu_name", "gpu_resource_name", "reason"),
+            (*LABELS, "reason"),
         )
         self._evicted = registry.counter(
             f"{PREFIX}evicted_pods_total", "Pods that were evicted, or could not be.", ("eviction_result",)
@@ -86,7 +97,20 @@ class NodesSeries:
             f"{PREFIX}old_unregistered_nodes_removed_count",
             "Machines that never became nodes and were deleted.",
         )
+        self._begin_at_zero()
         registry.before_scrape(self._collect)
+
+    def _begin_at_zero(self) -> None:
+        """Shows what may yet be counted, as upstream does: a rate needs a value before the first."""
+        for error in ERRORS:
+            self._errors.add(0, error)
+        for reason in ("cloudProviderError", "apiCallError", "timeout"):
+            self._failed.add(0, *UNKNOWN, reason)
+            self._unmade.add(0, reason)
+        for reason in ("underutilized", "empty", "unready"):
+            self._removed.add(0, *UNKNOWN, reason)
+        for result in ("succeeded", "failed"):
+            self._evicted.add(0, result)
 
     def heard(self, record: Record) -> None:
         """Counts the step that the record ends."""
@@ -100,6 +124,10 @@ class NodesSeries:
         given_up = sum(one.kind == "Pod" and one.reason == FAILED for one in commands.events)
         if given_up:
             self._evicted.add(given_up, "failed")
+        self._demand.heard(state)
+        self._removals.heard(state, commands.actions, outcomes, record.now)
+        for part, took in self._controller.stopwatch.take():
+            self._functions.took(part, took)
         deletions = state.memory.scale_down.deletions
         # What a deletion was is asked when it has ended.
         self._drains = {name: deletion.drain for name, deletion in deletions.items()}
@@ -109,13 +137,13 @@ class NodesSeries:
     def _count_action(self, state: State, action: object, outcome: Outcome) -> None:
         done = outcome.status == "ok"
         if isinstance(action, IncreaseSize) and done:
-            self._added.add(action.delta, *_kind(state, _example(state, action.group)))
+            self._added.add(action.delta, *kind_of_group(state, action.group))
         elif isinstance(action, IncreaseSize) and outcome.status == "failed":
-            self._failed.add(1, *_kind(state, _example(state, action.group)), "cloudProviderError")
+            self._failed.add(1, *kind_of_group(state, action.group), "cloudProviderError")
         elif isinstance(action, DeleteNodes) and done:
             for name in action.nodes:
                 node = state.nodes.get(name)
-                self._removed.add(1, *_kind(state, node), self._why_removed(state, name, node))
+                self._removed.add(1, *kind_of_node(state, name), self._why_removed(state, name, node))
         elif isinstance(action, EvictPod) and (done or outcome.error_code in GONE):
             self._evicted.add(1, "succeeded")
         elif isinstance(action, DeleteInstances) and action.why == "unregistered" and done:
@@ -131,9 +159,9 @@ class NodesSeries:
         if view is None:
             return
         for group, _ in view.timed_out:
-            self._failed.add(1, *_kind(state, _example(state, group)), "timeout")
+            self._failed.add(1, *kind_of_group(state, group), "timeout")
         for failure in view.failures:
-            self._failed.add(1, *_kind(state, _example(state, failure.group)), failure.error_code)
+            self._failed.add(1, *kind_of_group(state, failure.group), failure.error_code)
             self._unmade.add(failure.machines, failure.error_code)
 
     def _count_step(self, state: State, commands: Commands, now: Instant) -> None:
@@ -149,8 +177,7 @@ class NodesSeries:
         if commands.result in _DOWN:
             self._last.set(seconds, "scaleDown")
         if not commands.next_step:
-            took = Duration(self._clock.monotonic() - self._controller.began)
-            self._durations.observe(to_seconds(took), "main")
+            self._functions.took("main", Duration(self._clock.monotonic() - self._controller.began))
 
     def _collect(self) -> None:
         controller = self._controller
@@ -159,33 +186,8 @@ class NodesSeries:
         if controller.last_tick is not None:
             self._last.set(controller.last_tick / 1e9, "mainSuccessful")
         of_api = controller.failures - controller.cloud_failures - controller.bugs
-        for kind, count in (
-            ("cloudProviderError", controller.cloud_failures),
-            ("apiCallError", of_api),
-            ("internalError", controller.bugs),
-        ):
-            if count:
-                self._errors.set(count, kind)
+        for kind, count in zip(ERRORS, (controller.cloud_failures, of_api, controller.bugs), strict=False):
+            self._errors.set(count, kind)
         self._gauges.collect(controller.state, self._clock.now())
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
-
-
-def _example(state: State, group_id: str) -> Node | None:
-    """Gives what the group's nodes look like, as far as anybody knows."""
-    seen = state.memory.templates.get(group_id)
-    if seen is not None:
-        return seen.node
-    group = state.groups.get(group_id)
-    return group.template.node if group is not None and group.template is not None else None
-
-
-def _kind(state: State, node: Node | None) -> tuple[str, str, str]:
-    """Gives the labels dra_drivers, gpu_name and gpu_resource_name; all are empty for a node without GPUs."""
-    label = state.settings.gpu_label
-    labels = (node.metadata.labels or {}) if node is not None else {}
-    if node is None or not label or label not in labels:
-        return "", "", ""
-    offered = node.status.allocatable or {}
-    resource = next((name for name in GPU_RESOURCES if name in offered), GPU_RESOURCES[0])
-    return "", labels[label], resource

@@ -1,0 +1,31 @@
+"""How long the parts of a tick took, by the clock's elapsed time."""
+
+from __future__ import annotations
+
+from kubetide.nodes.laps import Part
+from kubetide.ports.clock import Clock
+from kubetide.units.time import Duration
+
+
+class Stopwatch:
+    """Keeps the laps of the present tick until somebody takes them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._begun: dict[Part, Duration] = {}
+        self._laps: list[tuple[Part, Duration]] = []
+
+    def begin(self, part: Part) -> None:
+        """Notes that the part begins."""
+        self._begun[part] = self._clock.monotonic()
+
+    def end(self, part: Part) -> None:
+        """Notes that the part is over; of one that has not begun nothing is kept."""
+        begun = self._begun.pop(part, None)
+        if begun is not None:
+            self._laps.append((part, Duration(self._clock.monotonic() - begun)))
+
+    def take(self) -> list[tuple[Part, Duration]]:
+        """Gives the parts that have ended since the last call, in the order in which they did."""
+        laps, self._laps = self._laps, []
+        return laps

@@ -1,0 +1,41 @@
+"""Where the parts of a tick begin and end, for who takes the time.
+
+The parts say so themselves; they read no clock, and nothing is decided by how long one took.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+Part = Literal[
+    "cloudProviderRefresh",
+    "filterOutSchedulable",
+    "findUnneeded",
+    "loopWait",
+    "scaleDown",
+    "scaleUp",
+    "scaleUp:buildPodEquivalenceGroups",
+    "scaleUp:estimate",
+    "updateClusterState",
+]
+"""Upstream's names. Source: Cluster Autoscaler, metrics of July 2026."""
+
+
+class Laps(Protocol):
+    """Is told of the parts of a tick."""
+
+    def begin(self, part: Part) -> None:
+        """Notes that the part begins."""
+
+    def end(self, part: Part) -> None:
+        """Notes that the part is over; of one that has not begun nothing is kept."""
+
+
+class NoLaps:
+    """Takes no time: for replays and explanations."""
+
+    def begin(self, part: Part) -> None:
+        """Keeps nothing."""
+
+    def end(self, part: Part) -> None:
+        """Keeps nothing."""
