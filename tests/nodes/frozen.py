@@ -149,7 +149,9 @@ class World:
         while True:
             self.state.apply(delta)
             commands = decide(self.state, self.now)
-            result = absorb(self.state, commands, Outcomes(tuple(map(self._do, commands.actions))), self.now)
+            outcomes = tuple(map(self._do, commands.actions))
+            result = absorb(self.state, commands, Outcomes(outcomes), self.now)
+            self.heard(commands, outcomes)
             self.commands.append(commands)
             self.reasons = [*self.reasons, *commands.reasons, *result.reasons]
             self.events += [*commands.events, *result.events]
@@ -158,6 +160,9 @@ class World:
             if not commands.next_step:
                 return actions
             delta = Delta(step=commands.next_step, holds=self.state.holds)
+
+    def heard(self, commands, outcomes):
+        """Is told of each step when it is over."""
 
     def increases(self, **kwargs):
         """Runs a tick and gives how much each group was to grow."""

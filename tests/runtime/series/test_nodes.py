@@ -4,48 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from tests.nodes.frozen import World as Frozen
 from tests.nodes.frozen import group, node, pod
-from tests.nodes.live import SHORT, START, World, play
+from tests.nodes.live import SHORT, START, play
 from tests.runtime.series.reading import read
+from tests.runtime.series.scraped import NO_GPU, Scraped, told
 
 from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSpec, Window
 from kubetide.objects.kinds import NODES
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series import Heard, NodesSeries
+from kubetide.runtime.series import NodesSeries
 from kubetide.runtime.series.node_gauges import NodeGauges
 from kubetide.units.exposition import Registry
 from kubetide.units.time import after, minutes, seconds
-
-SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
-NO_GPU = ("", "", "")
-
-
-class Scraped(World):
-    """A world whose node loop is listened to."""
-
-    def __init__(self, clock, *args, **settings):
-        super().__init__(clock, *args, **settings)
-        self.registry = Registry()
-        series = NodesSeries(self.registry, self.controller, clock)
-        heard = Heard(self.recorder, pytest.fail)
-        heard.listen("nodes", series.heard)
-        self.controller._recorder = heard
-
-    def read(self):
-        return read(self.registry, "cluster_autoscaler_")
-
-
-def told(story, groups=(SMALL,), **settings):
-    async def main(clock):
-        world = Scraped(clock, groups, **settings)
-        async with world.running():
-            await story(world)
-        return world
-
-    return run_virtual(main, start=START)
 
 
 def test_before_the_first_tick_only_what_is_configured_is_told():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kubetide.nodes.device_mismatch import Mismatch, device_mismatches
 from kubetide.nodes.node_facts import is_being_deleted, is_virtual_kubelet, taint_type
 from kubetide.nodes.pod_facts import is_unschedulable
 from kubetide.nodes.settings import Settings, parse_range
@@ -40,6 +41,14 @@ class NodeGauges:
         self._unremovable = gauge("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
         self._cooldown = gauge("scale_down_in_cooldown", "Whether scale-down waits: 1 or 0.")
         self._taints = gauge("node_taints_count", "Taints of all nodes.", "type")
+        self._mismatches = gauge(
+            "dra_node_template_resources_mismatch",
+            "Groups of like devices in which ready nodes differ from their template.",
+            "driver",
+            "mismatch_type",
+        )
+        self._differing: dict[str, None] = {}
+        """Drivers whose devices have differed."""
 
     def collect(self, state: State, now: Instant) -> None:
         """Sets all gauges; before the first tick only what is configured is known."""
@@ -48,6 +57,7 @@ class NodeGauges:
             return
         self._collect_nodes(state, now)
         self._collect_pending(state)
+        self._collect_mismatches(state)
         memory = state.memory.scale_down
         self._deleting.set(len(memory.deletions))
         self._unneeded.set(len(memory.unneeded))
@@ -105,6 +115,16 @@ class NodeGauges:
                     unseen += 1
         self._pending.set(given_up, "unschedulable")
         self._pending.set(unseen, "scheduler_unprocessed")
+
+    def _collect_mismatches(self, state: State) -> None:
+        """Once a driver is shown it stays, at 0 while nothing of it differs."""
+        found = device_mismatches(state)
+        self._differing.update(dict.fromkeys(found))
+        for driver in self._differing:
+            one = found.get(driver, Mismatch())
+            self._mismatches.set(one.missing, driver, "missing")
+            self._mismatches.set(one.extra, driver, "extra")
+            self._mismatches.set(one.mismatch, driver, "mismatch")
 
 
 def _set_all(gauge: Numbers, counts: Counter[str]) -> None:

@@ -1,0 +1,102 @@
+"""Where the devices of nodes differ from those that a new node of their group is expected to have.
+
+Told, and nothing is decided by it: what nodes have is in the snapshot, and templates learn from them.
+
+Source: Cluster Autoscaler (July 2026), node template resources mismatch. Devices are compared by driver,
+by how many of a pool have the same attributes; names of pools and values of attributes do not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kubetide.nodes.state import State
+from kubetide.objects.resource import ResourceSlice
+
+
+@dataclass(slots=True)
+class Mismatch:
+    """Groups of like devices of one driver, over all nodes."""
+
+    missing: int = 0
+    """Expected, and there is nothing of the driver left that they could be."""
+    extra: int = 0
+    """There, and nothing of the driver is expected that they could be."""
+    mismatch: int = 0
+    """Expected, with another number of devices or other attributes."""
+
+
+def device_mismatches(state: State) -> dict[str, Mismatch]:
+    """Gives the differences by driver, for drivers that have any; nodes that are not ready have none yet."""
+    found: dict[str, Mismatch] = {}
+    if state.snapshot.facts.devices is None:
+        return found
+    devices = state.node_devices()
+    for group, names in state.nodes_by_group().items():
+        expected = _expected(state, group, names)
+        for name in names:
+            there = devices.local(name)
+            if (expected or there) and not state.health(name).unready and _are_enough(there, expected):
+                compare(expected, there, found)
+    return found
+
+
+def compare(
+    expected: Iterable[ResourceSlice], there: Iterable[ResourceSlice], into: dict[str, Mismatch]
+) -> None:
+    """Adds the differences between one node and its template; a driver that is not ready is left out."""
+    there = tuple(there)
+    in_flux = {driver for driver, complete in _pools(there) if not complete}
+    wanted, found = _likes(expected), _likes(there)
+    for driver in sorted({*wanted, *found} - in_flux):
+        missing = wanted.get(driver, Counter()) - found.get(driver, Counter())
+        extra = found.get(driver, Counter()) - wanted.get(driver, Counter())
+        if not missing and not extra:
+            continue
+        # Whatever of a driver is left on both sides is taken for the same devices, changed.
+        changed = min(missing.total(), extra.total())
+        one = into.setdefault(driver, Mismatch())
+        one.mismatch += changed
+        one.missing += missing.total() - changed
+        one.extra += extra.total() - changed
+
+
+def _expected(state: State, group: str, names: Sequence[str]) -> tuple[ResourceSlice, ...]:
+    """Gives what a new node of the group is expected to publish; ``names`` are its nodes, in name order."""
+    devices, seen = state.node_devices(), state.memory.templates.get(group)
+    if seen is not None:
+        # What is remembered lacks the devices that the node's own pods have; the node itself has them all.
+        return devices.local(seen.from_node) or seen.slices
+    template = state.groups[group].template
+    if template is not None:
+        return template.slices or ()
+    return devices.local(names[0]) if names else ()
+
+
+def _likes(slices: Iterable[ResourceSlice]) -> dict[str, Counter[tuple[frozenset[str], int]]]:
+    """Gives by driver the groups of like devices of each pool: their attributes, and how many there are."""
+    pools: dict[tuple[str, str], Counter[frozenset[str]]] = {}
+    for one in slices:
+        counts = pools.setdefault((one.spec.driver, one.spec.pool.name), Counter())
+        counts.update(frozenset(device.attributes or ()) for device in one.spec.devices or ())
+    found: dict[str, Counter[tuple[frozenset[str], int]]] = {}
+    for (driver, _), counts in pools.items():
+        found.setdefault(driver, Counter()).update(counts.items())
+    return found
+
+
+def _pools(slices: Iterable[ResourceSlice]) -> Iterator[tuple[str, bool]]:
+    """Gives the driver of each pool, and whether all of the pool is there."""
+    counts: Counter[tuple[str, str, int]] = Counter()
+    for one in slices:
+        counts[one.spec.driver, one.spec.pool.name, one.spec.pool.resource_slice_count] += 1
+    for (driver, _, size), count in counts.items():
+        yield driver, count == size
+
+
+def _are_enough(there: Iterable[ResourceSlice], expected: Iterable[ResourceSlice]) -> bool:
+    """Whether each driver has as many whole pools as are expected of it."""
+    ready = Counter(driver for driver, complete in _pools(there) if complete)
+    return Counter(driver for driver, complete in _pools(expected) if complete) <= ready

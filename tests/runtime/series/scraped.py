@@ -1,0 +1,58 @@
+"""A living cluster whose node loop is listened to, and a frozen one that tells what each step found."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import World as Frozen
+from tests.nodes.live import START, World
+from tests.runtime.series.reading import read
+
+from kubetide.embedded.cloud import GroupSpec
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.series import Heard, NodesSeries
+from kubetide.units.exposition import Registry
+
+SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
+NO_GPU = ("", "", "")
+
+
+class Scraped(World):
+    """A world whose node loop is listened to."""
+
+    def __init__(self, clock, *args, **settings):
+        super().__init__(clock, *args, **settings)
+        self.registry = Registry()
+        series = NodesSeries(self.registry, self.controller, clock)
+        heard = Heard(self.recorder, pytest.fail)
+        heard.listen("nodes", series.heard)
+        self.controller._recorder = heard
+
+    def read(self):
+        return read(self.registry, "cluster_autoscaler_")
+
+
+def told(story, groups=(SMALL,), *, world_of=Scraped, **settings):
+    """Runs a story in virtual time and gives the world as it was left."""
+
+    async def main(clock):
+        world = world_of(clock, groups, **settings)
+        async with world.running():
+            await story(world)
+        return world
+
+    return run_virtual(main, start=START)
+
+
+class Telling(Frozen):
+    """A frozen world whose steps one listener hears of; ``listen`` makes it of a registry."""
+
+    def __init__(self, listen, **options):
+        super().__init__(**options)
+        self.registry = Registry()
+        self.listener = listen(self.registry)
+
+    def heard(self, commands, outcomes):
+        self.listener(self.state, commands, outcomes, self.now)
+
+    def read(self):
+        return read(self.registry, "cluster_autoscaler_")
