@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 from tests.docs.tables import DOCS, rows, section
 from tests.horizontal.running import START
@@ -10,6 +11,7 @@ from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
 
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.nodes.laps import Part
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.series import (
     ClientSeries,
@@ -117,6 +119,12 @@ def documented():
             assert name.strip("`") not in found, f"{name} stands twice"
             found[name.strip("`")] = kind, tuple(re.findall(r"`(\w+)`", labels))
     return found
+
+
+def test_the_page_has_all_parts_of_a_tick():
+    """The values of ``function`` on the page are those that can be told."""
+    parts = {row[0].strip("`") for row in rows(section(PAGE, "## Nodes")) if len(row) == 3}
+    assert parts == {"main", *get_args(Part)}
 
 
 def left_out():
