@@ -9,7 +9,7 @@ by how many of a pool have the same attributes; names of pools and values of att
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kubetide.nodes.state import State
@@ -38,7 +38,7 @@ def device_mismatches(state: State) -> dict[str, Mismatch]:
         expected = _expected(state, group, names)
         for name in names:
             there = devices.local(name)
-            if (expected or there) and not state.health(name).unready and _are_enough(there, expected):
+            if (expected or there) and not state.health(name).unready:
                 compare(expected, there, found)
     return found
 
@@ -48,9 +48,8 @@ def compare(
 ) -> None:
     """Adds the differences between one node and its template; a driver that is not ready is left out."""
     there = tuple(there)
-    in_flux = {driver for driver, complete in _pools(there) if not complete}
     wanted, found = _likes(expected), _likes(there)
-    for driver in sorted({*wanted, *found} - in_flux):
+    for driver in sorted({*wanted, *found} - _in_flux(there)):
         missing = wanted.get(driver, Counter()) - found.get(driver, Counter())
         extra = found.get(driver, Counter()) - wanted.get(driver, Counter())
         if not missing and not extra:
@@ -87,16 +86,9 @@ def _likes(slices: Iterable[ResourceSlice]) -> dict[str, Counter[tuple[frozenset
     return found
 
 
-def _pools(slices: Iterable[ResourceSlice]) -> Iterator[tuple[str, bool]]:
-    """Gives the driver of each pool, and whether all of the pool is there."""
-    counts: Counter[tuple[str, str, int]] = Counter()
-    for one in slices:
-        counts[one.spec.driver, one.spec.pool.name, one.spec.pool.resource_slice_count] += 1
-    for (driver, _, size), count in counts.items():
-        yield driver, count == size
-
-
-def _are_enough(there: Iterable[ResourceSlice], expected: Iterable[ResourceSlice]) -> bool:
-    """Whether each driver has as many whole pools as are expected of it."""
-    ready = Counter(driver for driver, complete in _pools(there) if complete)
-    return Counter(driver for driver, complete in _pools(expected) if complete) <= ready
+def _in_flux(slices: Iterable[ResourceSlice]) -> set[str]:
+    """Gives the drivers of which pieces of a pool are still to come."""
+    pieces = Counter(
+        (one.spec.driver, one.spec.pool.name, one.spec.pool.resource_slice_count) for one in slices
+    )
+    return {driver for (driver, _, size), count in pieces.items() if count != size}
