@@ -1,12 +1,14 @@
-"""Memory of the node loop's process by what holds it, as JSON lines: bytes a pod, MiB of the whole.
+"""Memory of the loops' process by what holds it, as JSON lines: bytes a pod, MiB of the whole.
 
 Clusters as in ``bench.ticks``: 30 pods a node, half as many applications as nodes, all nodes full. Each pod is
 read from 3.5 KB of JSON of its own, as a watch sends it and as the cluster's reader decodes it. Each size has
-two processes of its own:
+three processes of its own:
 
 - ``loop``: what a process of the node loop alone holds, by growth of its resident memory from step to step:
   with the informer's cache filled, with the state made of it, after the first tick, and at a record of the
   whole state. Peaks are of the whole life of the process.
+- ``loops``: the same with the HPA loop in the process, as ``kubetide run`` has both by default. There are no
+  HPAs, so no samples: it is the pods that are measured.
 - ``snapshot``: what the snapshot takes beside the pods themselves.
 
     python -m bench.memory [NODES ...]
@@ -32,6 +34,8 @@ from msgspec.structs import replace
 
 from bench.ticks import GROUPS, PODS_A_NODE, START, make_node, tick
 from kubetide.cluster.decoding import decode_event
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.core import as_read_back, encode_in_pieces
 from kubetide.nodes.settings import Settings
@@ -46,7 +50,8 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.cluster import Listing, WatchEvent
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.process import tune_gc
+from kubetide.runtime.process import give_memory_back, tune_gc
+from kubetide.runtime.records import NullRecorder
 from kubetide.scheduling import Snapshot
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
@@ -58,11 +63,13 @@ def main() -> None:
     match sys.argv[1:]:
         case ["loop", nodes]:
             run_real(lambda clock: measure_loop(clock, int(nodes)))
+        case ["loops", nodes]:
+            run_real(lambda clock: measure_loop(clock, int(nodes), with_hpas=True))
         case ["snapshot", nodes]:
             measure_snapshot(int(nodes))
         case sizes:
             for size in sizes or ["1000", "5000", "15000"]:
-                for what in ("loop", "snapshot"):
+                for what in ("loop", "loops", "snapshot"):
                     subprocess.run([sys.executable, "-m", "bench.memory", what, size], check=True)
 
 
@@ -205,8 +212,9 @@ class Groups:
 class Meter:
     """Tells how much more memory is resident than when it was last asked."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, of: str) -> None:
         self.nodes = nodes
+        self._of = of
         self._pods = nodes * PODS_A_NODE
         self._begin = self._last = resident()
         self._cpu = time.process_time()
@@ -216,7 +224,7 @@ class Meter:
         gc.collect()
         now, cpu = resident(), time.process_time()
         line = {
-            "operation": f"memory, {what}",
+            "operation": f"memory, {self._of}, {what}",
             "nodes": self.nodes,
             "bytes_a_pod": round((now - self._last) / self._pods),
             "bytes_a_pod_so_far": round((now - self._begin) / self._pods),
@@ -234,13 +242,22 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def measure_loop(clock: Clock, nodes: int) -> None:
+async def measure_loop(clock: Clock, nodes: int, *, with_hpas: bool = False) -> None:
     tune_gc()
+    give_memory_back()
     state = State(Settings(write_status_configmap=False))
     cluster: Any = Streaming(nodes)
     cloud: Any = Groups(nodes)
-    meter = Meter(nodes)
+    no_metrics: Any = None
+    meter = Meter(nodes, "both loops" if with_hpas else "node loop")
     caches = Caches(cluster, clock)
+    horizontal = (
+        HorizontalController(
+            cluster, no_metrics, clock, NullRecorder(), None, HorizontalSettings(), caches=caches
+        )
+        if with_hpas
+        else None
+    )
     gatherer = Gatherer(cluster, cloud, clock, None, state, caches)
     caching = asyncio.create_task(caches.run())
     await gatherer.synced()
@@ -250,6 +267,9 @@ async def measure_loop(clock: Clock, nodes: int) -> None:
     now = Instant(START)
     tick(state, now, Delta(step="update"))
     meter.report("after the first tick")
+    if horizontal is not None:
+        await horizontal.tick()
+        meter.report("after the first tick of the HPA loop")
     everything, keys = state.export(), sorted(state.pods)
     pieces = encode_in_pieces(everything)
     state.apply(replace(everything, memory=as_read_back(state.memory)), full=True, keys=keys)
@@ -262,17 +282,18 @@ async def measure_loop(clock: Clock, nodes: int) -> None:
 
 def measure_snapshot(nodes: int) -> None:
     tune_gc()
+    give_memory_back()
     made = [make_node(number) for number in range(nodes)]
     keep = PodSlimmer().keep
     pods = [keep(event.object) for event in watched_pods(nodes) if event.object is not None]
     gc.collect()
-    meter = Meter(nodes)
+    meter = Meter(nodes, "snapshot")
     snapshot = Snapshot()
     for node in made:
         snapshot.set_node(node)
     for pod in pods:
         snapshot.add_pod(pod, pod.spec.node_name)
-    meter.report("snapshot, without the pods")
+    meter.report("without the pods")
 
 
 if __name__ == "__main__":

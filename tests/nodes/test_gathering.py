@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from contextlib import aclosing
 
 import msgspec
 import pytest
 
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.horizontal.views import view_of_pod
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.slim_pods import slim_pod
 from kubetide.nodes.slimming import slim_node
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PODS
+from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import Listing
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
@@ -23,13 +26,29 @@ from kubetide.watching import Caches
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 
 
+class Sent(Pod, gc=True, weakref=True):
+    """A whole pod as it has come."""
+
+
 class Remote(EmbeddedCluster):
     """The embedded cluster as if it were behind a network: each object that it gives is the reader's own."""
 
+    def __init__(self, clock):
+        super().__init__(Store(), clock, seed=1)
+        self.pods = []
+        """Weak references to the pods that were sent."""
+
+    def own(self, item, keep):
+        copy = msgspec.json.decode(
+            msgspec.json.encode(item), type=Sent if isinstance(item, Pod) else type(item)
+        )
+        if isinstance(copy, Sent):
+            self.pods.append(weakref.ref(copy))
+        return copy if keep is None else keep(copy)
+
     async def list_and_watch(self, kind, *, keep=None, **where):
         listing = await self.list(kind, **where)
-        items = tuple(own(item, keep) for item in listing.items)
-        yield Listing(items, listing.resource_version)
+        yield Listing(tuple(self.own(item, keep) for item in listing.items), listing.resource_version)
         since = listing.resource_version
         async with aclosing(self.watch(kind, resource_version=since, keep=keep, **where)) as batches:
             async for batch in batches:
@@ -38,15 +57,12 @@ class Remote(EmbeddedCluster):
     async def watch(self, kind, *, keep=None, **where):
         async with aclosing(super().watch(kind, **where)) as batches:
             async for batch in batches:
-                yield [event._replace(object=event.object and own(event.object, keep)) for event in batch]
+                yield [
+                    event._replace(object=event.object and self.own(event.object, keep)) for event in batch
+                ]
 
     def spread(self, pause):
         return pause
-
-
-def own(item, keep):
-    copy = msgspec.json.decode(msgspec.json.encode(item), type=type(item))
-    return copy if keep is None else keep(copy)
 
 
 class NoMachines:
@@ -63,30 +79,37 @@ async def fill(cluster):
         await cluster.create(PODS.untyped, pod, namespace="default")
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_the_state_holds_the_pods_of_the_cache(alone):
-    """Where nobody else reads them they are slim in the cache, and one object with one key; else the cache has all."""
+OTHERS = {"nobody": [], "the HPA loop": [view_of_pod], "somebody who wants whole pods": [None]}
+
+
+@pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
+def test_the_state_holds_the_pods_of_the_cache(others):
+    """Where nobody wants whole pods they are slim in the cache, and one object with one key; else the cache has all."""
+    slim = None not in others
 
     async def main(clock):
-        cluster = Remote(Store(), clock, seed=1)
+        cluster = Remote(clock)
         await fill(cluster)
         caches, state = Caches(cluster, clock), State()
-        if not alone:
-            caches.of(PODS)
+        readers = [caches.of(PODS, keep=keep) for keep in others]
         gatherer = Gatherer(cluster, NoMachines(), clock, None, state, caches)
+        held = gatherer._sources["pods"].informer
         keeping = asyncio.ensure_future(caches.run())
         await gatherer.synced()
+        assert [pod() is None for pod in cluster.pods] == [slim] * 3
         for changes in range(2):
             state.apply(await gatherer.begin(), keys=gatherer.pod_keys())
-            [held] = [one for one in caches.all if one.kind is PODS]
             whole = (await cluster.list(PODS)).items
             assert list(state.pods.values()) == [slim_pod(pod) for pod in whole]
             for (key, pod), (own_key, own_pod) in zip(
                 sorted(held.objects.items()), sorted(state.pods.items()), strict=True
             ):
-                assert (pod is own_pod) == alone
+                assert (pod is own_pod) == slim
                 assert key is own_key
-                assert alone or pod.spec.volumes
+                assert slim or pod.spec.volumes
+            for reader in readers if slim else ():
+                assert list(reader.objects.values()) == [view_of_pod(pod) for pod in whole]
+                assert all(key is own_key for key, own_key in zip(reader.objects, held.objects, strict=True))
             nodes = (await cluster.list(NODES)).items
             assert list(state.nodes.values()) == [slim_node(node) for node in nodes]
             patch = {"metadata": {"labels": {"changed": str(changes)}}}

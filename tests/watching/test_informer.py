@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.objects.cluster import ConfigMap
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
@@ -501,25 +503,129 @@ def test_a_cluster_of_the_same_process_is_held_as_it_is():
     run(main)
 
 
-def test_a_cache_holds_what_all_its_readers_can_do_with():
-    """Parts where all say the same, in whichever order; whole objects as soon as one wants them, but not too late."""
+class Marked(NamedTuple):
+    """What another reader keeps of a ConfigMap here."""
+
+    namespace: str
+    name: str
+    mark: str
+
+
+def marked(item):
+    return Marked(item.metadata.namespace, item.metadata.name, (item.metadata.labels or {}).get("mark", ""))
+
+
+def test_each_reader_has_what_it_keeps():
+    """Of one list and one watch; each hears of changes of its own part only, and goes on to hold what is equal."""
 
     async def main(cluster, clock):
         await put(cluster, "a")
-        caches = [Caches(cluster, clock) for _ in range(4)]
-        for keeps, each in zip(
-            ((kept, kept), (kept, None), (None, kept), (kept, values)), caches, strict=True
-        ):
-            first, second = (each.of(CONFIG_MAPS, keep=keep) for keep in keeps)
-            assert first is second
+        async with informing(cluster, clock, keep=kept) as informer:
+            other = Informer(cluster, CONFIG_MAPS, clock, keep=marked, beside=informer)
+            feeds = informer.feed(), other.feed()
+            await other.synced()
+            key = "default", "a"
+            assert [feed.drain() for feed in feeds] == [
+                {key: Kept("default", "a", "1")},
+                {key: Marked("default", "a", "")},
+            ]
+            assert (other.last_heard, other.failures, other.last_relist) == (START, 0, None)
+            value = informer.objects[key]
+            for patch in ({"metadata": {"labels": {"mark": "x"}}}, {"metadata": {"labels": {"y": "z"}}}):
+                await cluster.patch(CONFIG_MAPS, "a", patch, namespace="default")
+                await clock.sleep(seconds(1))
+            assert informer.objects[key] is value
+            assert [feed.drain() for feed in feeds] == [{}, {key: Marked("default", "a", "x")}]
+            await cluster.delete(CONFIG_MAPS, "a", namespace="default")
+            await clock.sleep(seconds(1))
+            assert [feed.drain() for feed in feeds] == [{key: None}] * 2
+
+    run_remote(main)
+
+
+changes = st.one_of(
+    st.tuples(st.sampled_from(["put", "change", "mark", "delete"]), st.sampled_from("abc")),
+    st.tuples(st.sampled_from(["pause", "drop", "expire"]), st.just("")),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(changes, max_size=40))
+def test_what_each_reader_keeps_converges(ops):
+    """Through drops and expiries each reader ends at what it keeps of what the cluster holds."""
+
+    async def main(cluster, clock):
+        async with informing(cluster, clock, keep=kept) as informer:
+            readers = [informer, Informer(cluster, CONFIG_MAPS, clock, keep=marked, beside=informer)]
+            told = [{}, {}]
+
+            def hear(at, key, old, new):
+                assert told[at].get(key) is old, "handlers hear every change in turn"
+                assert old != new
+                told[at][key] = new
+
+            for at, reader in enumerate(readers):
+                reader.on_change(partial(hear, at))
+            for count, (op, name) in enumerate(ops):
+                with suppress(ApiError):
+                    if op == "put":
+                        await put(cluster, name, str(count))
+                    elif op == "change":
+                        patch = {"data": {"k": str(count)}}
+                        await cluster.patch(CONFIG_MAPS, name, patch, namespace="default")
+                    elif op == "mark":
+                        patch = {"metadata": {"labels": {"mark": str(count)}}}
+                        await cluster.patch(CONFIG_MAPS, name, patch, namespace="default")
+                    elif op == "delete":
+                        await cluster.delete(CONFIG_MAPS, name, namespace="default")
+                    elif op == "pause":
+                        await clock.sleep(seconds(3))
+                    elif op == "drop":
+                        cluster.drop_watches()
+                    else:
+                        cluster.expire_watches()
+            await clock.sleep(minutes(2))
+            items = (await cluster.list(CONFIG_MAPS)).items
+            for keep, reader, heard in zip((kept, marked), readers, told, strict=True):
+                held = {(item.metadata.namespace, item.metadata.name): keep(item) for item in items}
+                assert dict(reader.objects) == held
+                assert {key: item for key, item in heard.items() if item is not None} == held
+
+    run_remote(main)
+
+
+def test_a_cache_holds_no_more_than_its_readers_want():
+    """What each keeps, or the same for all who keep the same; whole objects for all as soon as one wants them."""
+
+    async def main(cluster, clock):
+        await put(cluster, "a")
+        asked = ((kept, kept), (kept, marked), (kept, None), (None, kept), (kept, marked, None))
+        caches = [Caches(cluster, clock) for _ in asked]
+        readers = [
+            [each.of(CONFIG_MAPS, keep=keep) for keep in keeps]
+            for keeps, each in zip(asked, caches, strict=True)
+        ]
         tasks = [asyncio.ensure_future(each.run()) for each in caches]
-        for each in caches:
-            await each.of(CONFIG_MAPS, keep=kept).synced()
-        held = [each.all[0].objects["default", "a"] for each in caches]
-        assert [isinstance(one, Kept) for one in held] == [True, False, False, False]
-        with pytest.raises(RuntimeError, match="the cache of configmaps holds only parts of them"):
-            caches[0].of(CONFIG_MAPS)
-        assert caches[1].of(CONFIG_MAPS) is caches[1].all[0]
+        held = []
+        for several in readers:
+            for one in several:
+                await one.synced()
+            held.append([one.objects["default", "a"] for one in several])
+        whole = ConfigMap
+        assert [[type(one) for one in several] for several in held] == [
+            [Kept, Kept],
+            [Kept, Marked],
+            [whole, whole],
+            [whole, whole],
+            [whole, whole, whole],
+        ]
+        assert all(len({id(one) for one in several}) == len({*map(type, several)}) for several in held)
+        assert [len(each.all) for each in caches] == [1] * 5
+        for keep in (None, marked):
+            with pytest.raises(RuntimeError, match="the cache of configmaps holds only parts of them"):
+                caches[0].of(CONFIG_MAPS, keep=keep)
+        for keep in (None, kept):
+            assert caches[2].of(CONFIG_MAPS, keep=keep).objects["default", "a"] is held[2][0]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -149,6 +149,7 @@ class Reader:
                 async with aclosing(self._streamed(kind, keep=keep, **where)) as parts:
                     async for part in parts:
                         yield part
+                        del part  # a watch goes on for long, and need not hold what the list was
             except _NotStreamedError:
                 pass
             else:
@@ -158,6 +159,7 @@ class Reader:
         self._in_pages.add(kind.resource)
         yield listing
         version = listing.resource_version
+        del listing
         async with aclosing(self.watch(kind, resource_version=version, keep=keep, **where)) as batches:
             async for batch in batches:
                 yield batch
@@ -204,6 +206,7 @@ class Reader:
             finally:
                 stream.gather(1)
             yield listing
+            del listing
             if first:
                 yield first
             async with aclosing(self._batches(kind, stream, form)) as batches:

@@ -26,6 +26,9 @@ Key = tuple[str, str]
 # the same with this one, and sums with periods cannot overflow.
 YEAR_ONE = -(1 << 62)
 
+_MOST_TEMPLATES = 8_192
+"""Templates whose pods share; a list may bring the pods of all of them in turns."""
+
 
 class ContainerView(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A container or sidecar: its name and its requests in thousandths."""
@@ -157,14 +160,14 @@ def view_of_pod(pod: Pod) -> PodView:
     )
 
 
-# Pods of one template come one after another, and share what they have of it; so they do the seconds of their times.
-@lru_cache(maxsize=1 << 10)
+# Pods of one template share what they have of it, so they do the seconds of their times.
+@lru_cache(maxsize=_MOST_TEMPLATES)
 def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Gives labels that nobody may change."""
     return {intern(name): intern(value) for name, value in items}
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=_MOST_TEMPLATES)
 def _containers(
     named: tuple[tuple[str, tuple[tuple[str, str | int | float], ...]], ...],
 ) -> tuple[ContainerView, ...]:

@@ -62,7 +62,7 @@ class PodSlimmer:
         return self._remembered(slim_pod(pod, like=like))
 
     def keep(self, pod: Pod) -> Pod:
-        """As ``slim``, of a pod that nobody else has: what it consists of is shared as well."""
+        """As ``slim``, of a pod that is only made into such forms: what it consists of is shared as well."""
         like = self._like(pod)
         small = slim_pod(pod, like=like)
         meta, spec = small.metadata, small.spec

@@ -2,6 +2,8 @@
 
 from kubetide.watching.caches import Caches
 from kubetide.watching.holds import shrunken, too_old
-from kubetide.watching.informer import Feed, Informer, Key, Relist
+from kubetide.watching.informer import Informer
+from kubetide.watching.reflector import Relist
+from kubetide.watching.store import Feed, Key
 
 __all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "shrunken", "too_old"]

@@ -1,4 +1,4 @@
-"""One cache of a kind for all who read it: each object is sent, decoded and held once a process."""
+"""One cache of a kind for all who read it: each object is sent and decoded once a process, and held no larger than needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class Caches:
-    """The informers of a cluster, one a kind, made when first asked for, also while ``run`` goes on."""
+    """The informers of a cluster, with one watch a kind, begun when first asked for, also while ``run`` goes on."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
@@ -31,25 +31,24 @@ class Caches:
     def of(self, kind: Kind[T], *, keep: Callable[[T], V]) -> Informer[T | V]: ...
 
     def of(self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None) -> Informer[Any]:
-        """Gives the informer of a kind, over all namespaces.
+        """Gives an informer of a kind, over all namespaces; list and watch are one for all readers.
 
         Args:
             keep: For a reader that can do with what this makes of an object, as it can with the object: where
-                all readers of the kind say the same, no more is held. See ``Informer``.
-        Raises: RuntimeError where others have begun to hold less than this reader wants.
+                no reader of the kind wants whole objects, each has its own, and no more is held. See ``Informer``.
+        Raises: RuntimeError where less than this reader wants is held since the first list.
         """
-        found = self._informers.get(kind.resource)
-        if found is None:
-            found = self._informers[kind.resource] = Informer(self._cluster, kind, self._clock, keep=keep)
+        first = self._informers.get(kind.resource)
+        made: Informer[Any] = Informer(self._cluster, kind, self._clock, keep=keep, beside=first)
+        if first is None:
+            self._informers[kind.resource] = made
             if self._tasks is not None:
-                self._tasks.create_task(found.run())
-        elif found.keep is not keep:
-            found.keep_whole()
-        return found
+                self._tasks.create_task(made.run())
+        return made
 
     @property
     def all(self) -> tuple[Informer[Any], ...]:
-        """All that have been asked for."""
+        """One of each kind that has been asked for."""
         return tuple(self._informers.values())
 
     async def run(self) -> None:

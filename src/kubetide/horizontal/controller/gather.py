@@ -145,7 +145,7 @@ class Gatherer:
                 if pod is None:
                     gone.append(key)
                 else:
-                    # A cache that other loops read too has the whole pods.
+                    # A cluster of the same process gives whole pods.
                     pods.append(pod if isinstance(pod, PodView) else view_of_pod(pod))
         return pods, gone
 

@@ -1,4 +1,4 @@
-"""What the loop's caches hold of the objects, where no other loop reads them: no more than the loop does.
+"""What the loop's caches hold of the objects, where no other loop wants them whole: no more than the loop reads.
 
 Each gives an object of the same kind, so that a reader need not know whether it has the whole; of pods, a hundred
 thousand of them, the view itself is held (``views.view_of_pod``).

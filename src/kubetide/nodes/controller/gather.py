@@ -253,7 +253,7 @@ class Gatherer:
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
         """Gives what ``_take`` gives, and first the keys of what changed."""
         source = self._sources[name]
-        # A cache that only this loop reads has them slim.
+        # Of a kind that nobody reads whole the cache has them slim.
         slimmed = source.informer.keep is not None
         keys: list[Key] = []
         changed: list[T] = []

@@ -1,0 +1,90 @@
+"""What a cache holds of the objects of one kind, and whom it tells of changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+Keep = Callable[[Any], Any]
+"""What is made of an object to be held in its place."""
+
+
+class Feed(Generic[T]):
+    """What has changed since this feed was last drained; every reader has one of its own."""
+
+    def __init__(self) -> None:
+        self._changed: dict[Key, T | None] = {}
+        self._wake = asyncio.Event()
+
+    def drain(self) -> dict[Key, T | None]:
+        """Gives the newest state of each changed object, None for a deleted one, and starts anew."""
+        changed, self._changed = self._changed, {}
+        self._wake.clear()
+        return changed
+
+    async def wait(self) -> None:
+        """Returns when something is there to be drained."""
+        await self._wake.wait()
+
+    def put(self, key: Key, value: T | None) -> None:
+        """Notes a change."""
+        # Taken out first, so that the order is that of the newest changes.
+        self._changed.pop(key, None)
+        self._changed[key] = value
+        self._wake.set()
+
+
+class Store(Generic[T]):
+    """The objects by (namespace, name), or what ``keep`` makes of each.
+
+    Attributes:
+        keep: None where objects are held as they come.
+        view: ``objects``, read-only.
+    """
+
+    def __init__(self, keep: Keep | None) -> None:
+        self.keep = keep
+        self.objects: dict[Key, T] = {}
+        self.view = MappingProxyType(self.objects)
+        self._feeds: list[Feed[T]] = []
+        self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
+
+    def feed(self) -> Feed[T]:
+        """Opens a feed; what is here already is its first content."""
+        feed: Feed[T] = Feed()
+        for key, value in self.objects.items():
+            feed.put(key, value)
+        self._feeds.append(feed)
+        return feed
+
+    def close_feed(self, feed: Feed[T]) -> None:
+        """Ends a feed."""
+        self._feeds.remove(feed)
+
+    def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
+        """Calls ``handler(key, old, new)`` on every change; None stands for not there."""
+        self._handlers.append(handler)
+
+    def put(self, key: Key, new: T | None) -> None:
+        """Takes over what is to be held of an object, or that it is gone, and tells everybody."""
+        old = self.objects.get(key)
+        if new is None:
+            if old is None:
+                return
+            del self.objects[key]
+        elif self.keep is not None and old == new:
+            # Of parts there may be nothing new; what is held already is held on, as readers hold it too.
+            return
+        else:
+            self.objects[key] = new
+        for handler in self._handlers:
+            handler(key, old, new)
+        for feed in self._feeds:
+            feed.put(key, new)
