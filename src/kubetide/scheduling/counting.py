@@ -7,7 +7,7 @@ table of domains; taking a change back is the same step with the other sign. So 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.columns import LabelColumn
+from kubetide.scheduling.counts import Counts, Int64Vector
 from kubetide.scheduling.kinds import Mark
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import PodTerm
 from kubetide.units.selectors import Selector
 
-Int64Vector = npt.NDArray[np.int64]
 CodeVector = npt.NDArray[np.int32]
 BoolVector = npt.NDArray[np.bool_]
 
@@ -188,27 +188,33 @@ class Domains:
         self.version += 1
 
 
-class DomainTable:
-    """The counts of one column added up by the values of a label, over the nodes that take part."""
+class DomainTable(Counts):
+    """The counts of columns added up by the values of a label, over the nodes that take part."""
 
-    __slots__ = ("_cells", "_code_cells", "_counts", "_domains", "_minimum", "_minimum_of", "total")
+    __slots__ = ("_code_cells", "_domains", "_minimum", "_minimum_of", "total")
 
-    def __init__(self, counts: Int64Vector, domains: Domains) -> None:
+    def __init__(self, columns: Sequence[CountColumn], n: int, domains: Domains) -> None:
+        """Takes the columns, of which only the first n rows mean anything."""
+        super().__init__(domains.capacity)
         self._domains = domains
-        self._counts: Int64Vector
-        if counts.any():
-            # Weighted counts are floats: exact, as they stay far below 2^53.
-            added = np.bincount(domains.codes, weights=counts, minlength=domains.capacity)
-            self._counts = added.astype(np.int64)
-            self._counts[0] = 0
-        else:
-            self._counts = np.zeros(domains.capacity, np.int64)
-        self.total = int(self._counts.sum())
-        """Pods in all domains."""
-        self._cells: memoryview = memoryview(self._counts)  # type: ignore[arg-type]  # numpy arrays have a buffer
         self._code_cells = domains.cells
+        self.total = 0
+        """Pods in all domains."""
         self._minimum = 0
         self._minimum_of = -1
+        if all(column.few is not None for column in columns):
+            for column in columns:
+                for row, number in (column.few or {}).items():
+                    self.add(row, number)
+            return
+        counts = np.zeros(n, np.int64)
+        for column in columns:
+            counts += column.vector(n)
+        # Weighted counts are floats: exact, as they stay far below 2^53.
+        added = np.bincount(domains.codes, weights=counts, minlength=domains.capacity).astype(np.int64)
+        added[0] = 0
+        self.total = int(added.sum())
+        self.take_over(added)
 
     @property
     def codes(self) -> CodeVector:
@@ -217,8 +223,8 @@ class DomainTable:
 
     @property
     def counts(self) -> Int64Vector:
-        """Per code, the pods on its nodes; what stands at 0 means nothing."""
-        return self._counts[: self._domains.size]
+        """Per code, the pods on its nodes; what stands at 0 means nothing. Not to be changed."""
+        return self.vector(self._domains.size)
 
     @property
     def present(self) -> BoolVector:
@@ -234,19 +240,22 @@ class DomainTable:
         """Counts pods on a row; none where the row takes no part."""
         code = self._code_cells[row]
         if code:
-            self._cells[code] += amount
+            if self.few is None:
+                self.cells[code] += amount
+            else:
+                self.add_to(code, amount)
             self.total += amount
             self._minimum_of = -1
 
     def count(self, code: int) -> int:
         """Pods in one domain."""
-        return int(self._cells[code])
+        return self.at(code)
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
         """Counts pods on several rows, each named once."""
         codes = self.codes[rows]
         taking_part = codes != 0
-        np.add.at(self._counts, codes[taking_part], amounts[taking_part])
+        self.add_to_many(codes[taking_part], amounts[taking_part])
         self.total += int(amounts[taking_part].sum())
         self._minimum_of = -1
 
@@ -266,42 +275,45 @@ class DomainTable:
         """The smallest count of the domains present; 0 without any."""
         domains = self._domains
         if self._minimum_of != domains.version:
-            if not domains.number:
+            few = self.few
+            if not domains.number or (few is not None and len(few) < domains.number):
                 self._minimum = 0
             elif domains.all_present:
-                self._minimum = int(self.counts[1:].min())
+                self._minimum = int(self.counts[1:].min()) if few is None else min(few.values())
             else:
                 self._minimum = int(self.counts[domains.present].min())
             self._minimum_of = domains.version
         return self._minimum
 
 
-class CountColumn:
+class CountColumn(Counts):
     """Per row, how many of the pods that a key means are on the node."""
 
-    __slots__ = ("cells", "counts", "tables")
+    __slots__ = ("tables",)
 
-    def __init__(self, counts: Int64Vector) -> None:
-        self.counts = counts
-        self.cells: memoryview = memoryview(counts)  # type: ignore[arg-type]  # numpy arrays have a buffer
+    def __init__(self, capacity: int, counts: Int64Vector | None = None) -> None:
+        """Takes the room for rows and the counts, which are not used elsewhere; None for none."""
+        super().__init__(capacity)
+        if counts is not None:
+            self.take_over(counts)
         self.tables: dict[Hashable, DomainTable] = {}
 
     def add(self, row: int, amount: int) -> None:
         """Counts pods on a row."""
-        self.cells[row] += amount
+        if self.few is None:
+            self.cells[row] += amount
+        else:
+            self.add_to(row, amount)
         for table in self.tables.values():
             table.add(row, amount)
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
         """Counts pods on several rows, each named once."""
-        self.counts[rows] += amounts
+        self.add_to_many(rows, amounts)
         for table in self.tables.values():
             table.add_many(rows, amounts)
 
     def resize(self, capacity: int) -> None:
         """Makes room for more rows; tables are dropped."""
-        counts = np.zeros(capacity, np.int64)
-        counts[: len(self.counts)] = self.counts
-        self.counts = counts
-        self.cells = memoryview(counts)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        self.set_length(capacity)
         self.tables = {}

@@ -81,7 +81,6 @@ class Rows(NodeRows):
         """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
         column = self.counts.get(key)
         if column is None:
-            counts = np.zeros(self.capacity, np.int64)
             kinds = self._pod_kinds()
             marks = key.marks()
             meant = []
@@ -89,8 +88,10 @@ class Rows(NodeRows):
                 pod_class, terminating = kinds.kinds[number]
                 if key.counts(pod_class, self.facts, terminating=terminating):
                     meant.append(number)
-            kinds.add_up(meant, counts)
-            column = self.counts[key] = CountColumn(counts)
+            counts = np.zeros(self.capacity, np.int64) if meant else None
+            if counts is not None:
+                kinds.add_up(meant, counts)
+            column = self.counts[key] = CountColumn(self.capacity, counts)
             self._counts_by_mark.add(marks, key)
         return column
 
@@ -152,7 +153,7 @@ class Rows(NodeRows):
         table = column.tables.get((topology_key, eligibility))
         if table is None:
             domains = self._domains_of(topology_key, eligibility, eligible, copies_differ=copies_differ)
-            table = DomainTable(column.counts[: self.n], domains)
+            table = DomainTable([column], self.n, domains)
             column.tables[topology_key, eligibility] = table
         return table
 
@@ -180,10 +181,7 @@ class Rows(NodeRows):
         name = (topology_key, tuple(map(id, columns)))
         table = columns[0].tables.get(name)
         if table is None:
-            counts = np.zeros(self.n, np.int64)
-            for column in columns:
-                counts += column.counts[: self.n]
-            table = DomainTable(counts, self._domains_of(topology_key))
+            table = DomainTable(columns, self.n, self._domains_of(topology_key))
             # Each column keeps it up to date.
             for column in columns:
                 column.tables[name] = table
@@ -208,7 +206,7 @@ class Rows(NodeRows):
 
     def forget_counts(self) -> None:
         """Forgets counts that nobody may ask for any more; what is asked for is made anew."""
-        self.guards = [key for key in self.guards if self.counts[key].counts[: self.n].any()]
+        self.guards = [key for key in self.guards if self.counts[key].vector(self.n).any()]
         self._guarded.clear()
         self.drop_counts()
 
@@ -288,8 +286,8 @@ class Rows(NodeRows):
             kept.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
         for key, counted in self.counts.items():
             counts = np.zeros(kept.capacity, np.int64)
-            counts[: kept.n] = counted.counts[: self.n][keep]
-            kept.counts[key] = CountColumn(counts)
+            counts[: kept.n] = counted.vector(self.n)[keep]
+            kept.counts[key] = CountColumn(kept.capacity, counts)
         kept.guards = list(self.guards)
         kept._find_by_mark()
         if self._kinds is not None:

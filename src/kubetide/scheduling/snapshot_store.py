@@ -24,7 +24,7 @@ from kubetide.scheduling.verdicts import Lineage
 from kubetide.scheduling.volumes import Volumes
 
 _MOST_COUNTS = 2048
-"""Columns of counts kept; each rollout of a spread workload may ask for a new one."""
+"""Columns of counts kept, if not more are in use; each rollout of a spread workload may ask for a new one."""
 
 
 _MOST_USES = 1 << 16
@@ -43,6 +43,7 @@ class SnapshotStore(SnapshotLog):
         self._volume_version = 0
         self._device_version = 0
         self._layout = 0
+        self._most_counts = _MOST_COUNTS
         self._placed: dict[PodKey, NodePods] = {}
         self._uses: dict[PodClass, Use] = {}
         self._pods: dict[str, NodePods] = {}
@@ -158,8 +159,10 @@ class SnapshotStore(SnapshotLog):
                 self._exchange(there, at, pod, use)
                 return
             self._remove(there, at)
-        if len(self._rows.counts) > _MOST_COUNTS and not self._marks:
+        if len(self._rows.counts) > self._most_counts and not self._marks:
             self._rows.forget_counts()
+            # Three times as many again as must stay, so that a cluster full of guards does not forget at every pod.
+            self._most_counts = max(_MOST_COUNTS, 4 * len(self._rows.counts))
             self._layout = self._stamp()
         self._add_guards(pod_class)
         self._record(self._take_back, self._append(node_name, key, pod, use))

@@ -23,7 +23,7 @@ from kubetide.scheduling.filters.registry import (
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.rows import BoolVector, Rows
 
-_MAX_CLASSES = 1 << 13
+_MAX_CLASSES = 1 << 14
 _MAX_TEMPLATES = 64
 
 

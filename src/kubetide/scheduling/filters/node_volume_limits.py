@@ -74,7 +74,7 @@ class _Judge:
         if limits is None:
             return None
         there: Attached = dict(self._attached.get(row, {}))
-        if self._with_claims.cells[row]:
+        if self._with_claims.at(row):
             for pod in self._rows.pods_on(row):
                 there.update(_volumes_of(pod, self._volumes))
         for driver, most in limits.items():

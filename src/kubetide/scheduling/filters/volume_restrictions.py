@@ -56,15 +56,15 @@ class _Judge:
 
     def in_use(self) -> bool:
         """Whether a pod anywhere has a claim that only one pod may have."""
-        return any(column.counts[: self._n].any() for column in self._claims)
+        return any(column.vector(self._n).any() for column in self._claims)
 
     def disk_taken(self, row: int) -> bool:
-        return any(column.cells[row] for column in self._disks)
+        return any(column.at(row) for column in self._disks)
 
     def disks_taken(self) -> BoolVector:
         taken = np.zeros(self._n, np.bool_)
         for column in self._disks:
-            taken |= column.counts[: self._n] > 0
+            taken |= column.vector(self._n) > 0
         return taken
 
     def nodes(self) -> BoolVector:
