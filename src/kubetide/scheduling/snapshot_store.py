@@ -133,10 +133,10 @@ class SnapshotStore(SnapshotLog):
 
     def add_pod(
         self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
-    ) -> None:
+    ) -> bool:
         """Puts a pod on a node; a pod of the same key is replaced, wherever it is.
 
-        Its class, as ``classify_unbound`` gives it, and its key need not be made again where they are known.
+        Gives whether anything is another to other pods now. Its class, as ``classify_unbound`` gives it, and its key need not be made again where they are known.
         """
         if key is None:
             key = (pod.metadata.namespace, pod.metadata.name)
@@ -153,11 +153,11 @@ class SnapshotStore(SnapshotLog):
                     self._record(there.put_instead, at, before)
                     there.put_instead(at, pod)
                     self._touch()
-                return
+                return False
             alike = now.charges == use.charges and pod_class.devices is None and now.pod_class.devices is None
             if there.name == node_name and alike and not self._marks:
                 self._exchange(there, at, pod, use)
-                return
+                return True
             self._remove(there, at)
         if len(self._rows.counts) > self._most_counts and not self._marks:
             self._rows.forget_counts()
@@ -172,6 +172,7 @@ class SnapshotStore(SnapshotLog):
         if pod_class.devices is not None:
             self._give_devices(node_name, key, pod, use)
         self._touch()
+        return True
 
     def add_pods(self, pods: Sequence[tuple[PodKey, Pod, str]]) -> None:
         """Puts pods on nodes, given by name, as ``add_pod`` does one by one; adds up what they take.

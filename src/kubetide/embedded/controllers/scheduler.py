@@ -239,8 +239,10 @@ class Scheduler:
 
     def _put_on(self, key: Key, pod: Pod) -> None:
         left = self._snapshot.node_of(key)
-        self._snapshot.add_pod(pod, pod.spec.node_name)
-        self._others_may_fit()
+        pod_class = classify_unbound(pod)
+        if not self._snapshot.add_pod(pod, pod.spec.node_name, pod_class):
+            return  # its binding has come out as assumed
+        self._others_may_fit(pod_class)
         if left is not None:
             # Moved (an assumption that came out otherwise) or shrunk by a resize.
             self._may_help(left)
@@ -263,10 +265,17 @@ class Scheduler:
             elif self._snapshot.fits(pod_class, node):
                 self._wake_class(pod_class)
 
-    def _others_may_fit(self) -> None:
-        """Wakes waiting pods that fit now because of where others are: a pod to stand near to, a fuller domain."""
-        for pod_class in self._queue.unschedulable_classes():
-            if not self._snapshot.only_tightens(pod_class):
+    def _others_may_fit(self, placed: PodClass | None = None) -> None:
+        """Wakes waiting pods that fit now because of where others are: a pod to stand near to, a fuller domain.
+
+        Where only a pod was ``placed``, those that ask about such a pod.
+        """
+        queue, snapshot = self._queue, self._snapshot
+        asking = (
+            queue.unschedulable_classes() if placed is None else queue.asking.about(placed, snapshot.facts)
+        )
+        for pod_class in asking:
+            if not snapshot.only_tightens(pod_class):
                 self._wake_if_it_fits(pod_class)
 
     def _wake_if_it_fits(self, pod_class: PodClass) -> None:
@@ -321,7 +330,7 @@ class Scheduler:
         """Puts a pod on a node, where it waits for volumes."""
         assert self._claims is not None
         self._snapshot.add_pod(pod, node)
-        self._others_may_fit()
+        self._others_may_fit(entry.pod_class)
         self._volumes_changed = True
         try:
             await self._claims.hold(entry, pod, self._snapshot.node(node), self._clock.now())
@@ -340,7 +349,7 @@ class Scheduler:
             )  # one that waited there for volumes is given devices only now
             claims = self._device_claims.plan(self._snapshot, entry.pod_class, entry.key, entry.uid, on)
         self._snapshot.add_pod(pod, node)
-        self._others_may_fit()
+        self._others_may_fit(entry.pod_class)
         try:
             if self._device_claims is not None:
                 await self._device_claims.write(pod, claims)

@@ -14,6 +14,8 @@ from kubetide.scheduling import PodClass
 from kubetide.units.time import Instant, after, minutes, seconds
 from kubetide.watching import Key
 
+from .asking_classes import AskingClasses
+
 _FIRST_BACKOFF = seconds(1)
 _LONGEST_BACKOFF = seconds(10)
 _LEFT_OVER = minutes(5)
@@ -34,9 +36,14 @@ class Waiting:
 
 
 class SchedulingQueue:
-    """Pods that wait, by priority and then arrival."""
+    """Pods that wait, by priority and then arrival.
+
+    Attributes:
+        asking: Of ``unschedulable_classes`` those that another pod's coming may help.
+    """
 
     def __init__(self) -> None:
+        self.asking = AskingClasses()
         self._arrivals = 0
         self._waiting: dict[Key, Waiting] = {}
         # Heaps are cleaned on reading: an entry counts only while it stands where the heap says.
@@ -87,7 +94,11 @@ class SchedulingQueue:
         entry.attempts += 1
         entry.failed_at = now
         entry.where = "unschedulable"
-        self._unschedulable.setdefault(entry.pod_class, {})[entry.key] = entry
+        of_class = self._unschedulable.get(entry.pod_class)
+        if of_class is None:
+            of_class = self._unschedulable[entry.pod_class] = {}
+            self.asking.add(entry.pod_class)
+        of_class[entry.key] = entry
         self._by_failure[entry.key] = entry
 
     def retry(self, entry: Waiting, now: Instant) -> None:
@@ -149,5 +160,6 @@ class SchedulingQueue:
             del of_class[entry.key]
             if not of_class:
                 del self._unschedulable[entry.pod_class]
+                self.asking.remove(entry.pod_class)
             del self._by_failure[entry.key]
         entry.where = "out"

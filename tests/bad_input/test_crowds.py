@@ -1,0 +1,152 @@
+"""Thousands of pods of which no two are alike: the work grows as they do, and little is held of what is gone."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+
+import msgspec
+import pytest
+from tests.bad_input import crowds
+from tests.embedded.controllers.live import play
+from tests.nodes.frozen import LONG_AGO, World, group, template
+from tests.scheduling.plain import make_node
+
+from kubetide.objects.kinds import NODES, PODS
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import Limits, Snapshot, equivalence_groups, estimate, snapshot_store
+
+UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+def put(live, kind, body):
+    """Stores an object as it is: requests are not what is looked at here."""
+    name, namespace = body["metadata"]["name"], "shop" if kind.namespaced else ""
+    identity = {"uid": f"{kind.plural}-{name}", "creationTimestamp": "2026-03-02T05:00:00Z"}
+    meta = {**body["metadata"], **identity, **({"namespace": namespace} if namespace else {})}
+    named = {"apiVersion": kind.api_version, "kind": kind.kind, **body, "metadata": meta}
+    live.cluster._store.put(kind, (namespace, name), named)
+
+
+def calls_of(work):
+    """How many calls of functions some work takes: the same in every run."""
+    profile = cProfile.Profile()
+    profile.enable()
+    work()
+    profile.disable()
+    return pstats.Stats(profile).total_calls
+
+
+def scheduled(kinds, count, nodes=30):
+    """Plays the scheduler over pods of these kinds by turns; gives how many were bound."""
+
+    async def body(live):
+        for number in range(nodes):
+            put(live, NODES, crowds.node(number))
+        await live.sleep(1)
+        for number in range(count):
+            put(live, PODS, crowds.pod(kinds[number % len(kinds)], number))
+        await live.sleep(5)
+        assert live.running["scheduler"].errors == 0
+        return sum(bool(pod.spec.node_name) for pod in live.pods.objects.values())
+
+    return play(body, "scheduler")
+
+
+def in_the_loop(kinds, count, groups=2):
+    """Gives a world of the node loop where such pods wait, and no nodes are."""
+    waiting = []
+    for number in range(count):
+        body = crowds.pod(kinds[number % len(kinds)], number)
+        identity = {"namespace": "default", "uid": f"u{number}", "creationTimestamp": LONG_AGO}
+        status = {"phase": "Pending", "conditions": [UNSCHEDULED]}
+        waiting.append(
+            msgspec.convert({**body, "metadata": {**body["metadata"], **identity}, "status": status}, Pod)
+        )
+    zones = [{crowds.ZONE: f"z{number}"} for number in range(groups)]
+    return World(
+        pods=waiting,
+        groups=[
+            group(f"g{number}", maximum=5000, made=template(cpu="8", labels=zones[number]))
+            for number in range(groups)
+        ],
+        settings={"max_nodes_per_scaleup": 5000},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(crowds.KINDS))
+def test_the_scheduler_s_work_grows_as_the_pods_do(kind, monkeypatch):
+    """Four times as many pods are four times the work, also when there are more counts than are kept unused."""
+    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 64)
+    few, many = (calls_of(lambda count=count: scheduled([kind], count)) for count in (150, 600))
+    assert many < 5.5 * few
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(crowds.KINDS))
+def test_the_node_loop_s_work_grows_as_the_pods_do(kind):
+    """Four times as many pods are four times the work of a tick, and the logarithm that comes of sorting them."""
+    few, many = (in_the_loop([kind], count) for count in (100, 400))
+    assert calls_of(many.tick) < 6 * calls_of(few.tick)
+
+
+@pytest.mark.slow
+def test_ten_thousand_classes_are_scheduled():
+    """Of ten thousand pods, none like another, those that a node takes are bound; of the rest every one is told why."""
+    kinds = [*crowds.PLACED, "half for no node"]
+    asked = [kinds[number % len(kinds)] for number in range(10_000)]
+    in_vain = sum(kind == "half for no node" and number % 2 for number, kind in enumerate(asked))
+    assert scheduled(kinds, 10_000, nodes=100) == 10_000 - in_vain
+
+
+@pytest.mark.slow
+def test_ten_thousand_classes_get_their_nodes():
+    """One tick buys for ten thousand pods of which none is like another."""
+    world = in_the_loop(["sizes", "tolerations", "node affinity", "apart from their own"], 10_000, groups=1)
+    (bought,) = world.increases().values()
+    assert bought >= 32  # 255 CPUs, eight a node
+
+
+def apart(count):
+    """Pods of one size, each apart from its own kind."""
+    return [
+        msgspec.convert({**one, "metadata": {**one["metadata"], "namespace": "default"}}, Pod)
+        for one in (crowds.pod("apart from their own", number) for number in range(count))
+    ]
+
+
+def test_counts_of_few_pods_take_little():
+    """A cluster's length of numbers is held for no label that a handful of pods bear, and rightly added up."""
+    snapshot, count = Snapshot(), 60
+    for number in range(100):
+        snapshot.set_node(make_node(f"n{number}", memory=str(1 << 30)))
+    pods = apart(count)
+    for number, one in enumerate(pods):
+        snapshot.add_pod(one, f"n{number}")
+    fits = estimate(
+        snapshot, make_node("template", memory=str(1 << 30)), (), equivalence_groups(pods), Limits()
+    )
+    assert sum(map(len, fits.scheduled)) == count
+    columns = snapshot._compacted().counts.values()
+    assert len(columns) >= 2 * count
+    assert all(column.few is not None for column in columns)
+    assert all(table.few is not None for column in columns for table in column.tables.values())
+
+
+def test_counts_of_pods_that_are_gone_are_forgotten(monkeypatch):
+    """What was kept of classes that no pod is of any more goes, and what is left is right."""
+    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 40)
+    snapshot = Snapshot()
+    for number in range(4):
+        snapshot.set_node(make_node(f"n{number}", memory=str(1 << 30)))
+    pods = apart(400)
+    for number, one in enumerate(pods):
+        snapshot.add_pod(one, "n0")
+        assert not snapshot.fits(snapshot.placed_on("n0")[-1][2], "n0")
+        if number >= 5:
+            snapshot.remove_pod(("default", f"p{number - 5}"))
+    assert len(snapshot._compacted().counts) <= 60
+    assert [pod.metadata.name for pod in snapshot.pods_on("n0")] == [
+        f"p{number}" for number in range(395, 400)
+    ]
