@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from kubetide.nodes.templates import Template
 from kubetide.scheduling import PodClass, Snapshot
+from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.filters.registry import FIRST_FILTERS, SHARES_VERDICTS
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import classify_unbound
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector, Int64Vector
 from kubetide.scheduling.template import check_in_cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubetide.scheduling.classes import classify, classify_unbound
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.objects import DeviceObjects
@@ -16,7 +17,7 @@ from kubetide.scheduling.packing import (
     similar_groups_threshold,
 )
 from kubetide.scheduling.placement import FIRST_START, Placements, hint_key, place
-from kubetide.scheduling.pod_class import PodClass, classify, classify_unbound
+from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
 from kubetide.scheduling.resources import node_allocatable, pod_requests, pod_requests_on_node
 from kubetide.scheduling.rows import BoolVector, Int64Vector

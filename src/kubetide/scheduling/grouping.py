@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.pod_class import PodClass, classify
+from kubetide.scheduling.classes import classify
+from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
 
 

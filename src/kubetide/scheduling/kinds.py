@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kubetide.scheduling.node_pods import Use
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pod_class import PodClass, Use
 
 Int64Vector = npt.NDArray[np.int64]
 CodeVector = npt.NDArray[np.int32]

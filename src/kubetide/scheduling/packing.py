@@ -17,11 +17,11 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.scheduling.classes import charges_on_node, classify_unbound
 from kubetide.scheduling.fast_path import fast_path_group
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.new_nodes import NewNodes
 from kubetide.scheduling.packing_forked import ForkedPacking
-from kubetide.scheduling.pod_class import charges_on_node, classify_unbound
 from kubetide.scheduling.resources import node_allocatable
 from kubetide.scheduling.rounds import go_round
 from kubetide.scheduling.rows import Int64Vector

@@ -23,12 +23,12 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.filters.base import UNLIMITED, Term
 from kubetide.scheduling.filters.pod_topology_spread import REASON as SPREAD_REASON
 from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import classify_unbound
 from kubetide.scheduling.room import is_shared, lowest_of, may_loosen, places_of, room_by_amounts, terms_of
 from kubetide.scheduling.rounds import go_round
 from kubetide.scheduling.rows import BoolVector, Int64Vector

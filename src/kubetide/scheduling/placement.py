@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.pod_class import PodClass, classify_unbound
+from kubetide.scheduling.classes import classify_unbound
+from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.rows import BoolVector
 from kubetide.scheduling.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
 from kubetide.scheduling.snapshot import Snapshot

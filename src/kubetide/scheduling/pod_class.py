@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
 from kubetide.objects.pod import Container, Pod, Toleration
-from kubetide.scheduling.device_use import claims_of_pod, device_use
+from kubetide.scheduling.device_use import device_use
 from kubetide.scheduling.exact_key import exact_key
 from kubetide.scheduling.node_selection import HOSTNAME, NodeSelection, compile_selection
 from kubetide.scheduling.pod_terms import (
@@ -21,14 +23,12 @@ from kubetide.scheduling.pod_terms import (
     compile_terms,
     selector_message,
 )
-from kubetide.scheduling.resources import PODS, has_resized_status, pod_requests, pod_requests_on_node
+from kubetide.scheduling.resources import PODS, pod_requests
 from kubetide.scheduling.volume_use import claims_of, disks_of
 from kubetide.units.quantity import QuantityError
 from kubetide.units.selectors import SelectorError
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # the API's word for every address of a node, nothing is bound here
-
-_MEMO_SIZE = 1 << 16
 
 
 class Port(NamedTuple):
@@ -54,6 +54,14 @@ Charges = tuple[tuple[ColumnKey, int], ...]
 """What a pod takes from its node."""
 
 
+class Use(msgspec.Struct, frozen=True):
+    """What columns hold of a pod on a node, whichever it is."""
+
+    pod_class: PodClass
+    charges: Charges
+    terminating: bool = False
+
+
 class PodClass:
     """What the filters read of a pod; equal for pods that they cannot tell apart.
 
@@ -73,6 +81,7 @@ class PodClass:
         devices: What it asks for of devices; None for most pods.
         standing: Equal for classes of which the same node objects pass; None where more than selection,
             tolerations and the like play a part (volumes, claims, what cannot be read).
+        use: What columns hold of a pod of the class; not of one that is resized or being deleted.
         minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
     """
 
@@ -102,6 +111,7 @@ class PodClass:
         "standing",
         "terms_error",
         "tolerations",
+        "use",
     )
 
     def __init__(self, key: bytes, pod: Pod, *, node_name: str) -> None:
@@ -125,7 +135,8 @@ class PodClass:
         required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
         self.selection: NodeSelection | None = compile_selection(spec.node_selector, required)
         self.names_nodes = bool(node_name) or (self.selection is not None and self.selection.names_nodes)
-        self.charges = _charges(requests, self.ports)
+        self.charges = charges_of(requests, self.ports)
+        self.use = Use(self, self.charges)
         self.affinity, self.anti_affinity, self.terms_error = _terms(pod)
         self.spread, self.spread_error = _spread(pod)
         self.spreads_by_hostname = any(
@@ -168,91 +179,6 @@ class PodClass:
         return f"PodClass({self.namespace}, requests={dict(self.requests)})"
 
 
-# Memos of pure functions of their keys: dropping them changes nothing but the time taken.
-_classes: dict[bytes, PodClass] = {}
-_resized: dict[bytes, Charges] = {}
-
-
-def classify(pod: Pod) -> PodClass:
-    """Gives the class of a pod to be placed. Never raises: see ``PodClass.error``."""
-    return _class_of(pod, pod.spec.node_name)
-
-
-def classify_unbound(pod: Pod) -> PodClass:
-    """Gives the class that the pod would have if it had no node yet: for a pod that is to move."""
-    return _class_of(pod, "")
-
-
-def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
-    """What a pod takes from the node that it is on: resizes in flight count.
-
-    A pod whose amounts cannot be read takes its place among the pods and its ports only. Its class, as
-    ``classify_unbound`` gives it, need not be made again where it is known.
-    """
-    if pod_class is None:
-        pod_class = classify_unbound(pod)
-    if not has_resized_status(pod):
-        return pod_class.charges
-    status = pod.status
-    statuses = [
-        (one.name, one.resources, one.allocated_resources)
-        for one in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
-    ]
-    names = [one.name for one in (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))]
-    pending = [one.reason for one in status.conditions or () if one.type == "PodResizePending"]
-    key = exact_key((pod_class.key, names, statuses, status.resources, status.allocated_resources, pending))
-    charges = _resized.get(key)
-    if charges is None:
-        if len(_resized) >= _MEMO_SIZE:
-            _resized.clear()
-        try:
-            charges = _charges(pod_requests_on_node(pod), pod_class.ports)
-        except QuantityError:
-            charges = pod_class.charges
-        _resized[key] = charges
-    return charges
-
-
-def _class_of(pod: Pod, node_name: str) -> PodClass:
-    key = _key(pod, node_name)
-    found = _classes.get(key)
-    if found is None:
-        if len(_classes) >= _MEMO_SIZE:
-            _classes.clear()
-        found = _classes[key] = PodClass(key, pod, node_name=node_name)
-    return found
-
-
-def _key(pod: Pod, node_name: str) -> bytes:
-    spec = pod.spec
-    init = spec.init_containers
-    return exact_key(
-        (
-            pod.metadata.namespace,
-            pod.metadata.labels,
-            [(one.resources, one.ports, one.restart_policy_rules) for one in spec.containers or ()],
-            [(one.resources, one.ports, one.restart_policy, one.restart_policy_rules) for one in init]
-            if init
-            else None,
-            spec.resources,
-            spec.overhead,
-            node_name,
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-            _volume_key(pod) if spec.volumes else None,
-            (pod.metadata.name, pod.metadata.uid, claims_of_pod(pod)) if spec.resource_claims else None,
-        )
-    )
-
-
-def _volume_key(pod: Pod) -> object:
-    """What tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
-    claims, disks = claims_of(pod), disks_of(pod)
-    return (claims, disks) if claims or disks else None
-
-
 def _features(pod: Pod) -> tuple[str, ...]:
     """Node features that the spec makes use of: RestartAllContainers as the answer to a container's exit."""
     for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
@@ -290,7 +216,8 @@ def _spread(pod: Pod) -> tuple[tuple[SpreadConstraint, ...], str]:
         return (), selector_message(error)
 
 
-def _charges(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:
+def charges_of(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:
+    """What is taken from a node: amounts, a place among its pods, host ports."""
     taken: list[tuple[ColumnKey, int]] = [(name, amount) for name, amount in requests.items() if amount]
     return (*taken, (PODS, 1), *((port, 1) for port in ports))
 

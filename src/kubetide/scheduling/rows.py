@@ -12,9 +12,9 @@ from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import CountColumn, CountKey, Domains, DomainTable, GuardingPods
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.kinds import ByMark, PodKinds, marks_of
-from kubetide.scheduling.node_pods import NodePods, Use
+from kubetide.scheduling.node_pods import NodePods
 from kubetide.scheduling.node_rows import NodeRows
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pod_class import PodClass, Use
 
 Int64Vector = npt.NDArray[np.int64]
 BoolVector = npt.NDArray[np.bool_]

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
+from kubetide.scheduling.classes import use_of
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.placing import put_on, take_off
-from kubetide.scheduling.node_pods import NodePods, PodKey, Use
-from kubetide.scheduling.pod_class import PodClass, charges_on_node, classify_unbound
+from kubetide.scheduling.node_pods import NodePods, PodKey
+from kubetide.scheduling.pod_class import PodClass, Use
 from kubetide.scheduling.rows import Rows
 from kubetide.scheduling.similar import same_for_scheduling
 from kubetide.scheduling.snapshot_log import SnapshotLog
@@ -25,10 +26,6 @@ from kubetide.scheduling.volumes import Volumes
 
 _MOST_COUNTS = 2048
 """Columns of counts kept, if not more are in use; each rollout of a spread workload may ask for a new one."""
-
-
-_MOST_USES = 1 << 16
-"""Classes of which the use is kept; as many as ``pod_class`` keeps."""
 
 
 class SnapshotStore(SnapshotLog):
@@ -45,7 +42,6 @@ class SnapshotStore(SnapshotLog):
         self._layout = 0
         self._most_counts = _MOST_COUNTS
         self._placed: dict[PodKey, NodePods] = {}
-        self._uses: dict[PodClass, Use] = {}
         self._pods: dict[str, NodePods] = {}
         self._rows = Rows(facts=facts or ClusterFacts(), pods=self._pods)
         self._dead: dict[int, None] = {}
@@ -140,9 +136,8 @@ class SnapshotStore(SnapshotLog):
         """
         if key is None:
             key = (pod.metadata.namespace, pod.metadata.name)
-        if pod_class is None:
-            pod_class = classify_unbound(pod)
-        use = self._use(pod, pod_class)
+        use = use_of(pod, pod_class)
+        pod_class = use.pod_class
         there = self._placed.get(key)
         if there is not None:
             at = there.place_of(key)
@@ -181,18 +176,21 @@ class SnapshotStore(SnapshotLog):
         """
         if self._marks:
             raise RuntimeError("add_pods on a fork: many pods cannot be taken back, use Snapshot.add_pod()")
-        classes = [classify_unbound(pod) for _, pod, _ in pods]
-        for pod_class in dict.fromkeys(classes):
+        uses = [use_of(pod) for _, pod, _ in pods]
+        for pod_class in {id(use.pod_class): use.pod_class for use in uses}.values():
             self._add_guards(pod_class)
-        row_of, placed = self._rows.row_of, self._placed
+        row_of, placed, by_node = self._rows.row_of, self._placed, self._pods
         came: dict[int, tuple[Use, list[int]]] = {}
-        for (key, pod, node_name), pod_class in zip(pods, classes, strict=True):
+        for (key, pod, node_name), use in zip(pods, uses, strict=True):
             if key in placed:
                 self._charge_all(came)
-                self.add_pod(pod, node_name, pod_class, key)
+                self.add_pod(pod, node_name, use.pod_class, key)
                 continue
-            use = self._use(pod, pod_class)
-            self._append(node_name, key, pod, use)
+            there = by_node.get(node_name)
+            if there is None:
+                there = by_node[node_name] = NodePods(node_name)
+            there.append(key, pod, use)
+            placed[key] = there
             row = row_of.get(node_name)
             if row is not None:
                 # By identity: those who share a use are many, and what each of the others takes is added too.
@@ -200,7 +198,7 @@ class SnapshotStore(SnapshotLog):
                 if of_use is None:
                     of_use = came[id(use)] = (use, [])
                 of_use[1].append(row)
-            if pod_class.devices is not None:
+            if use.pod_class.devices is not None:
                 self._give_devices(node_name, key, pod, use)
         self._charge_all(came)
         self._touch()
@@ -287,18 +285,6 @@ class SnapshotStore(SnapshotLog):
         node = None if row is None else self._rows.nodes[row]
         for undo in put_on(ledger, devices, key, node, bound=bound):
             self._record(undo)
-
-    def _use(self, pod: Pod, pod_class: PodClass) -> Use:
-        charges = charges_on_node(pod, pod_class)
-        terminating = pod.metadata.deletion_timestamp is not None
-        if terminating or charges is not pod_class.charges:
-            return Use(pod_class, charges, terminating)
-        use = self._uses.get(pod_class)
-        if use is None:
-            if len(self._uses) >= _MOST_USES:
-                self._uses.clear()
-            use = self._uses[pod_class] = Use(pod_class, charges)
-        return use
 
     def _charge(self, row: int, use: Use, sign: int) -> None:
         rows = self._rows

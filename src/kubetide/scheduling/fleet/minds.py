@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.columns import LabelColumn
 from kubetide.scheduling.counting import DomainTable
 from kubetide.scheduling.filters.inter_pod_affinity import AffinityJudge
 from kubetide.scheduling.filters.pod_topology_spread import SpreadJudge
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import PodClass, classify_unbound
+from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.snapshot import Snapshot
 
 Domains = tuple[int, ...]

@@ -1,0 +1,145 @@
+"""From a pod to its class, and to what columns hold of it.
+
+Most pods of an owner are of one class: that of the last one is compared first, field by field, which is free where
+pods share their fields. Any other pod is known by the bytes of all that filters read of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.device_use import claims_of_pod
+from kubetide.scheduling.exact_key import exact_key
+from kubetide.scheduling.pod_class import Charges, PodClass, Use, charges_of
+from kubetide.scheduling.resources import has_resized_status, pod_requests_on_node
+from kubetide.scheduling.volume_use import claims_of, disks_of
+from kubetide.units.quantity import QuantityError
+
+_MEMO_SIZE = 1 << 16
+_MOST_OWNERS = 1 << 13
+
+# Memos of pure functions of their keys: dropping them changes nothing but the time taken.
+_classes: dict[bytes, PodClass] = {}
+_resized: dict[bytes, Charges] = {}
+_last_of: dict[str, tuple[tuple[Any, ...], PodClass]] = {}
+"""By the uid of an owner: what was read of its last pod, and the class."""
+
+
+def classify(pod: Pod) -> PodClass:
+    """Gives the class of a pod to be placed. Never raises: see ``PodClass.error``."""
+    return _class_of(pod, pod.spec.node_name)
+
+
+def classify_unbound(pod: Pod) -> PodClass:
+    """Gives the class that the pod would have if it had no node yet: for a pod that is to move."""
+    meta, spec = pod.metadata, pod.spec
+    owners = meta.owner_references
+    if not owners or spec.resource_claims:
+        return _class_of(pod, "")
+    read = (
+        meta.labels,
+        spec.containers,
+        meta.namespace,
+        spec.tolerations,
+        spec.init_containers,
+        spec.affinity,
+        spec.topology_spread_constraints,
+        spec.node_selector,
+        spec.resources,
+        spec.overhead,
+        _volume_key(pod) if spec.volumes else None,
+    )
+    uid = owners[0].uid
+    last = _last_of.get(uid)
+    if last is not None and last[0] == read:
+        return last[1]
+    found = _class_of(pod, "")
+    if len(_last_of) >= _MOST_OWNERS:
+        _last_of.clear()
+    _last_of[uid] = (read, found)
+    return found
+
+
+def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
+    """Gives what columns hold of a pod on a node; the same one for nearly all pods of a class.
+
+    Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
+    """
+    if pod_class is None:
+        pod_class = classify_unbound(pod)
+    charges = charges_on_node(pod, pod_class) if has_resized_status(pod) else pod_class.charges
+    terminating = pod.metadata.deletion_timestamp is not None
+    if terminating or charges != pod_class.charges:
+        return Use(pod_class, charges, terminating)
+    return pod_class.use
+
+
+def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
+    """What a pod takes from the node that it is on: resizes in flight count.
+
+    A pod whose amounts cannot be read takes its place among the pods and its ports only. Its class, as
+    ``classify_unbound`` gives it, need not be made again where it is known.
+    """
+    if pod_class is None:
+        pod_class = classify_unbound(pod)
+    if not has_resized_status(pod):
+        return pod_class.charges
+    status = pod.status
+    statuses = [
+        (one.name, one.resources, one.allocated_resources)
+        for one in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    ]
+    names = [one.name for one in (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))]
+    pending = [one.reason for one in status.conditions or () if one.type == "PodResizePending"]
+    key = exact_key((pod_class.key, names, statuses, status.resources, status.allocated_resources, pending))
+    charges = _resized.get(key)
+    if charges is None:
+        if len(_resized) >= _MEMO_SIZE:
+            _resized.clear()
+        try:
+            charges = charges_of(pod_requests_on_node(pod), pod_class.ports)
+        except QuantityError:
+            charges = pod_class.charges
+        _resized[key] = charges
+    return charges
+
+
+def _class_of(pod: Pod, node_name: str) -> PodClass:
+    key = _key(pod, node_name)
+    found = _classes.get(key)
+    if found is None:
+        if len(_classes) >= _MEMO_SIZE:
+            _classes.clear()
+        found = _classes[key] = PodClass(key, pod, node_name=node_name)
+    return found
+
+
+def _key(pod: Pod, node_name: str) -> bytes:
+    spec = pod.spec
+    init = spec.init_containers
+    return exact_key(
+        (
+            pod.metadata.namespace,
+            pod.metadata.labels,
+            [(one.resources, one.ports, one.restart_policy_rules) for one in spec.containers or ()],
+            [(one.resources, one.ports, one.restart_policy, one.restart_policy_rules) for one in init]
+            if init
+            else None,
+            spec.resources,
+            spec.overhead,
+            node_name,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            _volume_key(pod) if spec.volumes else None,
+            (pod.metadata.name, pod.metadata.uid, claims_of_pod(pod)) if spec.resource_claims else None,
+        )
+    )
+
+
+def _volume_key(pod: Pod) -> object:
+    """What tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
+    claims, disks = claims_of(pod), disks_of(pod)
+    return (claims, disks) if claims or disks else None
