@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from sys import intern
-from typing import TypeVar
 
 from msgspec.structs import force_setattr, replace
 
 from kubetide.nodes.slimming import slim_meta
 from kubetide.objects.meta import Condition
-from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus, Volume
 from kubetide.objects.sharing import take_over
 from kubetide.units.recent import Recent
-
-T = TypeVar("T")
 
 _KEPT_CONDITIONS = ("PodScheduled", "PodResizePending", "PodResizeInProgress")
 
@@ -43,7 +40,6 @@ _PARTS_OF_SPEC = (
     "restart_policy",
     "priority_class_name",
 )
-_PARTS_OF_METADATA = ("labels", "annotations", "owner_references")
 _TEXTS_OF_OWNER = ("api_version", "kind", "name", "uid")
 
 _set = force_setattr
@@ -59,40 +55,51 @@ class PodSlimmer:
     def slim(self, pod: Pod) -> Pod:
         """Gives the pod with only what the loop reads. What is in it is shared, so nobody may change it."""
         like = self._like(pod)
-        return self._remembered(slim_pod(pod, like=like))
+        small = slim_pod(pod, like=like)
+        self._remember(small, like)
+        return small
 
     def keep(self, pod: Pod) -> Pod:
         """As ``slim``, of a pod that is only made into such forms: what it consists of is shared as well."""
         like = self._like(pod)
         small = slim_pod(pod, like=like)
         meta, spec = small.metadata, small.spec
-        _set(meta, "namespace", intern(meta.namespace))
+        if like is not None and spec is pod.spec:
+            spec = _shared(spec, like.spec)
+            _set(small, "spec", spec)
+        if spec.node_name:
+            _set(spec, "node_name", intern(spec.node_name))
         if (created := meta.creation_timestamp) is not None:
             known = self._times.get(created)
             if known is None:
                 self._times.put(created, created)
             else:
                 _set(meta, "creation_timestamp", known)
-        _set(spec, "node_name", intern(spec.node_name))
-        if like is not None:
-            take_over(spec, like.spec, _PARTS_OF_SPEC)
+        _set(meta, "namespace", intern(meta.namespace))
         if meta.labels and (like is None or meta.labels is not like.metadata.labels):
             _set(meta, "labels", {intern(key): intern(value) for key, value in meta.labels.items()})
         if like is None or meta.owner_references is not like.metadata.owner_references:
             for owner in meta.owner_references or ():
                 for field in _TEXTS_OF_OWNER:
                     _set(owner, field, intern(getattr(owner, field)))
-        return self._remembered(small)
+        self._remember(small, like)
+        return small
 
     def _like(self, pod: Pod) -> Pod | None:
         owners = pod.metadata.owner_references
         return self._last_of.get(owners[0].uid) if owners else None
 
-    def _remembered(self, pod: Pod) -> Pod:
-        owners = pod.metadata.owner_references
-        if owners:
+    def _remember(self, pod: Pod, like: Pod | None) -> None:
+        """Notes what the next pod of the owner may be like, unless that would be the same."""
+        meta = pod.metadata
+        if (
+            like is not None
+            and meta.labels is like.metadata.labels
+            and pod.spec.containers is like.spec.containers
+        ):
+            return
+        if owners := meta.owner_references:
             self._last_of.put(owners[0].uid, pod)
-        return pod
 
 
 def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
@@ -104,45 +111,55 @@ def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
     Args:
         like: A slim pod that may have much in common with this one: what is equal is taken over from it.
     """
-    meta, spec = slim_meta(pod.metadata), _spec(pod.spec, None if like is None else like.spec)
-    if like is not None:
-        take_over(meta, like.metadata, _PARTS_OF_METADATA)
-    return Pod(metadata=meta, spec=spec, status=_status(pod.status))
+    status = _status(pod.status)
+    if like is None:
+        return Pod(metadata=slim_meta(pod.metadata), spec=_spec(pod.spec, None), status=status)
+    if status == like.status:
+        status = like.status
+    meta = slim_meta(pod.metadata, like=like.metadata)
+    return Pod(metadata=meta, spec=_spec(pod.spec, like.spec), status=status)
 
 
-def _spec(spec: PodSpec, like: PodSpec | None = None) -> PodSpec:
-    volumes = spec.volumes
-    if not volumes:
-        return spec
-    dropped = [volume.name for volume in volumes if volume.projected is not None]
+def _spec(spec: PodSpec, like: PodSpec | None) -> PodSpec:
+    dropped: list[str] = []
+    kept: list[Volume] = []
+    for volume in spec.volumes or ():
+        if volume.projected is None:
+            kept.append(volume)
+        else:
+            dropped.append(volume.name)
     if not dropped:
         return spec
-    kept = tuple([volume for volume in volumes if volume.projected is None]) or None
-    containers = _unmounted(spec.containers, dropped)
-    first = _unmounted(spec.init_containers, dropped)
-    if like is not None:
-        kept = _once(kept, like.volumes)
-        containers = _once(containers, like.containers)
-        first = _once(first, like.init_containers)
-    return replace(spec, volumes=kept, containers=containers, init_containers=first)
+    made = replace(
+        spec,
+        volumes=tuple(kept) or None,
+        containers=_unmounted(spec.containers, dropped),
+        init_containers=_unmounted(spec.init_containers, dropped),
+    )
+    return made if like is None else _shared(made, like)
+
+
+def _shared(own: PodSpec, like: PodSpec) -> PodSpec:
+    """Gives the spec, which nobody else has, with what is equal in another one taken over from that."""
+    node_name = own.node_name
+    # But for the node most are equal, and comparing whole is quicker than by field.
+    _set(own, "node_name", like.node_name)
+    if own == like:
+        return replace(like, node_name=node_name)
+    _set(own, "node_name", node_name)
+    take_over(own, like, _PARTS_OF_SPEC)
+    return own
 
 
 def _unmounted(containers: tuple[Container, ...] | None, names: list[str]) -> tuple[Container, ...] | None:
-    if not containers:
-        return containers
-    return tuple(
-        [
-            replace(one, volume_mounts=tuple([m for m in one.volume_mounts if m.name not in names]) or None)
-            if one.volume_mounts
-            else one
-            for one in containers
-        ]
-    )
+    return None if containers is None else tuple([_without_mounts(one, names) for one in containers])
 
 
-def _once(own: T, known: T) -> T:
-    """Gives the known one where both are equal."""
-    return known if own is not None and own == known else own
+def _without_mounts(container: Container, names: list[str]) -> Container:
+    mounts = container.volume_mounts
+    if not mounts:
+        return container
+    return replace(container, volume_mounts=tuple([one for one in mounts if one.name not in names]) or None)
 
 
 def _status(status: PodStatus) -> PodStatus:
@@ -179,9 +196,11 @@ def _plain_status(phase: str, conditions: tuple[tuple[str, str, str], ...], nomi
 
 
 def _resized(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
-    kept = tuple(
+    if not statuses:
+        return None
+    kept = [
         ContainerStatus(name=one.name, resources=one.resources, allocated_resources=one.allocated_resources)
-        for one in statuses or ()
+        for one in statuses
         if one.resources is not None or one.allocated_resources is not None
-    )
-    return kept or None
+    ]
+    return tuple(kept) or None

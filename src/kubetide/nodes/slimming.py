@@ -114,11 +114,17 @@ def slim_pdb(item: PodDisruptionBudget) -> PodDisruptionBudget:
     return replace(item, metadata=slim_meta(item.metadata), status=status)
 
 
-def slim_meta(meta: ObjectMeta) -> ObjectMeta:
-    """Gives what the loop reads of an object's metadata."""
-    annotations = {
-        name: value for name, value in (meta.annotations or {}).items() if name.startswith(_KEPT_ANNOTATIONS)
-    }
+def slim_meta(meta: ObjectMeta, *, like: ObjectMeta | None = None) -> ObjectMeta:
+    """Gives what the loop reads of an object's metadata; what is equal in ``like`` is taken over from it."""
+    labels, owners, annotations = meta.labels, meta.owner_references, meta.annotations
+    if annotations:
+        annotations = {
+            name: value for name, value in annotations.items() if name.startswith(_KEPT_ANNOTATIONS)
+        }
+    if like is not None:
+        labels = like.labels if like.labels == labels else labels
+        owners = like.owner_references if like.owner_references == owners else owners
+        annotations = like.annotations if like.annotations == annotations else annotations
     return ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
@@ -126,7 +132,7 @@ def slim_meta(meta: ObjectMeta) -> ObjectMeta:
         creation_timestamp=meta.creation_timestamp,
         deletion_timestamp=meta.deletion_timestamp,
         deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
-        labels=meta.labels,
+        labels=labels,
         annotations=annotations or None,
-        owner_references=meta.owner_references,
+        owner_references=owners,
     )
