@@ -64,7 +64,8 @@ class NodePods:
             del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
-    def put_instead(self, at: int, pod: Pod) -> None:
-        """Takes over what changed of a pod that takes the same from its node."""
+    def put_instead(self, at: int, pod: Pod, use: Use) -> None:
+        """Takes over what changed of the pod in that place."""
         self.pods[at] = pod
+        self.uses[at] = use
         self.listed = None

@@ -141,18 +141,8 @@ class SnapshotStore(SnapshotLog):
         there = self._placed.get(key)
         if there is not None:
             at = there.place_of(key)
-            now = there.uses[at]
-            if there.name == node_name and now == use:
-                before = there.pods[at]
-                if before is not pod:
-                    self._record(there.put_instead, at, before)
-                    there.put_instead(at, pod)
-                    self._touch()
-                return False
-            alike = now.charges == use.charges and pod_class.devices is None and now.pod_class.devices is None
-            if there.name == node_name and alike and not self._marks:
-                self._exchange(there, at, pod, use)
-                return True
+            if there.name == node_name and _takes_alike(there.uses[at], use):
+                return self._put_instead(there, at, pod, use)
             self._remove(there, at)
         if len(self._rows.counts) > self._most_counts and not self._marks:
             self._rows.forget_counts()
@@ -209,17 +199,26 @@ class SnapshotStore(SnapshotLog):
         if there is not None:
             self._remove(there, there.place_of(key))
 
-    def _exchange(self, there: NodePods, at: int, pod: Pod, use: Use) -> None:
-        """Puts a pod that takes the same as before behind the others of its node: only counts may differ."""
-        self._add_guards(use.pod_class)
-        key, _, before = there.pop(at)
-        there.append(key, pod, use)
+    def _put_instead(self, there: NodePods, at: int, pod: Pod, use: Use) -> bool:
+        """Puts a pod in the place of one that takes the same; gives whether anything is another to other pods now."""
+        before, pod_before = there.uses[at], there.pods[at]
+        changes = before is not use and before != use
+        if changes:
+            self._add_guards(use.pod_class)
+            self._recount(there.name, before, use)
+            self._record(self._recount, there.name, use, before)
+        if changes or pod_before is not pod:
+            there.put_instead(at, pod, use)
+            self._record(there.put_instead, at, pod_before, before)
+            self._touch()
+        return changes
+
+    def _recount(self, node_name: str, before: Use, now: Use) -> None:
         rows = self._rows
-        row = rows.row_of.get(there.name)
+        row = rows.row_of.get(node_name)
         if row is not None and rows.counts:
             rows.count(row, before, -1)
-            rows.count(row, use, 1)
-        self._touch()
+            rows.count(row, now, 1)
 
     def _remove(self, there: NodePods, at: int) -> None:
         key, pod, use = there.pop(at)
@@ -356,3 +355,11 @@ class SnapshotStore(SnapshotLog):
         there.insert(at, key, pod, use)
         self._placed[key] = there
         self._pods[there.name] = there
+
+
+def _takes_alike(before: Use, now: Use) -> bool:
+    """Whether a pod takes from its node what it took before."""
+    if before is now or before == now:
+        return True
+    devices = before.pod_class.devices is not None or now.pod_class.devices is not None
+    return before.charges == now.charges and not devices
