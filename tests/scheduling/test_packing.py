@@ -19,7 +19,7 @@ from kubetide.scheduling import (
     estimate,
     similar_groups_threshold,
 )
-from kubetide.scheduling.packing import score_order
+from kubetide.scheduling.packing_order import score_order
 from kubetide.scheduling.rounds import go_round
 
 

@@ -29,7 +29,7 @@ from kubetide.nodes.tick import Rejection, Tick, Verdict
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling.grouping import equivalence_groups
-from kubetide.scheduling.packing import Limits, cluster_threshold, estimate, similar_groups_threshold
+from kubetide.scheduling.packing import Estimator, Limits, cluster_threshold, similar_groups_threshold
 from kubetide.units.time import Instant
 
 CLUSTER_WIDE = "cluster-wide"
@@ -108,10 +108,10 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
 
 def find_options(state: State, tick: Tick) -> None:
     """Fills in the tick's options: what each group that is not skipped would need for the pods that it takes."""
-    nodes = len(state.snapshot)
+    estimator = Estimator(state.snapshot, [verdict.pods for verdict in tick.verdicts])
     for group_id in tick.view.groups:
         if group_id not in tick.skipped:
-            option = _option(state, tick, state.groups[group_id], nodes)
+            option = _option(state, tick, state.groups[group_id], estimator)
             if option is not None:
                 tick.options.append(option)
 
@@ -173,9 +173,9 @@ def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:
     return {group for group in state.groups if (one := found.get(f"{group} {kind}")) and one.until > now}
 
 
-def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | None:
+def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) -> Option | None:
     template = tick.templates[group.id]
-    takes = [verdict.pods for verdict in tick.verdicts if group.id in verdict.accepted]
+    takes = [at for at, verdict in enumerate(tick.verdicts) if group.id in verdict.accepted]
     if template is None or not takes:
         return None
     similar = similar_groups(state, tick, group)
@@ -185,12 +185,11 @@ def _option(state: State, tick: Tick, group: NodeGroup, nodes: int) -> Option | 
         (
             settings.max_nodes_per_scaleup,
             similar_groups_threshold(sizes),
-            cluster_threshold(settings.max_nodes_total, nodes),
+            cluster_threshold(settings.max_nodes_total, len(state.snapshot)),
         )
     )
     state.laps.begin("scaleUp:estimate")
-    packed = estimate(
-        state.snapshot,
+    packed = estimator.estimate(
         template.node,
         template.pods,
         takes,

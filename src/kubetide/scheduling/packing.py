@@ -10,26 +10,31 @@ Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.classes import charges_on_node, classify_unbound
+from kubetide.scheduling.classes import classify_unbound
+from kubetide.scheduling.demands import Demands
 from kubetide.scheduling.fast_path import fast_path_group
 from kubetide.scheduling.grouping import PodGroup
-from kubetide.scheduling.new_nodes import NewNodes
+from kubetide.scheduling.packing_alone import AlonePacking
 from kubetide.scheduling.packing_forked import ForkedPacking
-from kubetide.scheduling.resources import node_allocatable
-from kubetide.scheduling.rounds import go_round
+from kubetide.scheduling.packing_order import Orders
+from kubetide.scheduling.packing_single import ExistingNodeWanted, SinglePacking
 from kubetide.scheduling.rows import Int64Vector
 from kubetide.scheduling.snapshot import Snapshot
-from kubetide.scheduling.unstable_sort import descending_order
 
 NO_NODE = -1
 """A threshold under which nothing may be added."""
+
+_FEW = 8
+"""With up to so many pods of a kind on average they are placed one by one: copies of one are not worth the counting."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -57,7 +62,8 @@ def cluster_threshold(max_nodes_total: int, current_nodes: int) -> int:
     return max_nodes_total - current_nodes if current_nodes < max_nodes_total else NO_NODE
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
     """What a scale-up with one template would give.
 
     Attributes:
@@ -68,7 +74,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         borrowed: Existing nodes that took pods where spreading by hostname kept them off the last new
             one; upstream counts them as new.
         divided: Nodes of the fast path that were only reckoned, not named.
-        counts: (groups, added and then borrowed nodes), int64: pods of each group on each node.
+        placed: Per group: how many of its pods are on which of the added and then borrowed nodes.
         limited: Whether the limits refused a node.
         start: Row at which the next scan is to begin.
     """
@@ -79,14 +85,108 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...]
     borrowed: tuple[str, ...] = ()
     divided: int = 0
-    counts: tuple[Int64Vector, ...]
+    placed: Sequence[Mapping[int, int]]
     limited: bool
     start: int
+
+    @cached_property
+    def counts(self) -> tuple[Int64Vector, ...]:
+        """(groups, added and then borrowed nodes), int64: pods of each group on each node."""
+        every = np.zeros((len(self.placed), len(self.added) + len(self.borrowed)), np.int64)
+        for row, numbers in zip(every, self.placed, strict=True):
+            row[list(numbers)] = list(numbers.values())
+        return tuple(every)
 
     def pods_on(self, name: str) -> dict[int, int]:
         """Gives the pods on an added or borrowed node: numbers by group index."""
         position = (*self.added, *self.borrowed).index(name)
-        return {group: int(row[position]) for group, row in enumerate(self.counts) if row[position]}
+        return {group: numbers[position] for group, numbers in enumerate(self.placed) if position in numbers}
+
+
+class Estimator:
+    """Estimates for the same groups, with one template after another."""
+
+    def __init__(self, snapshot: Snapshot, groups: Sequence[PodGroup]) -> None:
+        """Takes the cluster, which is only read, and what is to be placed, as ``equivalence_groups`` gives it."""
+        self._snapshot = snapshot
+        self._groups = groups
+        self._orders = Orders(groups)
+        self._demands: Demands | None = None
+
+    def estimate(
+        self,
+        template: Node,
+        daemon_pods: Sequence[Pod],
+        groups: Sequence[int],
+        limits: Limits,
+        *,
+        start: int = 1,
+        fast_path: bool = False,
+    ) -> Estimate:
+        """Says how many nodes of a template some of the groups need.
+
+        Args:
+            template: The node of which copies would be added, named ``<template>-e-<i>``.
+            daemon_pods: The DaemonSet pods that each copy comes with.
+            groups: Numbers of the groups; ``Estimate`` counts them anew, in this order.
+            limits: How many nodes may be added.
+            start: Row at which the next scan would begin, see ``placement.place``.
+            fast_path: Whether the group for which it saves most is reckoned by division
+                (``--fastpath-binpacking-enabled``).
+        """
+        given = [self._groups[at] for at in groups]
+        order = self._orders.of(template, groups)
+        if not fast_path and sum(len(group.pods) for group in given) <= _FEW * len(given):
+            found = self._singly(template, daemon_pods, groups, order, limits, start)
+            if found is not None:
+                return found
+        number = {at: position for position, at in enumerate(groups)}
+        order = [number[at] for at in order]
+        if fast_path or _minds_others(self._snapshot, daemon_pods, given):
+            return _estimate_forked(
+                self._snapshot, template, daemon_pods, given, order, limits, start, fast_path=fast_path
+            )
+        return _estimate_alone(self._snapshot, template, daemon_pods, given, order, limits, start)
+
+    def _singly(
+        self,
+        template: Node,
+        daemon_pods: Sequence[Pod],
+        groups: Sequence[int],
+        order: Sequence[int],
+        limits: Limits,
+        start: int,
+    ) -> Estimate | None:
+        demands = self._demands
+        if demands is None or demands.version != self._snapshot.version:
+            demands = self._demands = Demands(self._snapshot, self._groups)
+        demand = demands.of(template, daemon_pods, groups)
+        if demand is None:
+            return None
+        packing = SinglePacking(
+            demand.stock,
+            demand.counts,
+            demand.own,
+            existing=len(self._snapshot),
+            cordoned=template.spec.unschedulable,
+            max_nodes=limits.max_nodes,
+            start=start,
+        )
+        kinds, given = demand.kinds, self._groups
+        try:
+            placed = {at: packing.pack(kinds[at], len(given[at].pods)) for at in order}
+        except ExistingNodeWanted:
+            return None
+        number = {at: position for position, at in enumerate(groups)}
+        return Estimate(
+            nodes=sum(packing.used),
+            scheduled=tuple(given[at].pods[: sum(placed[at].values())] for at in groups),
+            order=tuple(number[at] for at in order),
+            added=tuple(f"{template.metadata.name}-e-{at}" for at in range(len(packing.used))),
+            placed=[placed[at] for at in groups],
+            limited=not packing.may_add,
+            start=packing.start,
+        )
 
 
 def estimate(
@@ -99,41 +199,10 @@ def estimate(
     start: int = 1,
     fast_path: bool = False,
 ) -> Estimate:
-    """Says how many nodes of a template the groups need. The snapshot is only read.
-
-    Args:
-        snapshot: The cluster as it is.
-        template: The node of which copies would be added, named ``<template>-e-<i>``.
-        daemon_pods: The DaemonSet pods that each copy comes with.
-        groups: What is to be placed, as ``equivalence_groups`` gives it.
-        limits: How many nodes may be added.
-        start: Row at which the next scan would begin, see ``placement.place``.
-        fast_path: Whether the group for which it saves most is reckoned by division
-            (``--fastpath-binpacking-enabled``).
-    """
-    if fast_path or _minds_others(snapshot, daemon_pods, groups):
-        return _estimate_forked(snapshot, template, daemon_pods, groups, limits, start, fast_path=fast_path)
-    packing = _Packing(snapshot, template, daemon_pods, limits, start)
-    order = score_order(template, groups)
-    taken: dict[int, Int64Vector] = {index: packing.pack(groups[index]) for index in order}
-    width = len(packing.nodes)
-    counts: list[Int64Vector] = []
-    for index in range(len(groups)):
-        row = np.zeros(width, np.int64)
-        row[: len(taken[index])] = taken[index]
-        counts.append(row)
-    used = np.zeros(width, np.int64)
-    for row in counts:
-        used += row
-    return Estimate(
-        nodes=int(np.count_nonzero(used)),
-        scheduled=tuple(group.pods[: int(row.sum())] for group, row in zip(groups, counts, strict=True)),
-        order=tuple(order),
-        added=packing.nodes.names,
-        counts=tuple(counts),
-        limited=not packing.may_add,
-        start=packing.start,
-    )
+    """Says how many nodes of a template the groups need; for several templates see ``Estimator``."""
+    estimator = Estimator(snapshot, groups)
+    every = range(len(groups))
+    return estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path)
 
 
 def _minds_others(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:
@@ -142,17 +211,48 @@ def _minds_others(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequen
     )
 
 
+def _estimate_alone(
+    snapshot: Snapshot,
+    template: Node,
+    daemon_pods: Sequence[Pod],
+    groups: Sequence[PodGroup],
+    order: Sequence[int],
+    limits: Limits,
+    start: int,
+) -> Estimate:
+    packing = AlonePacking(snapshot, template, daemon_pods, limits.max_nodes, start)
+    taken = {index: packing.pack(groups[index]) for index in order}
+    used = np.zeros(len(packing.nodes), np.int64)
+    placed: list[dict[int, int]] = []
+    for index in range(len(groups)):
+        row = taken[index]
+        used[: len(row)] += row
+        positions = np.flatnonzero(row)
+        placed.append(dict(zip(positions.tolist(), row[positions].tolist(), strict=True)))
+    return Estimate(
+        nodes=int(np.count_nonzero(used)),
+        scheduled=tuple(
+            group.pods[: sum(numbers.values())] for group, numbers in zip(groups, placed, strict=True)
+        ),
+        order=tuple(order),
+        added=packing.nodes.names,
+        placed=placed,
+        limited=not packing.may_add,
+        start=packing.start,
+    )
+
+
 def _estimate_forked(
     snapshot: Snapshot,
     template: Node,
     daemon_pods: Sequence[Pod],
     groups: Sequence[PodGroup],
+    order: Sequence[int],
     limits: Limits,
     start: int,
     *,
     fast_path: bool,
 ) -> Estimate:
-    order = score_order(template, groups)
     existing = len(snapshot)
     snapshot.fork()
     try:
@@ -170,13 +270,7 @@ def _estimate_forked(
         snapshot.revert()
     used = dict.fromkeys(row for rows in placed.values() for row in rows)
     borrowed = sorted(row for row in used if row < existing)
-    columns = {row: at for at, row in enumerate((*range(existing, len(names)), *borrowed))}
-    counts: list[Int64Vector] = []
-    for index in range(len(groups)):
-        numbers = np.zeros(len(columns), np.int64)
-        for row, number in placed[index].items():
-            numbers[columns[row]] = number
-        counts.append(numbers)
+    position = {row: at for at, row in enumerate((*range(existing, len(names)), *borrowed))}
     return Estimate(
         nodes=len(used) + packing.divided,
         scheduled=tuple(
@@ -187,93 +281,9 @@ def _estimate_forked(
         added=tuple(packing.added),
         divided=packing.divided,
         borrowed=tuple(names[row] for row in borrowed),
-        counts=tuple(counts),
+        placed=[
+            {position[row]: number for row, number in placed[index].items()} for index in range(len(groups))
+        ],
         limited=not packing.may_add,
         start=packing.start,
     )
-
-
-def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
-    """Orders groups by the share of the template that one pod asks for, largest first.
-
-    Equal scores keep the given order in up to 12 groups; beyond that upstream's sort may move them.
-    """
-    allocatable = node_allocatable(template)
-    scores: list[float] = []
-    for group in groups:
-        asked = dict(charges_on_node(group.pods[0]))
-        score = 0.0
-        for resource in ("cpu", "memory"):
-            offered = allocatable.get(resource, 0)
-            if offered > 0:
-                score += asked.get(resource, 0) / offered
-        scores.append(score)
-    return descending_order(scores)
-
-
-class _Packing:
-    """One estimate: the nodes added, the position of the scan, and whether more may be added."""
-
-    def __init__(
-        self, snapshot: Snapshot, template: Node, daemon_pods: Sequence[Pod], limits: Limits, start: int
-    ) -> None:
-        self.nodes = NewNodes(template, daemon_pods, snapshot.facts)
-        self.start = start
-        self.may_add = True
-        self._existing = len(snapshot)
-        self._cordoned = template.spec.unschedulable
-        self._max_nodes = limits.max_nodes
-
-    def pack(self, group: PodGroup) -> Int64Vector:
-        """Packs one group and gives its pods on each node added so far."""
-        left = len(group.pods)
-        taken = np.zeros(len(self.nodes), np.int64)
-        # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.
-        if len(self.nodes) and not self._cordoned:
-            taken = self._scan(group, left)
-            left -= int(taken.sum())
-        if left and self.may_add:
-            taken = self._add_nodes(group, left, taken)
-        return taken
-
-    def _scan(self, group: PodGroup, pods: int) -> Int64Vector:
-        rows = self._existing + len(self.nodes)
-        fill = go_round(
-            np.minimum(self.nodes.room(group.pod_class), pods),
-            pods,
-            max(0, self.start % rows - self._existing),
-        )
-        if fill.last >= 0:
-            self.start = self._existing + fill.last + 1
-            self.nodes.take(group.pod_class, fill.taken)
-        return fill.taken
-
-    def _add_nodes(self, group: PodGroup, left: int, taken: Int64Vector) -> Int64Vector:
-        pod_class = group.pod_class
-        nodes = self.nodes
-        if len(nodes):
-            last = np.zeros(len(nodes), np.int64)
-            last[-1] = min(left, int(nodes.room(pod_class)[-1]))
-            nodes.take(pod_class, last)
-            taken = taken + last
-            left -= int(last[-1])
-        each = 0
-        while left and not nodes.last_is_empty:
-            # One node tells how many pods each copy takes, unless the class tells copies apart.
-            wanted = -(-left // each) if each and not pod_class.names_nodes else 1
-            allowed = wanted
-            if self._max_nodes is not None:
-                allowed = min(wanted, self._max_nodes - len(nodes))
-            if allowed < wanted:
-                self.may_add = False
-            if allowed <= 0:
-                break
-            room = nodes.add(pod_class, allowed)
-            each = int(room[0])
-            fresh = np.minimum(room, np.maximum(0, left - (np.cumsum(room) - room)))
-            taken = np.concatenate([taken, fresh])
-            nodes.take(pod_class, np.concatenate([np.zeros(len(nodes) - allowed, np.int64), fresh]))
-            left -= int(fresh.sum())
-            if not self.may_add:
-                break
-        return taken

@@ -7,7 +7,7 @@ node that is removed and added again goes to the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from kubetide.scheduling.devices.asked import asks_for_devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.filters.dynamic_resources import DeviceJudge
 from kubetide.scheduling.node_pods import PodKey
+from kubetide.scheduling.node_rows import labels_of
+from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
@@ -56,6 +58,14 @@ class Snapshot(SnapshotCopies):
         """What each node offers, by resource: milli-CPU, bytes, counts."""
         rows = self._compacted()
         return {k: _view(c.allocatable, rows.n) for k, c in rows.columns.items() if isinstance(k, str)}
+
+    def names(self) -> Iterator[str]:
+        """Gives all names that a new node must not have to be new: of nodes, hostnames, and what pods wait for."""
+        rows = self._compacted()
+        yield from rows.names
+        yield from self._pods
+        for node in rows.nodes:
+            yield labels_of(node).get(HOSTNAME, "")
 
     @property
     def free(self) -> Mapping[str, Int64Vector]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from kubetide.scheduling.columns import LabelColumn
@@ -26,16 +28,25 @@ class SpreadTerm:
 
     Attributes:
         counted: Whether pods of the class are among those that are counted.
+        eligibility: Equal where the same nodes take part.
     """
 
     level = True
 
-    __slots__ = ("_rows", "counted", "label", "rule", "table")
+    __slots__ = ("_rows", "counted", "eligibility", "label", "rule", "table")
 
     def __init__(
-        self, rule: SpreadConstraint, table: DomainTable, label: LabelColumn, rows: Rows, *, counted: bool
+        self,
+        rule: SpreadConstraint,
+        table: DomainTable,
+        label: LabelColumn,
+        rows: Rows,
+        *,
+        eligibility: Hashable,
+        counted: bool,
     ) -> None:
         self.rule = rule
+        self.eligibility = eligibility
         self.table = table
         self.label = label
         self.counted = counted
@@ -148,25 +159,33 @@ class PodTopologySpread:
         return [(REASON, skewed), (MISSING_LABEL, missing)]
 
 
+def takes_part(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> BoolVector:
+    """Whether each node takes part in a constraint of the class; a fresh vector."""
+    nodes = np.ones(rows.n, np.bool_)
+    for key in {one.topology_key for one in pod.spread}:
+        nodes &= rows.label(key).codes[: rows.n] != 0
+    for plugin, asked in ((_AFFINITY, rule.honor_affinity), (_TAINTS, rule.honor_taints)):
+        passes = plugin.passes(pod, rows) if asked else None
+        if passes is not None:
+            nodes &= passes
+    return nodes
+
+
 def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> SpreadTerm:
-    keys = tuple(sorted({one.topology_key for one in pod.spread}))
     eligibility = (
-        keys,
+        tuple(sorted({one.topology_key for one in pod.spread})),
         pod.selection if rule.honor_affinity else None,
         pod.tolerations if rule.honor_taints else None,
     )
-
-    def eligible() -> BoolVector:
-        nodes = np.ones(rows.n, np.bool_)
-        for key in keys:
-            nodes &= rows.label(key).codes[: rows.n] != 0
-        for plugin, asked in ((_AFFINITY, rule.honor_affinity), (_TAINTS, rule.honor_taints)):
-            passes = plugin.passes(pod, rows) if asked else None
-            if passes is not None:
-                nodes &= passes
-        return nodes
-
     key = SpreadPods(pod.namespace, rule.selector)
-    table = rows.table(key, rule.topology_key, eligibility, eligible, copies_differ=pod.names_nodes)
+    table = rows.table(
+        key,
+        rule.topology_key,
+        eligibility,
+        lambda: takes_part(rule, pod, rows),
+        copies_differ=pod.names_nodes,
+    )
     counted = key.counts(pod, rows.facts, terminating=False)
-    return SpreadTerm(rule, table, rows.label(rule.topology_key), rows, counted=counted)
+    return SpreadTerm(
+        rule, table, rows.label(rule.topology_key), rows, eligibility=eligibility, counted=counted
+    )
