@@ -1,0 +1,200 @@
+"""Estimates for several templates by one estimator: each as if pods were placed one at a time on a fork."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.scheduling import minding, plain
+from tests.scheduling.minding import HOSTNAME
+from tests.scheduling.plain import make_node, make_pod
+from tests.scheduling.test_packing import one_by_one
+
+from kubetide.objects.meta import LabelSelector
+from kubetide.objects.pod import ContainerPort, PodAffinityTerm, TopologySpreadConstraint
+from kubetide.scheduling import (
+    ClusterFacts,
+    Limits,
+    PodGroup,
+    Snapshot,
+    classify,
+    estimate,
+    packing,
+    packing_single,
+)
+from kubetide.scheduling.packing import Estimator
+
+
+def numbered(given):
+    return [
+        PodGroup(
+            tuple(plain.renamed(pod, f"g{number}-{index}") for index in range(count)),
+            classify(plain.renamed(pod, f"g{number}-0")),
+        )
+        for number, (pod, count) in enumerate(given)
+    ]
+
+
+def neighbour(name, app, about, rules, cpu, skew, least_domains):
+    """A pod with rules about one of two kinds, such that many of them can be kept at once."""
+    meant = LabelSelector(match_labels={"app": about})
+    term = {
+        f"{word} {key}": PodAffinityTerm(label_selector=meant, topology_key=key)
+        for word in ("near", "apart")
+        for key in ("zone", HOSTNAME)
+    }
+    spread = [
+        TopologySpreadConstraint(
+            topology_key=key,
+            max_skew=skew,
+            min_domains=least_domains,
+            when_unsatisfiable="DoNotSchedule",
+            label_selector=meant,
+        )
+        for key in ("zone", HOSTNAME)
+        if f"spread {key}" in rules
+    ]
+    near = [term[rule] for rule in rules if rule.startswith("near")]
+    apart = [term[rule] for rule in rules if rule.startswith("apart")]
+    return minding.pod(name, "default", app, near, apart, spread, cpu, None)
+
+
+neighbours = st.builds(
+    neighbour,
+    st.sampled_from(("p0", "p1", "p2")),
+    st.sampled_from(("a", "b")),
+    st.sampled_from(("a", "a", "b")),
+    st.sampled_from(
+        (
+            (),
+            ("spread zone",),
+            (f"spread {HOSTNAME}",),
+            (f"spread {HOSTNAME}",),
+            ("spread zone", f"spread {HOSTNAME}"),
+            ("near zone",),
+            (f"near {HOSTNAME}",),
+            (f"apart {HOSTNAME}",),
+            ("apart zone",),
+        )
+    ),
+    st.sampled_from((100, 300, 400, 900)),
+    st.integers(1, 2),
+    st.sampled_from((None, 2, 2, 4)),
+)
+like_ones = st.lists(st.tuples(neighbours, st.integers(1, 6)), min_size=2, max_size=8)
+any_ones = st.lists(
+    st.tuples(st.one_of(neighbours, minding.pods(), plain.pods(("q0", "q1"))), st.integers(1, 4)),
+    min_size=1,
+    max_size=6,
+)
+groups_of_pods = st.one_of(like_ones, like_ones, like_ones, any_ones).map(numbered)
+existing = st.builds(
+    lambda name, zone, cpu: make_node(name, labels={"zone": zone}, cpu=f"{cpu}m"),
+    st.sampled_from(("n0", "n1", "n2")),
+    st.sampled_from(("x", "y")),
+    st.sampled_from((0, 0, 0, 500)),
+)
+templates = st.builds(
+    lambda name, labels, cpu, count, other: make_node(
+        name, labels=labels, cpu=f"{cpu}m", pods=count, **other
+    ),
+    st.sampled_from(("t", "u")),
+    st.sampled_from(({"zone": "x"}, {"zone": "x"}, {"zone": "z"}, {"zone": "y", "rack": "1"}, {})),
+    st.integers(900, 4000),
+    st.sampled_from((1, 2, 3, 8)),
+    st.sampled_from(({}, {}, {}, {"unschedulable": True}, {"example.com/gpu": 3})),
+)
+daemons = st.one_of(*[st.just([])] * 5, st.lists(minding.pods(("agent",)), max_size=1))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.one_of(st.just([]), st.lists(st.one_of(existing, existing, minding.nodes()), max_size=3)),
+    st.lists(
+        st.tuples(st.one_of(neighbours, minding.pods()), st.sampled_from(("n0", "n1", "n2"))), max_size=4
+    ),
+    st.lists(st.tuples(templates, daemons), min_size=1, max_size=3),
+    groups_of_pods,
+    st.sampled_from((0, 1, 3, 20)),
+    st.integers(0, 9),
+    st.sampled_from((0, 100, 100, 100)),
+    st.sampled_from((1, 12)),
+    st.data(),
+)
+def test_every_way_of_estimating_is_one_pod_at_a_time(
+    nodes, there, asked, groups, threshold, start, few, looks, data
+):
+    """Whether pods are counted by kind or taken one by one, and whatever was estimated before."""
+    snapshot = Snapshot()
+    snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
+    for node in nodes:
+        snapshot.set_node(node)
+    limits = Limits((threshold or 30,))
+    estimator = Estimator(snapshot, groups)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "_FEW", few)
+        patch.setattr(packing_single, "_LOOKS", looks)
+        for template, daemon_pods in asked:
+            numbers = [
+                at for at in range(len(groups)) if data.draw(st.sampled_from((True, True, True, False)))
+            ]
+            given_groups = [groups[at] for at in numbers]
+            version = snapshot.version
+            found = estimator.estimate(template, daemon_pods, numbers, limits, start=start)
+            assert snapshot.version == version
+            count, counts, added, limited, end = one_by_one(
+                snapshot, template, daemon_pods, given_groups, limits, start
+            )
+            assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
+            assert (found.nodes, found.added, found.limited) == (count, tuple(added), limited)
+            for name in (*found.added, *found.borrowed):
+                wanted = {index: row[name] for index, row in enumerate(counts) if name in row}
+                assert found.pods_on(name) == wanted
+            rows = len(snapshot) + len(added)
+            assert not rows or found.start % rows == end % rows
+            start = found.start
+            if there:
+                snapshot.add_pod(*there.pop())
+
+
+def with_port(name, port):
+    return make_pod(
+        name, containers=(plain.make_container({"cpu": "1m"}, ports=(ContainerPort(host_port=port),)),)
+    )
+
+
+def test_ports_of_daemon_pods_keep_pods_off_every_new_node():
+    """A port that a DaemonSet's pod has on each new node is never free; another one is once a node."""
+    groups = numbered([(with_port("p", 80), 2), (with_port("q", 81), 2)])
+    found = estimate(Snapshot(), make_node("t"), [with_port("agent", 80)], groups, Limits((5,)))
+    assert [len(pods) for pods in found.scheduled] == [0, 2]
+    assert found.nodes == 2
+
+
+def test_names_that_are_taken_are_not_those_of_new_nodes():
+    """Where an existing node has the name that a new node would get, the estimate is that of placing one at a time."""
+    snapshot = Snapshot()
+    snapshot.set_node(make_node("t-e-0", cpu="0m"))
+    app = LabelSelector(match_labels={"app": "a"})
+    apart = PodAffinityTerm(label_selector=app, topology_key=HOSTNAME)
+    groups = numbered([(minding.pod("p", "default", "a", [], [apart], [], 300, None), 2)])
+    found = estimate(snapshot, make_node("t"), (), groups, Limits((5,)))
+    count, counts, *_ = one_by_one(snapshot, make_node("t"), (), groups, Limits((5,)), 1)
+    assert (found.nodes, [len(pods) for pods in found.scheduled]) == (
+        count,
+        [sum(row.values()) for row in counts],
+    )
+
+
+def test_existing_nodes_bear_on_new_ones():
+    """A full node without pods of a kind keeps their spread at one a node; one with such a pod in another zone draws them there."""
+    snapshot = Snapshot()
+    snapshot.set_node(make_node("n0", labels={"zone": "x"}, cpu="0m"))
+    spread = neighbour("p", "a", "a", (f"spread {HOSTNAME}",), 100, 1, None)
+    found = estimate(snapshot, make_node("t"), (), numbered([(spread, 3), (spread, 1)]), Limits((5,)))
+    assert found.nodes == 4
+    snapshot.add_pod(neighbour("q", "a", "a", (), 0, 1, None), "n0")
+    near = numbered([(neighbour("p", "a", "a", ("near zone",), 100, 1, None), 2)])
+    estimator = Estimator(snapshot, near)
+    far, here = (make_node("t", labels={"zone": zone}) for zone in ("y", "x"))
+    assert [estimator.estimate(one, (), [0], Limits()).nodes for one in (far, here)] == [0, 1]
