@@ -148,15 +148,19 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.mix")
-    parser.add_argument("pods", nargs="*", type=int, default=[100, 500, 1_000, 2_000])
-    parser.add_argument("--expander", default="least-cost")
+    parser.add_argument("pods", nargs="*", type=int, help="100, 500, 1000 and 2000, when none is given")
+    parser.add_argument("--expander", help="least-cost, and 200 pods by least-waste, when none is given")
     parser.add_argument("--rounds", type=int, default=Settings().least_cost_rounds, help="of least-cost")
     parser.add_argument("--most", type=int, default=1_000, help="nodes of each group")
     parser.add_argument("--own-sizes", action="store_true", help="each pod has a size of its own")
     asked = parser.parse_args()
-    measure(20, asked.expander, asked.rounds)  # imports and memos are not what is measured
-    for pods in asked.pods:
-        found = measure(pods, asked.expander, asked.rounds, most=asked.most, own_sizes=asked.own_sizes)
+    runs = [(asked.expander or "least-cost", pods) for pods in asked.pods or (100, 500, 1_000, 2_000)]
+    if not asked.expander:
+        runs.append(("least-waste", 200))
+    for expander in dict.fromkeys(expander for expander, _ in runs):
+        measure(20, expander, asked.rounds)  # imports and memos are not what is measured
+    for expander, pods in runs:
+        found = measure(pods, expander, asked.rounds, most=asked.most, own_sizes=asked.own_sizes)
         print(json.dumps(found), flush=True)
 
 
