@@ -51,7 +51,7 @@ from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.cluster import Listing, WatchEvent
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import give_memory_back, tune_gc
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.records import RecordWriter
 from kubetide.scheduling import Snapshot
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
@@ -64,7 +64,8 @@ def main() -> None:
         case ["loop", nodes]:
             run_real(lambda clock: measure_loop(clock, int(nodes)))
         case ["loops", nodes]:
-            run_real(lambda clock: measure_loop(clock, int(nodes), with_hpas=True))
+            with tempfile.TemporaryDirectory() as folder:
+                run_real(lambda clock: measure_loop(clock, int(nodes), Path(folder)))
         case ["snapshot", nodes]:
             measure_snapshot(int(nodes))
         case sizes:
@@ -242,22 +243,24 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def measure_loop(clock: Clock, nodes: int, *, with_hpas: bool = False) -> None:
+def hpa_loop(cluster: Any, clock: Clock, caches: Caches, records: Path) -> HorizontalController:
+    """Gives the loop as in production; without HPAs it asks for no metrics."""
+    recorder = RecordWriter(records, warn=print)
+    recorder.start()
+    metrics: Any = None
+    return HorizontalController(cluster, metrics, clock, recorder, None, HorizontalSettings(), caches=caches)
+
+
+async def measure_loop(clock: Clock, nodes: int, records: Path | None = None) -> None:
+    """Measures the node loop, and the HPA loop beside it where there is a folder for its records."""
     tune_gc()
     give_memory_back()
     state = State(Settings(write_status_configmap=False))
     cluster: Any = Streaming(nodes)
     cloud: Any = Groups(nodes)
-    no_metrics: Any = None
-    meter = Meter(nodes, "both loops" if with_hpas else "node loop")
+    meter = Meter(nodes, "node loop" if records is None else "both loops")
     caches = Caches(cluster, clock)
-    horizontal = (
-        HorizontalController(
-            cluster, no_metrics, clock, NullRecorder(), None, HorizontalSettings(), caches=caches
-        )
-        if with_hpas
-        else None
-    )
+    horizontal = None if records is None else hpa_loop(cluster, clock, caches, records)
     gatherer = Gatherer(cluster, cloud, clock, None, state, caches)
     caching = asyncio.create_task(caches.run())
     await gatherer.synced()

@@ -87,6 +87,8 @@ class Kept:
         return len(self.lines) % 3 == 0
 
     def write(self, record, state=None):
+        if state is not None:
+            record = msgspec.structs.replace(record, state=msgspec.Raw(b"".join(state)))
         self.lines.append(msgspec.json.encode(record))
 
 

@@ -12,8 +12,10 @@ from tests.horizontal import worlds
 
 from kubetide.cluster import HttpCluster, HttpMetrics
 from kubetide.horizontal.controller import HorizontalController
-from kubetide.horizontal.decide import decide, deciding
+from kubetide.horizontal.core import encode_delta, encode_in_pieces
+from kubetide.horizontal.decide import absorb, decide, deciding
 from kubetide.horizontal.settings import Settings
+from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
@@ -143,6 +145,18 @@ def test_a_large_pass_pauses_and_comes_to_the_same():
         pauses += 1
     assert pauses == 2
     assert [v.desired for v in commands.verdicts] == [v.desired for v in decide(state, worlds.NOW).verdicts]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_record_of_many_pods_is_made_in_pieces(full):
+    """Piece by piece when it is written, the same bytes as at one go; what a tick changes is in it as it was before."""
+    state = large(2 * AT_ONCE + 5)
+    delta = state.dump() if full else Delta(pods=state.dump().pods, gone_pods=[("default", "gone")])
+    expected, pieces = encode_delta(delta), encode_in_pieces(delta)
+    absorb(state, decide(state, worlds.NOW), ())
+    found = list(pieces)
+    assert b"".join(found) == expected
+    assert max(piece.count(b'"started"') for piece in found) == AT_ONCE
 
 
 def test_a_small_pass_does_not_pause():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.nodes import core
+from kubetide.explain import pieces
 from kubetide.nodes.core import as_read_back, decode_delta, encode_delta, encode_in_pieces
 from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.memory import Memory
@@ -23,7 +23,7 @@ def named(model, count):
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch):
-    monkeypatch.setattr(core, "_PIECE", 3)
+    monkeypatch.setattr(pieces, "_PIECE", 3)
 
 
 DELTAS = st.builds(
@@ -48,19 +48,19 @@ DELTAS = st.builds(
 @given(DELTAS)
 def test_pieces_add_up_to_the_whole(delta):
     """Whatever is there or not: the same bytes, and no piece holds many objects."""
-    pieces = list(encode_in_pieces(delta))
-    assert b"".join(pieces) == encode_delta(delta)
-    assert decode_delta(b"".join(pieces)) == delta
-    assert max(piece.count(b'"name"') for piece in pieces[:-1]) <= 3
+    found = list(encode_in_pieces(delta))
+    assert b"".join(found) == encode_delta(delta)
+    assert decode_delta(b"".join(found)) == delta
+    assert max(piece.count(b'"name"') for piece in found[:-1]) <= 3
 
 
 def test_memory_is_that_of_the_moment_of_asking():
     """What the loop remembers goes on changing while nobody has written the pieces yet."""
     memory = Memory(rotation=4)
     delta = Delta(pods=named(Pod, 1), memory=memory)
-    expected, pieces = encode_delta(delta), encode_in_pieces(delta)
+    expected, found = encode_delta(delta), encode_in_pieces(delta)
     memory.rotation = 5
-    assert b"".join(pieces) == expected
+    assert b"".join(found) == expected
 
 
 def test_memory_reads_back_as_it_was():

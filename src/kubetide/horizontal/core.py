@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
+from kubetide.explain.pieces import in_pieces
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, ScaleWrite, record_of
 from kubetide.horizontal.samples import decode_array, encode_array
@@ -21,6 +23,14 @@ _outcomes = msgspec.json.Decoder(tuple[ScaleOutcome, ...])
 def encode_delta(delta: Delta) -> bytes:
     """Gives a delta as JSON; columns become lists."""
     return _encoder.encode(delta)
+
+
+def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
+    """Gives what ``encode_delta`` gives in pieces: pods are encoded when asked for, all else at once."""
+    # Memory and samples change from here on, views of pods do not.
+    first = Delta(delta.settings, delta.hpas, delta.gone_hpas, delta.statuses)
+    rest = replace(delta, settings=None, hpas=(), gone_hpas=(), statuses=(), pods=())
+    return in_pieces(_encoder.encode(first), {"pods": delta.pods}, _encoder.encode(rest), _encoder.encode)
 
 
 def encode_commands(commands: Commands) -> bytes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.explain.pieces import in_pieces
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.memory import Memory
@@ -17,9 +18,6 @@ _delta_decoder = msgspec.json.Decoder(Delta)
 _memory_decoder = msgspec.json.Decoder(Memory)
 _outcomes_decoder = msgspec.json.Decoder(Outcomes)
 _encoder = msgspec.json.Encoder(order="deterministic")
-
-_PIECE = 1_000
-"""Objects of one piece of a delta."""
 
 
 class NodesCore:
@@ -52,22 +50,8 @@ def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
     """Gives what ``encode_delta`` gives in pieces: nodes and pods are encoded when asked for, all else at once."""
     # Memory changes from here on, objects do not.
     rest = _encoder.encode(replace(delta, step=Delta().step, nodes=(), pods=()))
-    return _pieces(_encoder.encode(Delta(step=delta.step)), {"nodes": delta.nodes, "pods": delta.pods}, rest)
-
-
-def _pieces(step: bytes, objects: dict[str, Sequence[object]], rest: bytes) -> Iterator[bytes]:
-    """Joins two JSON objects, with arrays between their members."""
-    begin, end = step.removesuffix(b"}"), rest.removeprefix(b"{")
-    yield begin
-    comma = b"," if begin != b"{" else b""
-    for name, items in objects.items():
-        for at in range(0, len(items), _PIECE):
-            opening = comma + b'"%s":[' % name.encode() if at == 0 else b","
-            yield opening + _encoder.encode(items[at : at + _PIECE])[1:-1]
-        if items:
-            yield b"]"
-            comma = b","
-    yield end if end == b"}" else comma + end
+    objects = {"nodes": delta.nodes, "pods": delta.pods}
+    return in_pieces(_encoder.encode(Delta(step=delta.step)), objects, rest, _encoder.encode)
 
 
 def decode_delta(delta: bytes) -> Delta:

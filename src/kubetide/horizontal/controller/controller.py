@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,13 @@ from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, s
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.controller.values import ValueReader
-from kubetide.horizontal.core import encode_commands, encode_delta, encode_outcomes, encode_result
+from kubetide.horizontal.core import (
+    encode_commands,
+    encode_delta,
+    encode_in_pieces,
+    encode_outcomes,
+    encode_result,
+)
 from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.events import COMPONENT
@@ -178,15 +184,18 @@ class HorizontalController:
         await self._record(now, gathered, commands, outcomes, result, full=full)
         self.last_tick = self._clock.now()
 
-    def _encoding(self, delta: Delta, *, full: bool) -> Steps[bytes]:
-        """Gives what was gathered, or everything with this tick's samples and values, as it is before deciding."""
+    def _encoding(self, delta: Delta, *, full: bool) -> Steps[bytes | Iterator[bytes]]:
+        """Gives what was gathered, or everything with this tick's samples and values, as it is before deciding.
+
+        Where pods are many they come in pieces, made when the record is written.
+        """
         large = len(self._state.table.rows) >= AT_ONCE
         if full:
             values = tuple(self._state.values.values())
             delta = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=values)
             if large:
                 yield
-        encoded = encode_delta(delta)
+        encoded = encode_in_pieces(delta) if len(delta.pods) >= AT_ONCE else encode_delta(delta)
         if large:
             yield
         return encoded
@@ -241,7 +250,7 @@ class HorizontalController:
     async def _record(
         self,
         now: Instant,
-        gathered: bytes,
+        gathered: bytes | Iterator[bytes],
         commands: Commands,
         outcomes: Sequence[ScaleOutcome],
         result: Result,
@@ -260,11 +269,12 @@ class HorizontalController:
                 tick=self._tick,
                 now=now,
                 full=full,
-                state=msgspec.Raw(gathered),
+                state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
                 commands=msgspec.Raw(encode_commands(commands)),
                 outcomes=msgspec.Raw(encode_outcomes(outcomes)),
                 result=msgspec.Raw(encoded),
                 reasons=reasons,
                 repeated=repeated,
-            )
+            ),
+            None if isinstance(gathered, bytes) else gathered,
         )

@@ -1,0 +1,33 @@
+"""The JSON of a whole state in pieces, which are made when they are asked for: it is never held at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_PIECE = 1_000
+"""Objects of one piece."""
+
+
+def in_pieces(
+    first: bytes,
+    arrays: Mapping[str, Sequence[object]],
+    last: bytes,
+    encode: Callable[[Sequence[object]], bytes],
+) -> Iterator[bytes]:
+    """Joins two JSON objects, with arrays by name between their members; an empty one is left out.
+
+    Args:
+        first, last: The objects that begin and end the whole.
+        encode: Gives a part of an array as JSON.
+    """
+    begin, end = first.removesuffix(b"}"), last.removeprefix(b"{")
+    yield begin
+    comma = b"," if begin != b"{" else b""
+    for name, items in arrays.items():
+        for at in range(0, len(items), _PIECE):
+            opening = comma + b'"%s":[' % name.encode() if at == 0 else b","
+            yield opening + encode(items[at : at + _PIECE])[1:-1]
+        if items:
+            yield b"]"
+            comma = b","
+    yield end if end == b"}" else comma + end
