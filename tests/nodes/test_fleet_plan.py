@@ -13,6 +13,7 @@ from tests.scheduling import minding, plain
 from kubetide.nodes.fleet_offers import Offer
 from kubetide.nodes.fleet_plan import Item, plan_nodes, play
 from kubetide.nodes.judging import judge_templates
+from kubetide.nodes.lineup import Lineup
 from kubetide.nodes.templates import Template
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
@@ -69,7 +70,7 @@ def problems(draw):
     names = tuple(f"w{number}" for number in range(40))
     waiting = draw(st.lists(minding.pods(names), min_size=6, max_size=16, **key))
     classes = [one for one in dict.fromkeys(map(classify, waiting)) if can_be_reckoned(snapshot, one)]
-    judged = judge_templates(snapshot, [one.template for one in offered], classes)
+    judged = judge_templates(snapshot, Lineup([one.template for one in offered], snapshot.facts), classes)
     items = []
     for pod_class in classes:
         takers = {one.group.id: None for at, one in enumerate(offered) if at not in judged[pod_class]}

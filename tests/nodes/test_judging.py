@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.scheduling import minding
 
 from kubetide.nodes.judging import judge_templates
+from kubetide.nodes.lineup import Lineup
 from kubetide.nodes.templates import Template
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
 from kubetide.scheduling.template import check_in_cluster
@@ -55,6 +56,6 @@ def test_judging_together_changes_no_verdict(nodes, placed, made, waiting, data)
     for pod in placed if names else ():
         snapshot.add_pod(pod, data.draw(st.sampled_from(names)))
     classes = [classify(pod) for pod in waiting]
-    together = judge_templates(snapshot, made, classes)
+    together = judge_templates(snapshot, Lineup(made, snapshot.facts), classes)
     assert together == {pod_class: one_by_one(snapshot, made, pod_class) for pod_class in classes}
     assert all(list(one) == sorted(one) for one in together.values())

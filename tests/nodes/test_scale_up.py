@@ -20,6 +20,9 @@ from tests.nodes.frozen import (
 )
 
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
+from kubetide.nodes.state import Delta, Gone
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.node import Namespace
 from kubetide.plan.board import Capacity, Intent, Workload
 from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
@@ -335,7 +338,13 @@ def test_bad_flags_name_the_fix():
 
 SIZES = st.sampled_from(["500m", "1500m", "3", "5"])
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["nothing", "pods", "gone", "join", "fail"]), st.integers(0, 3), SIZES),
+    st.tuples(
+        st.sampled_from(
+            ["nothing", "pods", "gone", "join", "fail", "daemon", "undaemon", "template", "label"]
+        ),
+        st.integers(0, 3),
+        SIZES,
+    ),
     max_size=8,
 )
 
@@ -360,18 +369,60 @@ def test_memory_of_quiet_ticks_changes_nothing(steps, seed):
         assert decided[0] == decided[2]
 
 
+CHANGES = {
+    "a DaemonSet comes": lambda world: world.state.apply(Delta(daemon_sets=(daemon_set("new", cpu="1"),))),
+    "a DaemonSet changes": lambda world: world.state.apply(Delta(daemon_sets=(daemon_set("old", cpu="2"),))),
+    "a DaemonSet goes": lambda world: world.state.apply(
+        Delta(gone=Gone(daemon_sets=(("kube-system", "old"),)))
+    ),
+    "the cloud's template changes": lambda world: world.change("g", template=template(cpu="8")),
+}
+
+
+@pytest.mark.parametrize("expander", ["least-waste", "least-cost"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_templates_are_kept_while_what_they_were_made_of_is_the_same(change, expander):
+    """A second scale-up counts on what new nodes are then, as a loop does that has just begun."""
+    found = []
+    for changed, anew in ((True, False), (True, True), (False, False)):
+        world = World(
+            pods=[pod("first", cpu="3")],
+            groups=[group("g", maximum=50, price_per_hour=1.0)],
+            daemon_sets=(daemon_set("old", cpu="1"),),
+            settings={"expander": expander},
+        )
+        assert world.increases() == {"g": 1}
+        if changed:
+            change(world)
+        if anew:
+            world.state = world.state.copy()
+        sizes = (pod("large", cpu="3500m"), pod("medium", cpu="2500m"))
+        increases = world.increases(at=seconds(10), pods=(*pods("next", 24, cpu="1"), *sizes))
+        found.append((increases, world.reasons))
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
 def _world(seed):
     groups = [group("a", nodes=["n1"], maximum=4), group("b", made=template(cpu="8"), maximum=2)]
     return World(nodes=[node("n1")], groups=groups, settings={"seed": seed, "expander": "random"})
 
 
 def _move(world, number, what, count, size):
-    from kubetide.nodes.state import Delta, Gone
-
     if what == "pods":
         world.state.apply(Delta(pods=tuple(pods(f"p{number}", count, cpu=size))))
     elif what == "gone":
         world.state.apply(Delta(gone=Gone(pods=tuple(sorted(world.state.pods))[:count])))
+    elif what == "daemon":
+        world.state.apply(Delta(daemon_sets=(daemon_set(f"d{count}", cpu=size),)))
+    elif what == "undaemon":
+        world.state.apply(Delta(gone=Gone(daemon_sets=tuple(sorted(world.state.daemon_sets))[:count])))
+    elif what == "template":
+        world.change("b", template=template(cpu=str(4 * count + 4)))
+    elif what == "label":
+        world.state.apply(
+            Delta(namespaces=(Namespace(metadata=ObjectMeta(name="default", labels={"round": str(count)})),))
+        )
     elif what == "fail":
         world.refused = {"a": "no"} if count else {}
     elif what == "join":

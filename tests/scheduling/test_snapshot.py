@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from tests.scheduling.plain import make_node, make_pod
 
 from kubetide.objects.meta import Condition
 from kubetide.objects.node import Taint
-from kubetide.objects.pod import Toleration
+from kubetide.objects.pod import Affinity, Toleration
 from kubetide.scheduling import Snapshot, classify, classify_unbound
 
 
@@ -408,3 +409,31 @@ def test_a_pod_with_a_node_may_be_judged_as_if_it_had_none():
     pod = make_pod("p", {"cpu": "1"}, node_name="n1")
     assert snapshot.feasible(classify(pod)).tolist() == [False, True]
     assert snapshot.feasible(classify_unbound(pod)).tolist() == [True, True]
+
+
+def test_what_is_known_of_classes_may_be_forgotten():
+    """Verdicts and counts are found anew, the same as before, also for pods that come later; not on a fork."""
+    term = {
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    apart = msgspec.convert(rules, Affinity)
+    snapshots = [Snapshot(), Snapshot()]
+    waiting = classify(make_pod("next", {"cpu": "1"}, labels={"app": "web"}, affinity=apart))
+    found = []
+    for at, snapshot in enumerate(snapshots):
+        for name in ("a", "b", "c"):
+            snapshot.set_node(make_node(name))
+        snapshot.add_pod(make_pod("p1", {"cpu": "1"}, labels={"app": "web"}, affinity=apart), "a")
+        before = snapshot.feasible(waiting).tolist()
+        if at:
+            snapshot.forget_classes()
+        again = snapshot.feasible(waiting).tolist()
+        snapshot.add_pod(make_pod("p2", {"cpu": "1"}, labels={"app": "web"}), "b")
+        found.append((before, again, snapshot.feasible(waiting).tolist()))
+    assert found[0] == found[1]
+    assert found[0] == ([False, True, True], [False, True, True], [False, False, True])
+    snapshots[0].fork()
+    with pytest.raises(RuntimeError, match="on a fork"):
+        snapshots[0].forget_classes()

@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
-from kubetide.nodes.templates import Template
+from kubetide.nodes.lineup import Lineup
 from kubetide.scheduling import PodClass, Snapshot
-from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.filters.registry import FIRST_FILTERS, SHARES_VERDICTS
-from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Int64Vector
+from kubetide.scheduling.rows import BoolVector
 from kubetide.scheduling.template import check_in_cluster
 
 Refusals = dict[int, Refusal]
@@ -28,7 +25,7 @@ Refusals = dict[int, Refusal]
 
 
 def judge_templates(
-    snapshot: Snapshot, templates: Sequence[Template], pod_classes: Iterable[PodClass]
+    snapshot: Snapshot, lineup: Lineup, pod_classes: Iterable[PodClass]
 ) -> dict[PodClass, Refusals]:
     """Says for each class why a fresh node of which templates would not take it.
 
@@ -37,10 +34,10 @@ def judge_templates(
 
     Args:
         snapshot: The cluster.
-        templates: Each with a node name of its own.
+        lineup: The templates.
         pod_classes: What is to be placed.
     """
-    together = _Together(snapshot, templates)
+    together = _Together(snapshot, lineup)
     classes = dict.fromkeys(pod_classes)
     found = {pod_class: together.judge(pod_class) for pod_class in classes}
     together.ask_in_cluster()
@@ -68,36 +65,17 @@ class _Judged:
 
 
 class _Together:
-    """All templates in one snapshot, and what is still to be asked in the cluster."""
+    """What is found out in one call: refusals by class, and what is still to be asked in the cluster."""
 
-    def __init__(self, snapshot: Snapshot, templates: Sequence[Template]) -> None:
+    def __init__(self, snapshot: Snapshot, lineup: Lineup) -> None:
         self._snapshot = snapshot
-        self._templates = templates
-        self._names = [template.node.metadata.name for template in templates]
+        self._lineup = lineup
+        self._templates, self._names, self._all = lineup.templates, lineup.names, lineup.all
         self._questions: dict[int, list[_Question]] = {}
-        # Whether devices can be had is asked in the cluster.
-        self._all = Snapshot(replace(snapshot.facts, devices=None))
-        numbers: dict[Hashable, int] = {}
-        self._daemons: list[int] = []
-        for name, template in zip(self._names, templates, strict=True):
-            self._all.add_template(template.node, template.pods, name)
-            classes = tuple(classify_unbound(pod) for pod in template.pods)
-            keeps_away = any(one.anti_affinity for one in classes)
-            self._daemons.append(numbers.setdefault((classes, name if keeps_away else ""), len(numbers)))
-        self._amounts = self._alike_in_amounts()
-        # Memos of this call: places by labels, templates by place, questions and refusals that hold for more than one.
-        self._places: dict[tuple[str, ...], Int64Vector] = {}
+        # Memos of this call: templates by place, questions and refusals that hold for more than one.
         self._by_place: dict[tuple[tuple[str, ...], bytes], list[tuple[int, list[int]]]] = {}
         self._same: dict[tuple[bytes, tuple[str, ...], int], _Question] = {}
         self._short: dict[tuple[Hashable, int], Refusal] = {}
-
-    def _alike_in_amounts(self) -> list[int]:
-        """By template, a number that is the same for those that have the same of everything."""
-        there, left = self._all.allocatable, self._all.free
-        numbers: dict[Hashable, int] = {}
-        columns = [column.tolist() for name in there for column in (there[name], left[name])]
-        rows = (tuple(column[at] for column in columns) for at in range(len(self._names)))
-        return [numbers.setdefault(row, len(numbers)) for row in rows]
 
     def judge(self, pod_class: PodClass) -> _Judged:
         """Gives the refusals by node objects and amounts; notes what must be asked in the cluster."""
@@ -182,7 +160,7 @@ class _Together:
         def refusal_of(at: int) -> Refusal | None:
             if not passes[at]:
                 return self._by_itself(at, pod_class)
-            key = (asked, self._amounts[at])
+            key = (asked, self._lineup.amounts[at])
             refusal = self._short.get(key)
             if refusal is None:
                 refusal = self._templates[at].fresh.amounts_refusal(pod_class, self._names[at])
@@ -197,24 +175,12 @@ class _Together:
         known = (keys, passes.tobytes())
         found = self._by_place.get(known)
         if found is None:
-            places = self._places.get(keys)
-            if places is None:
-                numbers: dict[Hashable, int] = {}
-                whole = [
-                    numbers.setdefault((daemons, self._domains(at, keys)), len(numbers))
-                    for at, daemons in enumerate(self._daemons)
-                ]
-                places = self._places[keys] = np.array(whole, np.int64)
+            places = self._lineup.places(keys)
             by_place: dict[int, list[int]] = {}
             for at in np.flatnonzero(passes).tolist():
                 by_place.setdefault(int(places[at]), []).append(at)
             found = self._by_place[known] = list(by_place.items())
         return found
-
-    def _domains(self, at: int, keys: Sequence[str]) -> Hashable:
-        """The values of the labels; every new node has a hostname of its own, which is as good as any other."""
-        labels = self._templates[at].node.metadata.labels or {}
-        return tuple(key in labels if key == HOSTNAME else labels.get(key) for key in keys)
 
 
 def _is_special(pod_class: PodClass) -> bool:

@@ -12,6 +12,7 @@ from kubetide.nodes.expander import Option, packs_all_groups
 from kubetide.nodes.failures import is_zero_or_max
 from kubetide.nodes.judging import judge_templates
 from kubetide.nodes.limits import Headroom
+from kubetide.nodes.lineup import Lineup
 from kubetide.nodes.pods import kind_of
 from kubetide.nodes.reasons import (
     ATOMIC_OVER_MAX_TOTAL,
@@ -140,7 +141,7 @@ def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...
 def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
     """Fills in the verdicts of groups that are not skipped."""
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
-    judged = judge_templates(state.snapshot, [template for _, template in groups], classes)
+    judged = judge_templates(state.snapshot, _lineup(state, [template for _, template in groups]), classes)
     names = [group_id for group_id, _ in groups]
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
@@ -162,6 +163,16 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
             rejected = {name: Rejection((USELESS,)) for name in names if name in useless}
             every = {**verdict.rejected, **rejected}
             verdict.rejected = {name: every[name] for name in names if name in every}
+
+
+def _lineup(state: State, templates: list[Template]) -> Lineup:
+    """Gives the lineup of an earlier tick, where it still holds."""
+    facts, lineup = state.snapshot.facts, state.lineup
+    if lineup is None or not state.memo or not lineup.holds(templates, facts):
+        lineup = state.lineup = Lineup(templates, facts)
+    else:
+        lineup.forget_classes()
+    return lineup
 
 
 def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:

@@ -30,7 +30,7 @@ from kubetide.nodes.pod_events import not_triggered, triggered
 from kubetide.nodes.pods import all_are_new, kind_of, wanted_pods
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
-from kubetide.nodes.templates import template_of
+from kubetide.nodes.templates import all_templates
 from kubetide.nodes.tick import Increase, Tick, Wanted
 from kubetide.plan.board import Workload
 from kubetide.scheduling import hint_key
@@ -39,10 +39,7 @@ from kubetide.units.time import Instant
 
 def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     """Forks the snapshot and puts into it what is certain to come: nodes on their way, pods that fit."""
-    tick = Tick(view)
-    names = state.nodes_by_group()
-    for group_id, group in state.groups.items():
-        tick.templates[group_id] = template_of(state, group, names[group_id])
+    tick = Tick(view, all_templates(state))
     found = [template for template in tick.templates.values() if template is not None]
     state.snapshot.set_device_templates({one.node.metadata.name: one.slices for one in found if one.slices})
     state.snapshot.fork()

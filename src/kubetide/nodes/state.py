@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kubetide.nodes.delta import Delta, Gone, Key, Step
 from kubetide.nodes.device_facts import KnownDevices
 from kubetide.nodes.held_pods import HeldPods
+from kubetide.nodes.known_templates import KnownTemplates
 from kubetide.nodes.laps import Laps, NoLaps
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_devices import NodeDevices
@@ -36,6 +37,7 @@ from kubetide.scheduling.devices.templates import complete_pools
 
 if TYPE_CHECKING:
     from kubetide.nodes.cluster_state import ClusterView
+    from kubetide.nodes.lineup import Lineup
     from kubetide.nodes.templates import LookedAt
     from kubetide.nodes.tick import Tick
 
@@ -53,6 +55,8 @@ class State:
         view: What the update step of this tick saw of the groups; None before the first.
         memo: Whether findings of earlier ticks may be used again; off only to show that it changes nothing.
         looked_at: What the templates of groups were learned from; unread where ``memo`` is off.
+        known_templates: Templates of earlier ticks; unread where ``memo`` is off.
+        lineup: All templates that were last judged by, together; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
         laps: Is told where the parts of a tick begin and end.
@@ -86,6 +90,8 @@ class State:
         self.memo = True
         self.laps: Laps = NoLaps()
         self.looked_at: dict[str, LookedAt] = {}
+        self.known_templates = KnownTemplates()
+        self.lineup: Lineup | None = None
         self.quiet_at: int | None = None
         self._group_of_provider: dict[str, str] = {}
         self._health: dict[str, tuple[Node, Settings, Health]] = {}

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes.known_templates import KnownTemplates
 from kubetide.nodes.memory import SeenTemplate
 from kubetide.nodes.node_facts import (
     HOSTNAME_LABEL,
@@ -99,6 +100,23 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
         if group_id not in state.groups or expires < now:
             del memory.templates[group_id]
     return tuple(found)
+
+
+def all_templates(state: State) -> dict[str, Template | None]:
+    """Gives ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
+    names = state.nodes_by_group()
+    known = state.known_templates if state.memo else KnownTemplates()
+    known.settle(state)
+    found: dict[str, Template | None] = {}
+    for group_id, group in state.groups.items():
+        made_of = state.memory.templates.get(group_id) or group.template
+        template = known.find(group_id, made_of)
+        if template is None:
+            template = template_of(state, group, names[group_id])
+            if template is not None and template.origin != "unwell":
+                known.keep(group_id, made_of, template)
+        found[group_id] = template
+    return found
 
 
 def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Template | None:

@@ -270,6 +270,20 @@ class Snapshot(SnapshotCopies):
         self._add_guards(pod_class)
         return self._know(pod_class, rows)
 
+    def forget_classes(self) -> None:
+        """Drops what was found out about classes; what is asked for is found anew.
+
+        For a snapshot that is kept long and asked about ever new classes. Raises RuntimeError on a fork.
+        """
+        if self._marks:
+            raise RuntimeError(
+                "forget_classes on a fork: revert would not find the counts, call it before Snapshot.fork()"
+            )
+        self._verdicts.clear()
+        if self._rows.counts:
+            self._rows.forget_counts()
+            self._layout = self._stamp()
+
     def counted_in(self, pod_class: PodClass) -> list[DomainTable]:
         """Gives the tables that one more pod of the class adds one to, of those that judges read; one may come twice."""
         columns = self._compacted().counting(pod_class, terminating=False)

@@ -212,6 +212,12 @@ class Verdicts:
         self._known: dict[PodClass, Known] = {}
         self._shared = Shared()
 
+    def clear(self) -> None:
+        """Drops all of it."""
+        if self._known:
+            self._known.clear()
+            self._shared = Shared()
+
     def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int) -> Known:
         """Gives what is known about a class, brought up to the given nodes and layout."""
         known = self._known.get(pod_class)
