@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.failures import is_zero_or_max
 from kubetide.nodes.fleet_offers import Offer
-from kubetide.nodes.limits import Headroom, capacity_of
+from kubetide.nodes.limits import Headroom
 from kubetide.nodes.options import similar_groups
 from kubetide.nodes.state import State
 from kubetide.nodes.tick import Tick
@@ -59,7 +59,6 @@ class Buying:
             shared.update(dict.fromkeys((group_id, *similar)))
             sizes = [self.state.groups[one] for one in (group_id, *similar)]
             whole = is_zero_or_max(group)
-            lonely = any(classify_unbound(pod).anti_affinity for pod in template.pods)
             found[group_id] = Offer(
                 group,
                 template,
@@ -67,8 +66,8 @@ class Buying:
                 price=group.price_per_hour,
                 room=sum(max(0, one.max_size - one.target_size) for one in sizes),
                 whole=whole,
-                by_arithmetic=not whole and not lonely,
-                uses=capacity_of(template.node),
+                by_arithmetic=not whole and not template.keeps_others_away,
+                uses=template.capacity,
             )
         return found
 

@@ -38,7 +38,7 @@ class Offer:
     room: int
     whole: bool
     by_arithmetic: bool
-    uses: dict[str, int]
+    uses: Mapping[str, int]
     nodes: list[list[Pod]] = field(default_factory=list)
 
 
@@ -84,7 +84,7 @@ def needs_of(groups: Sequence[PodGroup]) -> Needs:
 
 def least_price_of_a_pod(offer: Offer, needs: Needs) -> float:
     """Gives what each of these pods costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
-    stock = offer.template.fresh.stock(offer.template.node.metadata.name)
+    stock = offer.template.stock
     nodes = float(needs.apart)
     for name, amount in needs.asked.items():
         there = stock.get(name, 0)
@@ -111,7 +111,7 @@ def problem_of(
         most_nodes: Most nodes together.
     """
     columns = [PODS, *sorted({name for kind in kinds for name, _ in kind.requests} - {PODS})]
-    stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
+    stocks = [offer.template.stock for offer in offers]
     asked = [{PODS: 1, **dict(kind.requests)} for kind in kinds]
     limits = sorted(left)
     # Most kinds have the same groups, and then the same tuple of them.

@@ -120,7 +120,7 @@ def _problem(
 ) -> FleetProblem:
     names = dict.fromkeys(name for item in items for name in item.pod_class.requests)
     columns = [PODS, *sorted(name for name in names if name != PODS)]
-    stocks = [offer.template.fresh.stock(offer.template.node.metadata.name) for offer in offers]
+    stocks = [offer.template.stock for offer in offers]
     limits = sorted(left)
     return FleetProblem(
         demand=np.array([len(item.pods) for item in items], np.int64),

@@ -6,7 +6,7 @@ all nodes, those on their way included, without virtual kubelets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kubetide.nodes.node_facts import is_virtual_kubelet
 from kubetide.nodes.settings import Range, Settings, parse_range
@@ -46,9 +46,8 @@ class Headroom:
                 self.used[name] += amount
         self.left = {name: limit.maximum - self.used[name] for name, limit in limits_of(settings).items()}
 
-    def exceeded_by(self, node: Node, count: int = 1) -> tuple[str, ...]:
-        """Gives the resources of which ``count`` such nodes would take too much, in name order."""
-        need = capacity_of(node)
+    def exceeded_by(self, need: Mapping[str, int], count: int = 1) -> tuple[str, ...]:
+        """Gives the resources of which ``count`` nodes of this capacity would take too much, in name order."""
         return tuple(
             name for name in sorted(self.left) if need[name] and need[name] * count > self.left[name]
         )

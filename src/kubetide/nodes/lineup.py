@@ -35,8 +35,8 @@ class Lineup:
         for name, template in zip(self.names, templates, strict=True):
             self.all.add_template(template.node, template.pods, name)
             classes = tuple(classify_unbound(pod) for pod in template.pods)
-            keeps_away = any(one.anti_affinity for one in classes)
-            self._daemons.append(numbers.setdefault((classes, name if keeps_away else ""), len(numbers)))
+            own = name if template.keeps_others_away else ""
+            self._daemons.append(numbers.setdefault((classes, own), len(numbers)))
         self.amounts = self._alike_in_amounts()
         self._places: dict[tuple[str, ...], Int64Vector] = {}
 

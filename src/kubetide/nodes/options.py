@@ -69,7 +69,7 @@ def skip_reasons(
         return (ATOMIC_OVER_MAX_TOTAL,)
     if template is None:
         return (NOT_READY,)  # upstream's word for it
-    exceeded = headroom.exceeded_by(template.node, count)
+    exceeded = headroom.exceeded_by(template.capacity, count)
     return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
 
 

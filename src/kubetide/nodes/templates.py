@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.known_templates import KnownTemplates
+from kubetide.nodes.limits import capacity_of
 from kubetide.nodes.memory import SeenTemplate
 from kubetide.nodes.node_facts import (
     HOSTNAME_LABEL,
@@ -36,14 +38,15 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
 from kubetide.objects.workload import DaemonSet
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import Snapshot, classify, fresh_node
+from kubetide.scheduling import Snapshot, classify, classify_unbound, fresh_node
+from kubetide.scheduling.pod_class import ColumnKey
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
 
 Origin = Literal["live", "seen", "cloud", "unwell"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
     """A node that does not exist yet, the pods that will be on it, and who vouches for it."""
 
@@ -56,6 +59,21 @@ class Template:
     """Just this node with its pods, under ``node.metadata.name``, without devices: to be asked, not changed."""
     slices: tuple[ResourceSlice, ...] = ()
     """The devices that will be its own."""
+
+    @cached_property
+    def stock(self) -> Mapping[ColumnKey, int]:
+        """What it has left of everything."""
+        return self.fresh.stock(self.node.metadata.name)
+
+    @cached_property
+    def capacity(self) -> Mapping[str, int]:
+        """What it counts for where the whole cluster is limited."""
+        return capacity_of(self.node)
+
+    @cached_property
+    def keeps_others_away(self) -> bool:
+        """Whether a DaemonSet's pod on it may keep others off other nodes."""
+        return any(classify_unbound(pod).anti_affinity for pod in self.pods)
 
 
 class LookedAt(NamedTuple):
