@@ -62,20 +62,67 @@ class Lineage(NamedTuple):
         return self.copies[-1].version if self.copies else self.epoch
 
 
+class Passing:
+    """Which node objects pass: by row, kept up to date. One for all classes of a standing.
+
+    Attributes:
+        static: Per row, whether the node object passes.
+        cells: The same as Python bools.
+    """
+
+    __slots__ = ("_lineage", "_of_copies", "_room", "cells", "static")
+
+    def __init__(self) -> None:
+        self._lineage = Lineage(-1, ())
+        self._of_copies: dict[Rows, bool] = {}
+        self._room: BoolVector = np.zeros(0, np.bool_)
+        self.static = self._room
+        self.cells: memoryview = memoryview(b"")
+
+    def bring(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
+        """Brings it up to date, for any class of the standing."""
+        before, self._lineage = self._lineage, lineage
+        if before is lineage:
+            return
+        alike = not (pod_class.names_nodes or pod_class.claims or pod_class.devices is not None)
+        if before.epoch == lineage.epoch and alike and rows.n <= len(self._room):
+            seen = len(before.copies)
+            if seen and lineage.copies[seen - 1 : seen] != before.copies[-1:]:
+                seen = 0
+            at = len(lineage.copies)
+            while at > seen:
+                copies = lineage.copies[at - 1]
+                self._room[copies.first : copies.last] = self._passes(pod_class, copies.alone)
+                at = copies.begins
+        else:
+            self._of_copies.clear()
+            self._room = np.zeros(rows.capacity, np.bool_)
+            self._room[: rows.n] = _judge_nodes(pod_class, rows)
+            self.cells = memoryview(self._room)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        self.static = self._room[: rows.n]
+
+    def _passes(self, pod_class: PodClass, alone: Rows) -> bool:
+        passes = self._of_copies.get(alone)
+        if passes is None:
+            _make_room(self._of_copies, _MAX_TEMPLATES)
+            passes = self._of_copies[alone] = bool(_judge_nodes(pod_class, alone)[0])
+        return passes
+
+
 class Known:
     """What is known about one class, with the versions of the snapshot that each part is of.
 
     Attributes:
         judges: What depends on where other pods are; none for most classes.
         static: Per row, whether the node object passes.
+        static_cells: The same as Python bools.
         gates: Columns with what must be left in them.
         impossible: Whether the class asks for something that no node has heard of.
         fits: The last whole answer.
     """
 
     __slots__ = (
-        "_cells",
-        "_of_copies",
+        "_passing",
         "fits",
         "gates",
         "impossible",
@@ -88,46 +135,23 @@ class Known:
         "version",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, passing: Passing) -> None:
+        self._passing = passing
         self.lineage = Lineage(-1, ())
         self.layout = self.version = -1
         self.impossible = False
         self.take_in_copies = False
-        self.static: BoolVector = np.zeros(0, np.bool_)
-        self.static_cells: memoryview = memoryview(b"")
+        self.static: BoolVector = passing.static
+        self.static_cells: memoryview = passing.cells
         self.gates: list[tuple[ColumnKey, Column, int]] = []
         self.judges: list[Judge] = []
         self.fits: BoolVector = self.static
-        self._cells: BoolVector = self.static
-        self._of_copies: dict[Rows, bool] = {}
 
-    def judge_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage, shared: Shared) -> None:
+    def judge_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
         """Brings up to date which node objects pass."""
-        before, self.lineage = self.lineage, lineage
-        alike = not (pod_class.names_nodes or pod_class.claims or pod_class.devices is not None)
-        if before.epoch == lineage.epoch and alike and rows.n <= len(self._cells):
-            seen = len(before.copies)
-            if seen and lineage.copies[seen - 1 : seen] != before.copies[-1:]:
-                seen = 0
-            at = len(lineage.copies)
-            while at > seen:
-                copies = lineage.copies[at - 1]
-                self._cells[copies.first : copies.last] = self._passes(pod_class, copies.alone, shared)
-                at = copies.begins
-        else:
-            self._of_copies.clear()
-            self._cells = np.zeros(rows.capacity, np.bool_)
-            self._cells[: rows.n] = shared.nodes(pod_class, rows, lineage.version)
-            self.static_cells = memoryview(self._cells)  # type: ignore[arg-type]  # numpy arrays have a buffer
-        self.static = self._cells[: rows.n]
-
-    def _passes(self, pod_class: PodClass, alone: Rows, shared: Shared) -> bool:
-        passes = self._of_copies.get(alone)
-        if passes is None:
-            if len(self._of_copies) >= _MAX_TEMPLATES:
-                self._of_copies.clear()
-            passes = self._of_copies[alone] = shared.passes(pod_class, alone)
-        return passes
+        passing = self._passing
+        passing.bring(pod_class, rows, lineage)
+        self.lineage, self.static, self.static_cells = lineage, passing.static, passing.cells
 
     def judge_alone(self, n: int) -> BoolVector:
         """Whether each of the first n rows passes by its node object and what is left on it; a fresh vector."""
@@ -164,30 +188,18 @@ class Shared:
     """What classes have in common that differ in amounts alone: what nodes say by themselves, and judges."""
 
     def __init__(self) -> None:
-        self._nodes: dict[bytes, tuple[int, BoolVector]] = {}
-        self._copies: dict[tuple[bytes, Rows], bool] = {}
+        self._passing: dict[bytes, Passing] = {}
         self._judges: dict[bytes, tuple[int, int, bool, list[Judge]]] = {}
 
-    def nodes(self, pod_class: PodClass, rows: Rows, version: int) -> BoolVector:
-        """Whether each node object passes; not to be changed."""
+    def passing(self, pod_class: PodClass) -> Passing:
+        """Gives what says which node objects pass."""
         key = pod_class.standing if SHARES_VERDICTS else None
         if key is None:
-            return _judge_nodes(pod_class, rows)
-        found = self._nodes.get(key)
-        if found is None or found[0] != version:
-            _make_room(self._nodes, _MAX_CLASSES)
-            found = self._nodes[key] = version, _judge_nodes(pod_class, rows)
-        return found[1]
-
-    def passes(self, pod_class: PodClass, alone: Rows) -> bool:
-        """Whether the one node object of the rows passes."""
-        key = pod_class.standing if SHARES_VERDICTS else None
-        if key is None:
-            return bool(_judge_nodes(pod_class, alone)[0])
-        found = self._copies.get((key, alone))
+            return Passing()
+        found = self._passing.get(key)
         if found is None:
-            _make_room(self._copies, _MAX_CLASSES)
-            found = self._copies[key, alone] = bool(_judge_nodes(pod_class, alone)[0])
+            _make_room(self._passing, _MAX_CLASSES)
+            found = self._passing[key] = Passing()
         return found
 
     def judges(
@@ -224,11 +236,11 @@ class Verdicts:
         if known is None:
             if len(self._known) >= _MAX_CLASSES:
                 self._known.clear()
-            known = self._known[pod_class] = Known()
+            known = self._known[pod_class] = Known(self._shared.passing(pod_class))
         holds = known.layout == layout
         if known.lineage is not lineage:
             holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)
-            known.judge_nodes(pod_class, rows, lineage, self._shared)
+            known.judge_nodes(pod_class, rows, lineage)
         if not holds:
             needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
