@@ -10,6 +10,7 @@ and the same DaemonSet pods, and for classes that stand alike to other pods: one
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,6 +65,20 @@ class _Judged:
         self.asked: list[tuple[_Question, Sequence[int]]] = []
 
 
+class _Family(NamedTuple):
+    """What is the same for all classes that differ in amounts alone.
+
+    Attributes:
+        minds: Whether they must be asked about in the cluster.
+        keys: The labels by which pods of other nodes bear on them; None where templates must be asked one by one.
+        static: (templates,) whether the node object lets them in; None where amounts are not all that else counts.
+    """
+
+    minds: bool
+    keys: tuple[str, ...] | None
+    static: BoolVector | None
+
+
 class _Together:
     """What is found out in one call: refusals by class, and what is still to be asked in the cluster."""
 
@@ -76,33 +91,69 @@ class _Together:
         self._by_place: dict[tuple[tuple[str, ...], bytes], list[tuple[int, list[int]]]] = {}
         self._same: dict[tuple[bytes, tuple[str, ...], int], _Question] = {}
         self._short: dict[tuple[Hashable, int], Refusal] = {}
+        self._families: dict[tuple[bytes, bytes], _Family] = {}
+        self._free = lineup.all.free
 
     def judge(self, pod_class: PodClass) -> _Judged:
         """Gives the refusals by node objects and amounts; notes what must be asked in the cluster."""
+        judged = _Judged()
+        family = self._family_of(pod_class)
+        if family.keys is None:
+            self._judge_one_by_one(judged, family, pod_class)
+            return judged
+        passes = self._passes(family, pod_class)
+        refused = np.flatnonzero(~passes).tolist()
+        if refused:
+            refusal_of = self._refusal_of(family, pod_class)
+            for at in refused:
+                refusal = refusal_of(at)
+                if refusal is not None:
+                    judged.refusals[at] = refusal
+                if family.minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
+                    self._ask(judged, at, pod_class, [at])
+        if family.minds:
+            for place, these in self._at_places(family.keys, passes):
+                self._ask_once(judged, pod_class, family.keys, place, these)
+        return judged
+
+    def _judge_one_by_one(self, judged: _Judged, family: _Family, pod_class: PodClass) -> None:
+        for at in range(len(self._templates)):
+            if family.minds:
+                self._ask(judged, at, pod_class, [at])
+            else:
+                refusal = self._by_itself(at, pod_class)
+                if refusal is not None:
+                    judged.refusals[at] = refusal
+
+    def _family_of(self, pod_class: PodClass) -> _Family:
+        """Gives what holds for all classes that differ from this one in amounts alone."""
+        if pod_class.ports or pod_class.minding is None or pod_class.standing is None or not SHARES_VERDICTS:
+            return self._family(pod_class, by_amounts=False)
+        name = (pod_class.standing, pod_class.minding)
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = self._family(pod_class, by_amounts=True)
+        return family
+
+    def _family(self, pod_class: PodClass, *, by_amounts: bool) -> _Family:
         minds = self._snapshot.minds_others(pod_class) or self._snapshot.asks_for_devices(pod_class)
         keys = self._snapshot.topology_keys(pod_class)
-        judged = _Judged()
-        if _is_special(pod_class) or keys is None or (not minds and self._all.minds_others(pod_class)):
-            for at in range(len(self._templates)):
-                if minds:
-                    self._ask(judged, at, pod_class, [at])
-                else:
-                    refusal = self._by_itself(at, pod_class)
-                    if refusal is not None:
-                        judged.refusals[at] = refusal
-            return judged
-        passes = self._all.fits_alone(pod_class)
-        refusal_of = self._refusal_of(pod_class)
-        for at in np.flatnonzero(~passes).tolist():
-            refusal = refusal_of(at)
-            if refusal is not None:
-                judged.refusals[at] = refusal
-            if minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
-                self._ask(judged, at, pod_class, [at])
-        if minds:
-            for place, these in self._at_places(keys, passes):
-                self._ask_once(judged, pod_class, keys, place, these)
-        return judged
+        if _is_special(pod_class) or (not minds and self._all.minds_others(pod_class)):
+            keys = None
+        return _Family(minds, keys, self._all.static_part(pod_class) if by_amounts else None)
+
+    def _passes(self, family: _Family, pod_class: PodClass) -> BoolVector:
+        """(templates,): whether node object and amounts let the class in."""
+        if family.static is None:
+            return self._all.fits_alone(pod_class)
+        passes = family.static.copy()
+        for name, amount in pod_class.needs:
+            free = self._free.get(str(name))
+            if free is None:
+                passes[:] = False
+                break
+            passes &= free >= amount
+        return passes
 
     def ask_in_cluster(self) -> None:
         """Answers what was noted: each template joins the cluster once."""
@@ -150,11 +201,11 @@ class _Together:
     def _by_itself(self, at: int, pod_class: PodClass) -> Refusal | None:
         return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
 
-    def _refusal_of(self, pod_class: PodClass) -> Callable[[int], Refusal | None]:
+    def _refusal_of(self, family: _Family, pod_class: PodClass) -> Callable[[int], Refusal | None]:
         """Gives what says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
-        if pod_class.ports or pod_class.standing is None or not SHARES_VERDICTS:
+        passes = family.static
+        if passes is None:
             return lambda at: self._by_itself(at, pod_class)
-        passes = self._all.static_part(pod_class)
         asked = tuple(pod_class.requests.items())
 
         def refusal_of(at: int) -> Refusal | None:

@@ -83,6 +83,10 @@ class GuardingPods(msgspec.Struct, frozen=True):
         return (self.term,)
 
 
+READ_MINDING = (SpreadPods, MatchingPods, GuardingPods)
+"""Keys that count classes of equal ``PodClass.minding`` alike; keys of other packages may read more."""
+
+
 class Domains:
     """The values of a label over the nodes that take part: the same for all counts.
 

@@ -9,7 +9,14 @@ import numpy.typing as npt
 
 from kubetide.objects.node import Node
 from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.counting import CountColumn, CountKey, Domains, DomainTable, GuardingPods
+from kubetide.scheduling.counting import (
+    READ_MINDING,
+    CountColumn,
+    CountKey,
+    Domains,
+    DomainTable,
+    GuardingPods,
+)
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.kinds import ByMark, PodKinds, marks_of
 from kubetide.scheduling.node_pods import NodePods
@@ -43,7 +50,9 @@ class Rows(NodeRows):
         self.counts: dict[CountKey, CountColumn] = {}
         self.guards: list[GuardingPods] = []
         self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
-        self._counted: dict[tuple[PodClass, bool], tuple[int, tuple[CountColumn, ...]]] = {}
+        self._counted: dict[tuple[PodClass | bytes, bool], tuple[int, tuple[CountColumn, ...]]] = {}
+        """By ``PodClass.minding``, where there is that and only such keys are counted as read no more."""
+        self._reads_more = False
         self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
         """The same by the identity of a use, which is kept here so that it stays its own."""
         self._guards_by_mark: ByMark[GuardingPods] = ByMark()
@@ -93,6 +102,7 @@ class Rows(NodeRows):
                 kinds.add_up(meant, counts)
             column = self.counts[key] = CountColumn(self.capacity, counts)
             self._counts_by_mark.add(marks, key)
+            self._reads_more = self._reads_more or not isinstance(key, READ_MINDING)
         return column
 
     def forget_kinds(self) -> None:
@@ -245,7 +255,7 @@ class Rows(NodeRows):
 
     def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
         """Gives the columns that count a pod of the class."""
-        kind = (pod_class, terminating)
+        kind = (pod_class if self._reads_more else pod_class.minding or pod_class, terminating)
         judged, columns = self._counted.get(kind, (0, ()))
         if judged < self._counts_by_mark.number:
             if len(self._counted) >= _MEMO_SIZE:
@@ -290,6 +300,7 @@ class Rows(NodeRows):
             kept.counts[key] = CountColumn(kept.capacity, counts)
         kept.guards = list(self.guards)
         kept._find_by_mark()
+        kept._reads_more = self._reads_more
         if self._kinds is not None:
             row_of = np.where(keep, np.cumsum(keep) - 1, -1)
             kept._kinds = self._kinds.renumbered(row_of)
