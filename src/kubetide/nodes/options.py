@@ -84,6 +84,7 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
     state.laps.begin("scaleUp:buildPodEquivalenceGroups")
     tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
     state.laps.end("scaleUp:buildPodEquivalenceGroups")
+    state.snapshot.add_guards(verdict.pods.pod_class for verdict in tick.verdicts)
     offered: list[tuple[str, Template]] = []
     for group_id, view in tick.view.groups.items():
         template = tick.templates[group_id]

@@ -7,7 +7,7 @@ node that is removed and added again goes to the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -264,6 +264,11 @@ class Snapshot(SnapshotCopies):
         """Whether a class that fits nowhere will not fit as long as pods are only added."""
         return self._know(pod_class, self._compacted()).only_tightens
 
+    def add_guards(self, pod_classes: Iterable[PodClass]) -> None:
+        """Makes the counts of the classes' anti-affinity, as ``prepare`` does: what is known of others is found anew but once."""
+        for pod_class in pod_classes:
+            self._add_guards(pod_class)
+
     def prepare(self, pod_class: PodClass) -> Known:
         """Gives what is known about a class as nodes are now; makes the counts that it and its guards need."""
         rows = self._compacted()
@@ -312,7 +317,7 @@ class Snapshot(SnapshotCopies):
             if changed > lineage.version:
                 lineage = Lineage(changed, ())
             layout = max(layout, changed)
-        return self._verdicts.know(pod_class, rows, lineage, layout)
+        return self._verdicts.know(pod_class, rows, lineage, layout, self._columns_version)
 
 
 def _view(column: Any, n: int) -> Any:

@@ -41,6 +41,7 @@ class SnapshotStore(SnapshotLog):
         self._device_version = 0
         self._layout = 0
         self._most_counts = _MOST_COUNTS
+        self._columns_version = 0
         self._placed: dict[PodKey, NodePods] = {}
         self._pods: dict[str, NodePods] = {}
         self._rows = Rows(facts=facts or ClusterFacts(), pods=self._pods)
@@ -299,7 +300,7 @@ class SnapshotStore(SnapshotLog):
     def _add_columns(self, keys: Iterable[Any]) -> None:
         for key in keys:
             self._rows.add_column(key)
-            self._layout = self._stamp()
+            self._columns_version = self._stamp()
             self._record(self._drop_column, key)
 
     def _touch(self, *, static: bool = False) -> None:
@@ -333,7 +334,7 @@ class SnapshotStore(SnapshotLog):
 
     def _drop_column(self, key: Any) -> None:
         self._rows.drop_column(key)
-        self._layout = self._stamp()
+        self._columns_version = self._stamp()
 
     def _revive(self, name: str, row: int) -> None:
         del self._dead[row]

@@ -123,6 +123,7 @@ class Known:
 
     __slots__ = (
         "_passing",
+        "columns",
         "fits",
         "gates",
         "impossible",
@@ -138,7 +139,7 @@ class Known:
     def __init__(self, passing: Passing) -> None:
         self._passing = passing
         self.lineage = Lineage(-1, ())
-        self.layout = self.version = -1
+        self.layout = self.columns = self.version = -1
         self.impossible = False
         self.take_in_copies = False
         self.static: BoolVector = passing.static
@@ -230,8 +231,8 @@ class Verdicts:
             self._known.clear()
             self._shared = Shared()
 
-    def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int) -> Known:
-        """Gives what is known about a class, brought up to the given nodes and layout."""
+    def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int, columns: int) -> Known:
+        """Gives what is known about a class, brought up to the given nodes, layout of counts and columns."""
         known = self._known.get(pod_class)
         if known is None:
             if len(self._known) >= _MAX_CLASSES:
@@ -241,10 +242,12 @@ class Verdicts:
         if known.lineage is not lineage:
             holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)
             known.judge_nodes(pod_class, rows, lineage)
-        if not holds:
+        if known.layout != layout or known.columns != columns:
             needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
             known.gates = [(key, rows.columns[key], least) for key, least in needs if key in rows.columns]
+            known.columns = columns
+        if not holds:
             known.judges, known.take_in_copies = self._shared.judges(pod_class, rows, lineage, layout)
             known.layout = layout
         return known
