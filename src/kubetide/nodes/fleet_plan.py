@@ -14,6 +14,7 @@ from kubetide.scheduling.fleet import FleetProblem
 from kubetide.scheduling.fleet.company import Company
 from kubetide.scheduling.fleet.diverse import Diverse
 from kubetide.scheduling.fleet.dominance import useful_offers
+from kubetide.scheduling.fleet.minds import Place
 from kubetide.scheduling.fleet.problem import BoolMatrix, FloatVector
 from kubetide.scheduling.fleet.rates import rates_of
 from kubetide.scheduling.resources import PODS
@@ -141,8 +142,8 @@ def _problem(
 
 def _useful(problem: FleetProblem, allowed: BoolMatrix, company: Company) -> Int64Vector:
     """Gives the offers that no other makes useless; those of other domains cannot."""
-    places = {place: number for number, place in enumerate(dict.fromkeys(company.places))}
-    where = np.array([places[place] for place in company.places], np.int64)
+    places: dict[Place, int] = {}
+    where = np.array([places.setdefault(place, len(places)) for place in company.places], np.int64)
     apart = where[None] == np.arange(len(places))[:, None]
     rows = np.concatenate([allowed, apart])
     demand = np.zeros(len(rows), np.int64)

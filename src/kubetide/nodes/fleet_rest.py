@@ -35,6 +35,8 @@ def fill_gaps(buying: Buying) -> None:
 def buy_by_arithmetic(buying: Buying) -> Fleet | None:
     """Buys for the pods that mind only their own node; None when there are none or nothing may be bought."""
     numbers = [at for at, group in buying.waiting.items() if not buying.minds(at, group.pod_class)]
+    if not numbers:
+        return None
     offers = [one for one in buying.offers.values() if one.by_arithmetic and buying.most_of(one) > 0]
     ids = {offer.group.id for offer in offers}
     kinds: dict[Kind, list[int]] = {}

@@ -297,7 +297,9 @@ class Snapshot(SnapshotCopies):
     def static_part(self, pod_class: PodClass) -> BoolVector:
         """Whether each node passes the filters that look at node objects alone; read-only."""
         rows = self._compacted()
-        passes: BoolVector = _view(self._know(pod_class, rows).static, rows.n)
+        passes: BoolVector = _view(
+            self._verdicts.static(pod_class, rows, self._lineage_of(pod_class)), rows.n
+        )
         return passes
 
     def stock(self, name: str) -> dict[ColumnKey, int]:
@@ -310,14 +312,19 @@ class Snapshot(SnapshotCopies):
     def _know(self, pod_class: PodClass, rows: Rows) -> Known:
         lineage, layout = self._lineage, self._layout
         if pod_class.claims or pod_class.devices is not None:
-            changed = max(
-                self._volume_version if pod_class.claims else 0,
-                self._device_version if pod_class.devices is not None else 0,
-            )
-            if changed > lineage.version:
-                lineage = Lineage(changed, ())
-            layout = max(layout, changed)
+            lineage, layout = self._lineage_of(pod_class), max(layout, self._facts_version(pod_class))
         return self._verdicts.know(pod_class, rows, lineage, layout, self._columns_version)
+
+    def _lineage_of(self, pod_class: PodClass) -> Lineage:
+        """The lineage by which a class is judged: of nodes, or of the volumes or devices that it asks for."""
+        changed = self._facts_version(pod_class)
+        return Lineage(changed, ()) if changed > self._lineage.version else self._lineage
+
+    def _facts_version(self, pod_class: PodClass) -> int:
+        return max(
+            self._volume_version if pod_class.claims else 0,
+            self._device_version if pod_class.devices is not None else 0,
+        )
 
 
 def _view(column: Any, n: int) -> Any:

@@ -227,9 +227,14 @@ class Verdicts:
 
     def clear(self) -> None:
         """Drops all of it."""
-        if self._known:
-            self._known.clear()
-            self._shared = Shared()
+        self._known.clear()
+        self._shared = Shared()
+
+    def static(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> BoolVector:
+        """Whether each node object passes, as ``Known.static``; nothing else is found out."""
+        passing = self._shared.passing(pod_class)
+        passing.bring(pod_class, rows, lineage)
+        return passing.static
 
     def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int, columns: int) -> Known:
         """Gives what is known about a class, brought up to the given nodes, layout of counts and columns."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from kubetide.scheduling.fleet.company import Company
 from kubetide.scheduling.fleet.minds import Place
-from kubetide.scheduling.fleet.problem import FleetProblem, FloatMatrix, FloatVector
+from kubetide.scheduling.fleet.problem import FleetProblem, FloatMatrix, FloatVector, Int64Matrix
 from kubetide.scheduling.fleet.rates import Rates
 from kubetide.scheduling.rows import BoolVector, Int64Vector
 
@@ -96,6 +96,10 @@ class Diverse:
         numbers: dict[Place, int] = {}
         places = [numbers.setdefault(place, len(numbers)) for place in company.places]
         self._places = np.array(places, np.int64)
+        self._a_node = np.array([mind.a_node for mind in company.minds], np.int64)
+        # Good until a node is kept.
+        self._taken_in_at: dict[int, BoolVector] = {}
+        self._weights: FloatVector | None = None
 
     def choose(self) -> list[Planned]:
         """Chooses until nothing that waits can be placed within the limits."""
@@ -183,6 +187,8 @@ class Diverse:
 
     def _keep(self, node: Planned) -> None:
         company = self._company
+        self._taken_in_at.clear()
+        self._weights = None
         company.open(node.offer)
         for number in node.pods:
             mind = self._mind_of[number]
@@ -198,60 +204,87 @@ class Diverse:
         """Fills a node as a trial: nothing of it counts."""
         company, problem = self._company, self._problem
         company.open(offer)
-        takes = np.zeros(len(company.minds), np.bool_)
-        for number in np.flatnonzero(self._waiting).tolist():
-            takes[number] = company.accepts(number)
+        takes = self._taken_in(offer).copy()
         kept = np.flatnonzero(takes[self._minds] & self._room[:, offer] & (self.rest > 0))
         minds, rest = self._minds[kept], self.rest[kept]
-        requests, weight = self._requests[:, kept], self._first(kept)
-        free = problem.stock[offer].tolist()
-        used = [at for at in range(len(free)) if requests[at].any()]
-        along = _Along(self._amounts[:, kept], used[1:])
-        fits = np.ones(len(kept), np.bool_)
-        changed = False
+        free = _Free(self._requests[:, kept], problem.stock[offer])
+        along = _Along(self._amounts[:, kept], [at for at in free.used if at])
+        weight = self._first()[minds]
+        factor = weight.copy()
         taken: list[int] = []
         while len(kept):
-            score = along.score(free)
-            score *= weight
-            score *= fits
-            if changed:
-                score *= takes[minds]
+            score = along.score(free.left)
+            score *= factor
             at = int(score.argmax())
             if not score[at] > 0.0:
                 break
             taken.append(int(kept[at]))
             mind = int(minds[at])
             company.put(mind)
+            changed = free.take(at)
             rest[at] -= 1
-            fits[at] = rest[at] > 0
-            for resource in used:
-                amount = int(requests[resource, at])
-                if amount:
-                    free[resource] -= amount
-                    fits &= requests[resource] <= free[resource]
+            if not rest[at]:
+                weight[at] = factor[at] = 0.0
             for other in company.minds[mind].touched:
                 accepts = company.accepts(other)
                 if accepts != takes[other]:
                     takes[other] = accepts
                     changed = True
+            if changed:
+                np.multiply(weight, takes[minds], out=factor)
+                factor *= free.fits
         company.close((self._mind_of[number] for number in taken), keep=False)
         value = float(self._worth[taken].sum()) / float(self._prices[offer]) if taken else 0.0
         return _Trial(Planned(offer, tuple(taken)), value)
 
-    def _first(self, classes: Int64Vector) -> FloatVector:
-        """(of the classes,): the weight of pods of which a node takes few, by how many of their kind wait."""
-        company = self._company
-        need = np.array(
-            [
-                waiting / mind.a_node if mind.a_node else 0.0
-                for mind, waiting in zip(company.minds, self._waiting.tolist(), strict=True)
-            ]
-        )
-        most = float(need.max(initial=0.0))
-        if most <= 0.0:
-            return np.ones(len(classes))
-        weight: FloatVector = 1.0 + _FIRST * (need / most)[self._minds[classes]]
-        return weight
+    def _taken_in(self, offer: int) -> BoolVector:
+        """(minds,): which of those that wait an empty node takes in; it is open. The same for all nodes of a place."""
+        place = int(self._places[offer])
+        takes = self._taken_in_at.get(place)
+        if takes is None:
+            takes = self._taken_in_at[place] = np.zeros(len(self._company.minds), np.bool_)
+            for number in np.flatnonzero(self._waiting).tolist():
+                takes[number] = self._company.accepts(number)
+        return takes
+
+    def _first(self) -> FloatVector:
+        """(minds,): the weight of pods of which a node takes few, by how many of their kind wait."""
+        if self._weights is None:
+            need = np.where(self._a_node > 0, self._waiting / np.maximum(self._a_node, 1), 0.0)
+            most = float(need.max(initial=0.0))
+            self._weights = np.ones(len(need)) if most <= 0.0 else 1.0 + _FIRST * (need / most)
+        return self._weights
+
+
+class _Free:
+    """What is left of a node that is being filled, and which classes still fit.
+
+    Attributes:
+        used: The resources that any class asks for.
+        left: By resource, what is left.
+        fits: (classes,) whether one more of the class fits.
+    """
+
+    def __init__(self, requests: Int64Matrix, stock: Int64Vector) -> None:
+        """Takes (resources, classes) what a pod asks for, at most the stock."""
+        self.left: list[int] = stock.tolist()
+        most = requests.max(axis=1, initial=0).tolist()
+        self.used = [at for at, asked in enumerate(most) if asked]
+        self.fits = np.ones(requests.shape[1], np.bool_)
+        self._requests = requests
+        self._most = most
+
+    def take(self, at: int) -> bool:
+        """Takes a pod of a class off; says whether some class may fit no more."""
+        requests, left = self._requests, self.left
+        changed = False
+        for resource in self.used:
+            left[resource] -= int(requests[resource, at])
+            # As long as there is enough for the largest pod none need be looked at.
+            if left[resource] < self._most[resource]:
+                self.fits &= requests[resource] <= left[resource]
+                changed = True
+        return changed
 
 
 class _Along:
@@ -259,22 +292,23 @@ class _Along:
 
     def __init__(self, amounts: FloatMatrix, used: Sequence[int]) -> None:
         """Takes (resources, classes) what a pod asks for, and the resources that count."""
-        self._amounts = amounts
+        self._amounts = amounts[used]
         self._used = used
         size = amounts.shape[1]
-        self._part, self._sum = np.empty(size), np.empty(size)
-        self._squares, self._score = np.empty(size), np.empty(size)
+        self._parts = np.empty((len(used), size))
+        self._rows = list(self._parts)
+        self._inverse = np.empty((len(used), 1))
+        self._sum, self._squares, self._score = np.empty(size), np.empty(size), np.empty(size)
 
     def score(self, free: Sequence[int]) -> FloatVector:
         """Gives the part of what is left that a pod takes, by the cosine between the two; above 0, good until the next call."""
-        part, total, squares, score = self._part, self._sum, self._squares, self._score
-        total.fill(1e-12)
-        squares.fill(1e-24)
-        for at in self._used:
-            np.multiply(self._amounts[at], 1.0 / max(free[at], 1), out=part)
-            total += part
-            part *= part
-            squares += part
+        parts, total, squares, score = self._parts, self._sum, self._squares, self._score
+        for number, at in enumerate(self._used):
+            self._inverse[number] = 1.0 / max(free[at], 1)
+        np.multiply(self._amounts, self._inverse, out=parts)
+        self._add_up(1e-12, total)
+        parts *= parts
+        self._add_up(1e-24, squares)
         np.multiply(total, total, out=score)
         score /= squares
         power = 1
@@ -283,3 +317,8 @@ class _Along:
             power *= 2
         score *= total
         return score
+
+    def _add_up(self, least: float, out: FloatVector) -> None:
+        out.fill(least)
+        for row in self._rows:
+            out += row
