@@ -186,7 +186,7 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
         safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
         if short <= 0 or group_id in rising or template is None or not safe:
             continue
-        if exceeded := headroom.exceeded_by(template.node):
+        if exceeded := headroom.exceeded_by(template.capacity):
             tick.over_limits.append(("up", exceeded))
         if state.settings.max_nodes_total:
             short = min(short, state.settings.max_nodes_total - len(nodes))
