@@ -10,7 +10,6 @@ from kubetide.nodes.state import State
 from kubetide.nodes.tick import Tick
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass
-from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.units.time import Instant
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from kubetide.nodes.templates import Template
 from kubetide.scheduling import ClusterFacts, Snapshot
+from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_class import classify_unbound
 from kubetide.scheduling.rows import Int64Vector
 
 
