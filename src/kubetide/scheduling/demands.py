@@ -22,7 +22,7 @@ from kubetide.scheduling.pod_class import ColumnKey, PodClass, Port
 from kubetide.scheduling.resources import node_allocatable
 from kubetide.scheduling.rows import Rows
 from kubetide.scheduling.snapshot import Snapshot
-from kubetide.scheduling.verdicts import Shared
+from kubetide.scheduling.verdicts import passes_alone
 
 _INT64 = 1 << 63
 
@@ -54,7 +54,6 @@ class Demands:
         self.version = snapshot.version
         self._snapshot = snapshot
         self._groups = groups
-        self._shared = Shared()
         classes = dict.fromkeys(group.pod_class for group in groups)
         reckoned = {one: None for one in classes if can_be_reckoned(snapshot, one)}
         self._left_out = {at for at, group in enumerate(groups) if group.pod_class not in reckoned}
@@ -116,7 +115,7 @@ class Demands:
         """The groups that the node object refuses, or the ports of DaemonSets' pods."""
         refused: list[int] = []
         for pod_class, these in self._standing.values():
-            if not self._shared.passes(pod_class, alone):
+            if not passes_alone(pod_class, alone):
                 refused += these
         for at in self._ports if ports else ():
             if any(collide(port, used) for port in self._groups[at].pod_class.ports for used in ports):

@@ -105,7 +105,7 @@ class Passing:
         passes = self._of_copies.get(alone)
         if passes is None:
             _make_room(self._of_copies, _MAX_TEMPLATES)
-            passes = self._of_copies[alone] = bool(_judge_nodes(pod_class, alone)[0])
+            passes = self._of_copies[alone] = passes_alone(pod_class, alone)
         return passes
 
 
@@ -267,6 +267,11 @@ def _make_judges(pod_class: PodClass, rows: Rows) -> tuple[list[Judge], bool]:
     judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
     found = [judge for judge in judges if judge is not None]
     return found, all(getattr(judge, "takes_in_copies", False) for judge in found)
+
+
+def passes_alone(pod_class: PodClass, alone: Rows) -> bool:
+    """Whether the one node object of the rows passes."""
+    return bool(_judge_nodes(pod_class, alone)[0])
 
 
 def _judge_nodes(pod_class: PodClass, rows: Rows) -> BoolVector:
