@@ -15,6 +15,11 @@ from dataclasses import dataclass
 from kubetide.nodes.state import State
 from kubetide.objects.resource import ResourceSlice
 
+_Likes = dict[str, Counter[tuple[frozenset[str], int]]]
+"""By driver the groups of like devices of each pool: their attributes, and how many there are."""
+
+_NONE: Counter[tuple[frozenset[str], int]] = Counter()
+
 
 @dataclass(slots=True)
 class Mismatch:
@@ -35,11 +40,11 @@ def device_mismatches(state: State) -> dict[str, Mismatch]:
         return found
     devices = state.node_devices()
     for group, names in state.nodes_by_group().items():
-        expected = _expected(state, group, names)
+        expected = _likes(_expected(state, group, names))
         for name in names:
             there = devices.local(name)
             if (expected or there) and not state.health(name).unready:
-                compare(expected, there, found)
+                _compare(expected, there, found)
     return found
 
 
@@ -47,11 +52,16 @@ def compare(
     expected: Iterable[ResourceSlice], there: Iterable[ResourceSlice], into: dict[str, Mismatch]
 ) -> None:
     """Adds the differences between one node and its template; a driver that is not ready is left out."""
-    there = tuple(there)
-    wanted, found = _likes(expected), _likes(there)
+    _compare(_likes(expected), tuple(there), into)
+
+
+def _compare(wanted: _Likes, there: tuple[ResourceSlice, ...], into: dict[str, Mismatch]) -> None:
+    found = _likes(there)
+    if found == wanted:
+        return
     for driver in sorted({*wanted, *found} - _in_flux(there)):
-        missing = wanted.get(driver, Counter()) - found.get(driver, Counter())
-        extra = found.get(driver, Counter()) - wanted.get(driver, Counter())
+        missing = wanted.get(driver, _NONE) - found.get(driver, _NONE)
+        extra = found.get(driver, _NONE) - wanted.get(driver, _NONE)
         if not missing and not extra:
             continue
         # Whatever of a driver is left on both sides is taken for the same devices, changed.
@@ -74,15 +84,17 @@ def _expected(state: State, group: str, names: Sequence[str]) -> tuple[ResourceS
     return devices.local(names[0]) if names else ()
 
 
-def _likes(slices: Iterable[ResourceSlice]) -> dict[str, Counter[tuple[frozenset[str], int]]]:
-    """Gives by driver the groups of like devices of each pool: their attributes, and how many there are."""
-    pools: dict[tuple[str, str], Counter[frozenset[str]]] = {}
+def _likes(slices: Iterable[ResourceSlice]) -> _Likes:
+    pools: dict[tuple[str, str], dict[frozenset[str], int]] = {}
     for one in slices:
-        counts = pools.setdefault((one.spec.driver, one.spec.pool.name), Counter())
-        counts.update(frozenset(device.attributes or ()) for device in one.spec.devices or ())
-    found: dict[str, Counter[tuple[frozenset[str], int]]] = {}
+        counts = pools.setdefault((one.spec.driver, one.spec.pool.name), {})
+        for device in one.spec.devices or ():
+            kind = frozenset(device.attributes or ())
+            counts[kind] = counts.get(kind, 0) + 1
+    found: _Likes = {}
     for (driver, _), counts in pools.items():
-        found.setdefault(driver, Counter()).update(counts.items())
+        if counts:
+            found.setdefault(driver, Counter()).update(counts.items())
     return found
 
 

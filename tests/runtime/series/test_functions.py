@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.nodes.live import SHORT
+from tests.nodes.live import SHORT, START
 from tests.runtime.series.scraped import Scraped, told
 
 from kubetide.embedded.cloud import GroupSpec
+from kubetide.nodes.controller.stopwatch import Stopwatch
+from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import minutes, seconds
 
 NAME = "function_duration_seconds"
@@ -82,6 +84,26 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
         assert found["function_duration_quantile_seconds_count", "main"] == often["main"]
 
     told(story, world_of=Told)
+
+
+def test_a_tick_that_fails_leaves_no_time_to_the_next():
+    """What had begun is forgotten; what had ended is not counted with the next tick."""
+
+    async def main(clock):
+        watch = Stopwatch(clock)
+        watch.begin("loopWait")
+        await clock.sleep(seconds(3))
+        watch.restart()
+        watch.begin("scaleUp")
+        watch.begin("scaleUp:estimate")
+        watch.end("scaleUp:estimate")
+        watch.begin("loopWait")
+        await clock.sleep(seconds(7))
+        watch.restart()
+        watch.end("scaleUp")
+        return watch.take(), watch.take()
+
+    assert run_virtual(main, start=START) == ([("loopWait", seconds(7))], [])
 
 
 def test_a_groups_minimum_is_a_scale_up_of_its_own():

@@ -142,8 +142,7 @@ class NodesController:
 
     async def tick(self) -> None:
         """Runs one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
-        self.stopwatch.take()  # what nobody wanted to know of the tick before
-        self.stopwatch.end("loopWait")
+        self.stopwatch.restart()
         self.began = self._clock.monotonic()
         if self._before_tick is not None:
             await self._before_tick()

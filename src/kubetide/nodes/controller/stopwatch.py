@@ -15,6 +15,12 @@ class Stopwatch:
         self._begun: dict[Part, Duration] = {}
         self._laps: list[tuple[Part, Duration]] = []
 
+    def restart(self) -> None:
+        """Begins a tick: ends the wait for it, and forgets what the tick before has left."""
+        self._laps.clear()
+        self.end("loopWait")
+        self._begun.clear()
+
     def begin(self, part: Part) -> None:
         """Notes that the part begins."""
         self._begun[part] = self._clock.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.nodes.node_facts import INSTANCE_TYPE_LABEL
 from kubetide.nodes.state import State
-from kubetide.nodes.tick import Tick
+from kubetide.nodes.tick import Tick, Verdict
 from kubetide.objects.node import Node
 from kubetide.units.exposition import Registry, exponential_buckets
 from kubetide.units.quantity import Quantity
@@ -59,12 +59,18 @@ class DemandSeries:
     def _count_packings(self, state: State, tick: Tick) -> None:
         if packs_all_groups(state.settings.expander):
             return
+        # Verdicts that are alike share what they accept: there are few such sets.
+        alike: dict[int, list[Verdict]] = {}
+        for verdict in tick.verdicts:
+            alike.setdefault(id(verdict.accepted), []).append(verdict)
+        namespaces = {at: {_namespace(one) for one in verdicts} for at, verdicts in alike.items()}
         for group_id in tick.view.groups:
             template = tick.templates.get(group_id)
-            taken = [one.pods.pods[0] for one in tick.verdicts if group_id in one.accepted]
+            taken = [at for at, verdicts in alike.items() if group_id in verdicts[0].accepted]
             if template is not None and taken:
-                namespaces = len({pod.metadata.namespace for pod in taken})
-                self._mixture.observe(len(taken), *_machine(template.node), _few(namespaces))
+                many = sum(len(alike[at]) for at in taken)
+                spaces = set[str]().union(*(namespaces[at] for at in taken))
+                self._mixture.observe(many, *_machine(template.node), _few(len(spaces)))
 
     def _count_limits(self, tick: Tick) -> None:
         known, before = self._counted
@@ -72,6 +78,10 @@ class DemandSeries:
             for resource in resources:
                 self._over_limits.add(1, direction, _LIMITS[resource])
         self._counted = tick, len(tick.over_limits)
+
+
+def _namespace(verdict: Verdict) -> str:
+    return verdict.pods.pods[0].metadata.namespace
 
 
 def _machine(node: Node) -> tuple[str, str]:
