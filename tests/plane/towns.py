@@ -51,7 +51,7 @@ SILENT = "kubetide.test/silent"
 GRACE_S = 15
 """After so long without a word kube-controller-manager takes a node for lost."""
 
-_PATIENCE = seconds(90)
+_PATIENCE = seconds(180)
 _POLL = milliseconds(100)
 _AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
 _TIMES = PodTimes(
