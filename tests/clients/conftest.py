@@ -38,7 +38,7 @@ def embedded_server(folder):
 
     thread = threading.Thread(target=run)
     thread.start()
-    loop_and_stop = started.get(timeout=30)
+    loop_and_stop = started.get(timeout=120)
     assert loop_and_stop, "the server did not start"
     loop, stop = loop_and_stop
     try:

@@ -38,5 +38,5 @@ def test_steps(kubeconfig_path):
     program = find("clients")
     if program is None:
         pytest.skip("not built: clients (python -m tools.plane build clients)")
-    run = subprocess.run([program, kubeconfig_path], capture_output=True, text=True, check=False, timeout=150)
+    run = subprocess.run([program, kubeconfig_path], capture_output=True, text=True, check=False, timeout=300)
     assert (run.stdout, run.returncode) == (EXPECTED, 0), run.stderr

@@ -32,7 +32,7 @@ _TOKENS = f"""\
 {ADMIN_TOKEN},admin,1,"system:masters"
 {VIEWER_TOKEN},viewer,2
 """
-_START_S = 60
+_START_S = 180
 _STOP_S = 10
 
 

@@ -213,6 +213,8 @@ async def move(here):
     ):
         patch = {"metadata": {"annotations": marks}}
         await place.cluster.patch(PODS, name, patch, namespace=place.home)
+    # Who takes pods away hears of the marks apart from the number.
+    await here.looks(2)
     await here.scale("own", 3)
     await place.until("one node will do", lambda: here.settled(own=3, pair=2, nodes=1))
     assert here.nodes() == [staying]

@@ -20,7 +20,7 @@ from kubetide.testing.cluster_cases.ground import eventually
 pytestmark = pytest.mark.slow
 
 LEASE = "cluster-autoscaler"
-IN_TIME_S = 60
+IN_TIME_S = 180
 
 
 class Holder:
