@@ -68,12 +68,12 @@ class Reflector:
     def store(self, keep: Keep | None) -> Store[Any]:
         """Gives the store that holds what ``keep`` makes of each object, or the whole where another one does.
 
-        Raises: RuntimeError where what is to be kept is not made any more, as the first list is under way.
+        Raises: RuntimeError where nobody has asked for that before, and the first list is under way.
         """
         if self._remote is None:
             keep = None
         elif keep is None:
-            self.keep_whole()
+            self._keep_whole()
         found = next((one for one in self._stores if one.keep is None or one.keep == keep), None)
         if found is None:
             self._check_not_begun()
@@ -81,7 +81,7 @@ class Reflector:
             self._stores.append(found)
         return found
 
-    def keep_whole(self) -> None:
+    def _keep_whole(self) -> None:
         """Has all stores hold objects as they come. Raises: RuntimeError as ``store``."""
         for store in self._stores:
             if store.keep is not None:
