@@ -89,7 +89,8 @@ class Fleet:
         purchases: Patterns with numbers of nodes; no node is empty.
         price: Of all nodes together.
         bound: No choice that places the same pods within the same limits costs less.
-        bound_by: What proves the bound: ``linear relaxation`` or ``column generation``.
+        bound_by: What proves the bound: ``linear relaxation``, ``column generation``, or the price of ``one whole node`` that is
+            needed in any case.
         unplaced: (classes,) pods for which no node is left within the limits.
         greedy_price: What the greedy choice alone would have cost; it may have placed other pods.
         rounds: Rounds of column generation that were made.

@@ -22,7 +22,7 @@ from kubetide.scheduling.fleet.problem import (
 )
 from kubetide.scheduling.fleet.relaxation import penalty_of, relax
 
-RELAXATION, COLUMNS = "linear relaxation", "column generation"
+RELAXATION, COLUMNS, ONE_NODE = "linear relaxation", "column generation", "one whole node"
 
 
 def solve(problem: FleetProblem, budget: Budget = Budget()) -> Fleet:  # noqa: B008  immutable
@@ -43,7 +43,10 @@ def _solve(problem: FleetProblem, budget: Budget) -> Fleet:
     worth = relaxed.worth + 1e-4 * _cheapest_shares(problem)
     greedy = mend(problem, choose_greedily(problem, worth))
     best, bound, bound_by, rounds = greedy, relaxed.price, RELAXATION, 0
-    if budget.rounds and greedy and _cost(problem, greedy) > bound * (1 + 1e-9):
+    least = _least_whole_node(problem)
+    if greedy and _cost(problem, greedy) <= least:
+        bound, bound_by = least, ONE_NODE
+    elif budget.rounds and greedy and _cost(problem, greedy) > bound * (1 + 1e-9):
         columns = Columns(problem, relaxed.worth, bound)
         columns.add(one.pattern for one in greedy)
         columns.generate(budget)
@@ -68,6 +71,12 @@ def _solve(problem: FleetProblem, budget: Budget) -> Fleet:
         greedy_price=price_of(problem, greedy),
         rounds=rounds,
     )
+
+
+def _least_whole_node(problem: FleetProblem) -> float:
+    """The price of the cheapest node for the pod that is hardest to place: no choice that places every pod that can be costs less."""
+    cheapest = np.where(problem.room > 0, problem.prices[None], np.inf).min(axis=1, initial=np.inf)
+    return float(cheapest[np.isfinite(cheapest)].max(initial=0.0))
 
 
 def _cost(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> float:
