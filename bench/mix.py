@@ -16,6 +16,7 @@ bound on its price. The garbage collector is set as ``kubetide run`` sets it.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -112,6 +113,7 @@ def tick_with(
     commands = decide(state, START)
     absorb(state, commands, Outcomes(tuple(Outcome("withheld") for _ in commands.actions)), START)
     later = after(START, settings.scan_interval)
+    gc.collect()  # of what the pods and groups were made with
     start = time.process_time()
     state.apply(Delta(pods=pods, gone=Gone(pods=tuple(state.pods))))
     commands = decide(state, later)

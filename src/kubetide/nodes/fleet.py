@@ -13,18 +13,18 @@ plan and arithmetic: they serve pods that mind others, and pods that no other gr
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubetide.nodes.expander import Option
 from kubetide.nodes.fleet_bids import buy_for_minding
 from kubetide.nodes.fleet_buying import Buying
 from kubetide.nodes.fleet_diverse import buy_for_diverse, kinds_to_plan
-from kubetide.nodes.fleet_offers import Kind, kind_of_class, problem_of
+from kubetide.nodes.fleet_offers import Kind, Offer, kind_of_class, problem_of
 from kubetide.nodes.fleet_rest import buy_by_arithmetic, fill_gaps
 from kubetide.nodes.limits import Headroom
 from kubetide.nodes.state import State
 from kubetide.nodes.tick import Bargain, Tick
-from kubetide.scheduling.fleet import RELAXATION, narrowed, rates_of, relax
+from kubetide.scheduling.fleet import RELAXATION, FleetProblem, narrowed, rates_of, relax
 from kubetide.scheduling.resources import PODS
 from kubetide.units.time import Instant
 
@@ -35,9 +35,6 @@ _DIVERSE, _PODS_A_KIND = 32, 8
 generation take minutes (70 kinds of one pod each, 400 groups: more than four), and find no more than a plan does."""
 _SMALL_PROGRAM = 500
 """Up to so many pairs of kind and offer the bound is that of the relaxation by kind; of more it is the one by resource, which is lower."""
-
-_MANY_KINDS = 50
-"""With more kinds than this their amounts are added up first."""
 
 _Asked = tuple[tuple[str, int], ...]
 """What a pod asks for, by resource."""
@@ -147,22 +144,20 @@ def _bound_of_all(buying: Buying) -> float:
         for name, need in offer.uses.items():
             left[name] += need * len(offer.nodes)
     ids = tuple(buying.offers)
-    many = len(kinds) > _MANY_KINDS
-    if many:
-        kinds = {_together(kinds): 1}
-    problem = problem_of(
-        {Kind(asked, ids): count for asked, count in kinds.items()},
-        offers,
-        most=[offer.room + len(offer.nodes) for offer in offers],
-        left=left,
-        most_nodes=buying.most_nodes + bought,
-    )
-    if many:
-        return rates_of(problem, [0], may_leave_out=False).price
-    problem, _ = narrowed(problem)
-    if len(kinds) * len(problem.prices) > _SMALL_PROGRAM:
-        return rates_of(problem, [0] * len(kinds), may_leave_out=False).price
-    return relax(problem, may_leave_out=False).price
+
+    def problem_for(kinds: Mapping[_Asked, int], offers: Sequence[Offer]) -> FleetProblem:
+        return problem_of(
+            {Kind(asked, ids): count for asked, count in kinds.items()},
+            offers,
+            most=[offer.room + len(offer.nodes) for offer in offers],
+            left=left,
+            most_nodes=buying.most_nodes + bought,
+        )
+
+    together, kept = narrowed(problem_for({_together(kinds): 1}, offers), nodes=sum(kinds.values()))
+    if len(kinds) * len(kept) > _SMALL_PROGRAM:
+        return rates_of(together, [0], may_leave_out=False).price
+    return relax(problem_for(kinds, [offers[at] for at in kept.tolist()]), may_leave_out=False).price
 
 
 def _together(kinds: Mapping[_Asked, int]) -> _Asked:

@@ -42,6 +42,7 @@ def judge_templates(
     classes = dict.fromkeys(pod_classes)
     found = {pod_class: together.judge(pod_class) for pod_class in classes}
     together.ask_in_cluster()
+    together.forget_classes()
     return {pod_class: together.whole(refusals) for pod_class, refusals in found.items()}
 
 
@@ -87,6 +88,7 @@ class _Together:
         self._lineup = lineup
         self._templates, self._names, self._all = lineup.templates, lineup.names, lineup.all
         self._questions: dict[int, list[_Question]] = {}
+        self._asked_alone: dict[int, None] = {}
         # Memos of this call: templates by place, questions and refusals that hold for more than one.
         self._by_place: dict[tuple[tuple[str, ...], bytes], list[tuple[int, list[int]]]] = {}
         self._same: dict[tuple[bytes, tuple[str, ...], int], _Question] = {}
@@ -198,7 +200,14 @@ class _Together:
         else:
             judged.asked.append((known, these))
 
+    def forget_classes(self) -> None:
+        """Leaves the templates, which are kept for later calls, as they were."""
+        self._all.forget_classes()
+        for at in self._asked_alone:
+            self._templates[at].fresh.forget_classes()
+
     def _by_itself(self, at: int, pod_class: PodClass) -> Refusal | None:
+        self._asked_alone[at] = None
         return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
 
     def _refusal_of(self, family: _Family, pod_class: PodClass) -> Callable[[int], Refusal | None]:

@@ -42,7 +42,6 @@ class KnownTemplates:
         before, template = self._by_group.get(group_id, (None, None))
         if template is None or not (before is made_of or before == made_of):
             return None
-        template.fresh.forget_classes()
         return template
 
     def keep(self, group_id: str, made_of: MadeOf, template: Template) -> None:

@@ -13,6 +13,9 @@ from kubetide.scheduling.classes import classify_unbound
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.rows import Int64Vector
 
+_MOST_PLACES = 64
+"""So many sets of labels are kept; pods have few."""
+
 
 class Lineup:
     """Templates in one snapshot. Holds while templates and facts are the same.
@@ -48,15 +51,12 @@ class Lineup:
             and all(one is other for one, other in zip(templates, self.templates, strict=True))
         )
 
-    def forget_classes(self) -> None:
-        """Drops what was found out about classes."""
-        self.all.forget_classes()
-        self._places.clear()
-
     def places(self, keys: tuple[str, ...]) -> Int64Vector:
         """(templates,): numbers that are the same for templates that no term about these labels tells apart."""
         places = self._places.get(keys)
         if places is None:
+            if len(self._places) >= _MOST_PLACES:
+                self._places.clear()
             numbers: dict[Hashable, int] = {}
             whole = [
                 numbers.setdefault((daemons, self._domains(at, keys)), len(numbers))

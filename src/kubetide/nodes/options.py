@@ -171,8 +171,6 @@ def _lineup(state: State, templates: list[Template]) -> Lineup:
     facts, lineup = state.snapshot.facts, state.lineup
     if lineup is None or not state.memo or not lineup.holds(templates, facts):
         lineup = state.lineup = Lineup(templates, facts)
-    else:
-        lineup.forget_classes()
     return lineup
 
 

@@ -106,16 +106,18 @@ class Program:
             np.ascontiguousarray(costs, np.float64),
         )
 
-    def solve(self, *, nodes: int = 0, close_enough: float = 1e-4) -> Solution:
+    def solve(self, *, nodes: int = 0, close_enough: float = 1e-4, presolve: bool = True) -> Solution:
         """Solves a program.
 
         Args:
             nodes: Most branch-and-bound nodes, with integer columns.
             close_enough: The share by which the objective may then be off its bound at the end.
+            presolve: Whether to look for what can be simplified; of a few dozen columns it takes most of the time.
         """
         solver = self._solver
         solver.setOptionValue("mip_max_nodes", nodes)
         solver.setOptionValue("mip_rel_gap", close_enough)
+        solver.setOptionValue("presolve", "choose" if presolve else "off")
         solver.run()
         info: highspy.HighsInfo = solver.getInfo()
         solution = solver.getSolution()

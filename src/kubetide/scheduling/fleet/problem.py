@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class Budget(NamedTuple):
     nodes: int = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FleetProblem:
     """Pods of several classes that are to be put on new nodes of several offers at the least price.
 
@@ -57,9 +58,9 @@ class FleetProblem:
     uses: Int64Matrix
     left: Int64Vector
 
-    @property
+    @cached_property
     def room(self) -> Int64Matrix:
-        """(classes, offers): how many pods of one class an empty node holds, the demand at most."""
+        """(classes, offers): how many pods of one class an empty node holds, the demand at most. Not to be changed."""
         asked = self.requests[:, None, :]
         fits = np.where(asked > 0, self.stock[None] // np.maximum(asked, 1), MOST).min(axis=2)
         fits = np.where(self.allowed, np.maximum(fits, 0), 0)

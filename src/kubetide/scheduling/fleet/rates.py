@@ -61,7 +61,7 @@ def rates_of(problem: FleetProblem, patterns: Sequence[int], *, may_leave_out: b
         most=np.full(len(problem.prices), heaps[:, 0].sum() if resources else 0),
     )
     by_resource, _ = narrowed(by_resource, nodes=int(heaps.sum(axis=0)[0]))
-    relaxed = relax(by_resource, may_leave_out=may_leave_out)
+    relaxed = relax(by_resource, may_leave_out=may_leave_out, presolve=False)
     rate = relaxed.worth.reshape(len(first), resources) / part
     least = _LEAST * float(problem.prices.min(initial=1.0)) + 1e-12
     worth = (problem.requests * rate[at]).sum(axis=1) + least

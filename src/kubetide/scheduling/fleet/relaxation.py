@@ -26,12 +26,13 @@ def penalty_of(problem: FleetProblem) -> float:
     return 2.0 * float(problem.prices.max(initial=0.0)) + 1.0
 
 
-def relax(problem: FleetProblem, *, may_leave_out: bool) -> Relaxation:
+def relax(problem: FleetProblem, *, may_leave_out: bool, presolve: bool = True) -> Relaxation:
     """Solves the relaxation.
 
     Args:
         problem: The problem.
         may_leave_out: Whether pods may be left out at ``penalty_of`` each; without this they must all fit.
+        presolve: As in ``Program.solve``.
     """
     classes, resources = problem.requests.shape
     offers = len(problem.prices)
@@ -74,5 +75,5 @@ def relax(problem: FleetProblem, *, may_leave_out: bool) -> Relaxation:
             every,
             np.ones(classes),
         )
-    solution = program.solve()
+    solution = program.solve(presolve=presolve)
     return Relaxation(solution.objective, np.maximum(solution.duals[:classes], 0.0))
