@@ -90,7 +90,11 @@ def _created(pod: Pod) -> Instant | None:
 
 
 def _asks_gpu(pod: Pod) -> bool:
-    return any(name.endswith("/gpu") for name in classify(pod).requests)
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    given = [*(one.resources.requests for one in containers), pod.spec.overhead]
+    # Few pods name one at all: only these are worth adding up.
+    named = any(name.endswith("/gpu") for amounts in given for name in amounts or ())
+    return named and any(name.endswith("/gpu") for name in classify(pod).requests)
 
 
 def kind_of(pod: Pod) -> str:

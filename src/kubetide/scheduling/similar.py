@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Container, Pod, PodSpec
+from kubetide.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from kubetide.scheduling.exact_key import exact_key
 from kubetide.units.quantity import Quantity, QuantityError
 
@@ -41,8 +41,9 @@ def controller_uid(pod: Pod) -> str:
 
 _MEMO_SIZE = 1 << 13
 
-# A memo of a pure function of its key: dropping it changes nothing but the time taken.
+# Memos of pure functions of their keys: dropping them changes nothing but the time taken.
 _canonical: dict[bytes, bytes] = {}
+_normal_rest: dict[bytes, bytes] = {}
 
 
 def similarity_key(pod: Pod) -> bytes:
@@ -53,9 +54,32 @@ def similarity_key(pod: Pod) -> bytes:
     if canonical is None:
         if len(_canonical) >= _MEMO_SIZE:
             _canonical.clear()
-        built = _normal("", msgspec.to_builtins(stripped))
-        canonical = _canonical[raw] = exact_key((pod.metadata.labels, built))
+        canonical = _canonical[raw] = exact_key((pod.metadata.labels, *_normal_spec(stripped)))
     return canonical
+
+
+def _normal_spec(spec: PodSpec) -> tuple[bytes, list[Any]]:
+    """Gives the spec without the amounts of containers, which is the same for many that differ in these, and the amounts."""
+    amounts = [
+        _normal("", msgspec.to_builtins(one.resources))
+        for one in (*(spec.containers or ()), *(spec.init_containers or ()))
+    ]
+    rest = replace(
+        spec,
+        containers=_without_amounts(spec.containers),
+        init_containers=_without_amounts(spec.init_containers),
+    )
+    raw = exact_key(rest)
+    normal = _normal_rest.get(raw)
+    if normal is None:
+        if len(_normal_rest) >= _MEMO_SIZE:
+            _normal_rest.clear()
+        normal = _normal_rest[raw] = exact_key(_normal("", msgspec.to_builtins(rest)))
+    return normal, amounts
+
+
+def _without_amounts(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
+    return containers and tuple(replace(one, resources=ResourceRequirements()) for one in containers)
 
 
 def _stripped(spec: PodSpec) -> PodSpec:

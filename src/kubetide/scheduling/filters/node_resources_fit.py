@@ -42,9 +42,11 @@ class NodeResourcesFit:
         delegated = _delegated(pod, rows)
         numbers: list[Shortfall] = []
         for name, amount in pod.needs:
-            free, allocatable = rows.free_of(name, row), rows.allocatable_of(name, row)
-            if amount > free and (allocatable > 0 or name not in delegated):
-                numbers.append(Shortfall(str(name), amount, free, allocatable))
+            free = rows.free_of(name, row)
+            if amount > free:
+                allocatable = rows.allocatable_of(name, row)
+                if allocatable > 0 or name not in delegated:
+                    numbers.append(Shortfall(str(name), amount, free, allocatable))
         if not numbers:
             return None
         reasons = tuple(_reason(short.resource) for short in numbers)
