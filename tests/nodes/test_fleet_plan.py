@@ -82,7 +82,7 @@ def problems(draw):
 
 
 def planned(snapshot, offered, items, limits):
-    return plan_nodes(snapshot, items, offered, most=[one.room for one in offered], **limits)
+    return plan_nodes(snapshot, items, offered, most=[one.room for one in offered], **limits).nodes
 
 
 def cpu_of(pod):

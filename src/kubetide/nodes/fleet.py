@@ -108,9 +108,10 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
     price = sum(option.nodes * buying.offers[option.group.id].price for option in options)
     apart = price - (fleet.price if fleet else 0.0)
     alone = fleet if not buying.minding and all(one.by_arithmetic for one in buying.offers.values()) else None
+    bound = alone.bound if alone else buying.bound
     return options, Bargain(
         price=price,
-        bound=alone.bound if alone else _bound_of_all(buying),
+        bound=_bound_of_all(buying) if bound is None else bound,
         bound_by=alone.bound_by if alone else RELAXATION,
         greedy_price=apart + (fleet.greedy_price if fleet else 0.0),
         rounds=fleet.rounds if fleet else 0,

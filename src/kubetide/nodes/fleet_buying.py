@@ -27,6 +27,8 @@ class Buying:
         self.made: dict[str, list[Pod]] = {}
         self._named = 0
         self.minding = 0
+        self.bound: float | None = None
+        """No choice for the same pods costs less, where one plan over all offers served all of them."""
         self.offers = self._offers()
         self.waiting: dict[int, PodGroup] = {}
         self.accepted: dict[int, dict[str, None]] = {}

@@ -35,26 +35,28 @@ def buy_for_diverse(buying: Buying) -> None:
 
     Pods that the filters refuse when the plan is played go on waiting.
     """
-    offers, numbers, others = _sorted_out(buying)
+    offered, numbers, others = _sorted_out(buying)
     if others:
         buy_for_minding(buying, only=others)
         fill_gaps(buying)
-        offers, numbers, _ = _sorted_out(buying)
-    if not numbers or not offers:
+        offered, numbers, _ = _sorted_out(buying)
+    if not numbers or not offered:
         return
+    offers = [offer for offer, _ in offered]
     waiting = buying.waiting
     items = [
         Item([pod for number in these for pod in waiting[number].pods], one, buying.accepted[these[0]])
         for (one, _), these in numbers.items()
     ]
-    planned = plan_nodes(
+    plan = plan_nodes(
         buying.snapshot,
         items,
         offers,
-        most=[buying.most_of(offer) for offer in offers],
+        most=[most for _, most in offered],
         left=buying.left,
         most_nodes=buying.most_nodes,
     )
+    planned, before = plan.nodes, bool(buying.made)
     minding = [buying.snapshot.minds_others(item.pod_class) for item in items]
     if _arithmetic_is_better(buying, items, minding):
         planned = [node for node in planned if any(minding[item] for item in node.items)]
@@ -64,12 +66,18 @@ def buy_for_diverse(buying: Buying) -> None:
             del waiting[number]
         if count < len(item.pods):
             waiting[these[0]] = PodGroup(tuple(item.pods[count:]), item.pod_class)
+    if not waiting and not before and len(offers) == len(buying.offers):
+        buying.bound = plan.bound
 
 
-def _sorted_out(buying: Buying) -> tuple[list[Offer], _Numbers, set[int]]:
-    """Gives the offers of a plan, the pods that it can be about, and the numbers of other pods that mind others."""
-    offers = [one for one in buying.offers.values() if one.by_arithmetic and buying.most_of(one) > 0]
-    ids = {offer.group.id for offer in offers}
+def _sorted_out(buying: Buying) -> tuple[list[tuple[Offer, int]], _Numbers, set[int]]:
+    """Gives the offers of a plan with the most nodes of each, the pods that it can be about, and the numbers of others that mind others."""
+    offers = [
+        (one, most)
+        for one in buying.offers.values()
+        if one.by_arithmetic and (most := buying.most_of(one)) > 0
+    ]
+    ids = {offer.group.id for offer, _ in offers}
     numbers: _Numbers = {}
     others: set[int] = set()
     for number, group in buying.waiting.items():

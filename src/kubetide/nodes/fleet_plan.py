@@ -43,6 +43,18 @@ class PlannedNode(NamedTuple):
     levels: tuple[int, ...]
 
 
+class Plan(NamedTuple):
+    """What is to be bought.
+
+    Attributes:
+        nodes: In order of their offers.
+        bound: No choice that places all of the pods costs less.
+    """
+
+    nodes: list[PlannedNode]
+    bound: float
+
+
 def plan_nodes(
     snapshot: Snapshot,
     items: Sequence[Item],
@@ -51,8 +63,8 @@ def plan_nodes(
     most: Sequence[int],
     left: Mapping[str, int],
     most_nodes: int,
-) -> list[PlannedNode]:
-    """Gives nodes for as many of the pods as the limits let in, in order of their offers.
+) -> Plan:
+    """Gives nodes for as many of the pods as the limits let in.
 
     Args:
         snapshot: The cluster; ``can_be_reckoned`` was asked about each class and true.
@@ -91,7 +103,7 @@ def plan_nodes(
         PlannedNode(int(kept[node.offer]), node.pods, level)
         for node, level in zip(planned, levels, strict=True)
     ]
-    return sorted(nodes, key=lambda node: node.offer)
+    return Plan(sorted(nodes, key=lambda node: node.offer), rates.price)
 
 
 def _patterns(items: Sequence[Item], offers: Sequence[Offer]) -> tuple[BoolMatrix, list[int]]:
