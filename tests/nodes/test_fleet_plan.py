@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.nodes.frozen import World, group, pods, template
@@ -81,8 +81,12 @@ def problems(draw):
     return snapshot, offered, items, limits
 
 
-def planned(snapshot, offered, items, limits):
-    return plan_nodes(snapshot, items, offered, most=[one.room for one in offered], **limits).nodes
+def plan(snapshot, offered, items, limits):
+    return plan_nodes(snapshot, items, offered, most=[one.room for one in offered], **limits)
+
+
+def planned(*problem):
+    return plan(*problem).nodes
 
 
 def cpu_of(pod):
@@ -102,6 +106,18 @@ def refused(pod, node, cluster):
     if any(not plain.tolerated(pod, taint) for taint in node.spec.taints or ()):
         return True
     return bool(minding.judge_spread(pod, node, cluster) or minding.judge_affinity(pod, node, cluster))
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_a_plan_for_all_pods_costs_no_less_than_its_bound(problem):
+    """Where every pod has a place in the plan, its nodes cost at least the bound."""
+    _, offered, items, _ = problem
+    assume(items)
+    found = plan(*problem)
+    assume(sum(len(node.items) for node in found.nodes) == sum(len(item.pods) for item in items))
+    price = sum(offered[node.offer].price for node in found.nodes)
+    assert 0.0 <= found.bound <= price * (1 + 1e-6) + 1e-9
 
 
 @settings(max_examples=200, deadline=None)
