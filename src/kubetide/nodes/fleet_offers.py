@@ -13,6 +13,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import PodClass
 from kubetide.scheduling.fleet import FleetProblem
+from kubetide.scheduling.fleet.problem import Int64Matrix
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import ColumnKey
@@ -111,7 +112,6 @@ def problem_of(
         most_nodes: Most nodes together.
     """
     columns = [PODS, *sorted({name for kind in kinds for name, _ in kind.requests} - {PODS})]
-    stocks = [offer.template.stock for offer in offers]
     asked = [{PODS: 1, **dict(kind.requests)} for kind in kinds]
     limits = sorted(left)
     # Most kinds have the same groups, and then the same tuple of them.
@@ -123,13 +123,21 @@ def problem_of(
     return FleetProblem(
         demand=np.array(list(kinds.values()), np.int64),
         requests=np.array([[one.get(name, 0) for name in columns] for one in asked], np.int64),
-        stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
+        stock=stock_of(offers, columns),
         prices=np.array([offer.price for offer in offers], np.float64),
         most=np.array(most, np.int64),
         allowed=np.array([takers[id(kind.groups)] for kind in kinds], np.bool_),
         uses=np.array(uses, np.int64),
         left=np.array([most_nodes, *(max(0, left[name]) for name in limits)], np.int64),
     )
+
+
+def stock_of(offers: Sequence[Offer], columns: Sequence[str]) -> Int64Matrix:
+    """Gives (offers, columns) what a new node has of each resource, 0 or more."""
+    stocks = [offer.template.stock for offer in offers]
+    # Column by column: there are hundreds of offers and few resources.
+    found = np.array([[one.get(name, 0) for one in stocks] for name in columns], np.int64)
+    return np.ascontiguousarray(np.maximum(found, 0).T)
 
 
 def _which(groups: tuple[str, ...], offers: Sequence[Offer]) -> list[bool]:

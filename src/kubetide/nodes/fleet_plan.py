@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.nodes.fleet_offers import Offer
+from kubetide.nodes.fleet_offers import Offer, stock_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.fleet import FleetProblem
@@ -133,7 +133,6 @@ def _problem(
 ) -> FleetProblem:
     names = dict.fromkeys(name for item in items for name in item.pod_class.requests)
     columns = [PODS, *sorted(name for name in names if name != PODS)]
-    stocks = [offer.template.stock for offer in offers]
     limits = sorted(left)
     return FleetProblem(
         demand=np.array([len(item.pods) for item in items], np.int64),
@@ -141,7 +140,7 @@ def _problem(
             [[1, *(max(0, item.pod_class.requests.get(name, 0)) for name in columns[1:])] for item in items],
             np.int64,
         ),
-        stock=np.array([[max(0, one.get(name, 0)) for name in columns] for one in stocks], np.int64),
+        stock=stock_of(offers, columns),
         prices=np.array([offer.price for offer in offers], np.float64),
         most=np.array(most, np.int64),
         allowed=allowed,
