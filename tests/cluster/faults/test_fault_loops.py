@@ -25,6 +25,7 @@ from kubetide.embedded.controllers.owned_pods import PodIndex
 from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.scheduler import Scheduler
 from kubetide.embedded.kubelet.pool import KubeletPool
+from kubetide.nodes.slim_pods import slim_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.config import make_config
@@ -126,7 +127,10 @@ class World:
             held = {key: one if informer.keep else version_of(one) for key, one in informer.objects.items()}
             if held != found:
                 return False
-        return True
+        # Of pods the node loop keeps something else than the HPA loop, by the same list and watch.
+        pods = (await self.cluster.list(PODS)).items
+        slim = {(pod.metadata.namespace, pod.metadata.name): slim_pod(pod) for pod in pods}
+        return dict(self.loops["nodes"]._gatherer._sources["pods"].informer.objects) == slim
 
     async def settle(self):
         """The faults are over: caches equal the server, and both loops end ticks again."""
