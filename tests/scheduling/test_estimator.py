@@ -5,18 +5,37 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert
+from msgspec.structs import replace
+from tests.objects import samples
 from tests.scheduling import minding, plain
 from tests.scheduling.minding import HOSTNAME
 from tests.scheduling.plain import make_node, make_pod
 from tests.scheduling.test_packing import one_by_one
 
-from kubetide.objects.meta import LabelSelector
-from kubetide.objects.pod import ContainerPort, PodAffinityTerm, TopologySpreadConstraint
+from kubetide.objects.meta import LabelSelector, ObjectMeta
+from kubetide.objects.pod import (
+    ContainerPort,
+    PersistentVolumeClaimVolume,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    Volume,
+)
+from kubetide.objects.storage import (
+    CSINode,
+    CsiNodeDriver,
+    CsiNodeSpec,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeCount,
+)
 from kubetide.scheduling import (
     ClusterFacts,
     Limits,
     PodGroup,
     Snapshot,
+    Volumes,
     classify,
     estimate,
     packing,
@@ -198,3 +217,52 @@ def test_existing_nodes_bear_on_new_ones():
     estimator = Estimator(snapshot, near)
     far, here = (make_node("t", labels={"zone": zone}) for zone in ("y", "x"))
     assert [estimator.estimate(one, (), [0], Limits()).nodes for one in (far, here)] == [0, 1]
+
+
+def with_claim(number):
+    """A pod that is kept apart from its like by hostname and has claim ``c<number>``."""
+    made = neighbour(f"p{number}", "a", "a", (f"apart {HOSTNAME}",) if number % 2 else (), 300, 1, None)
+    source = PersistentVolumeClaimVolume(claim_name=f"c{number}")
+    volumes = (Volume(name="data", persistent_volume_claim=source),)
+    return replace(made, spec=replace(made.spec, volumes=volumes))
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
+    """Claims whose volumes are made in one zone, or are there, bring nodes in that zone alone; limits of other nodes bear on none."""
+    monkeypatch.setattr(packing, "_FEW", few)
+    claims = [
+        samples.claim(f"c{at}", **({"volumeName": "v"} if at == 4 else {"storageClassName": "late"}))
+        for at in range(5)
+    ]
+    for body in claims:
+        body["metadata"] |= {
+            "namespace": "default",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        }
+    where = {"matchLabelExpressions": [{"key": "zone", "values": ["x"]}]}
+    late = samples.storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=[where])
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["y"]}]}
+    bound = samples.volume("v", nodeAffinity={"required": {"nodeSelectorTerms": [term]}})
+    driver = CsiNodeDriver(name="csi.test", allocatable=VolumeCount(count=1))
+    csi_node = CSINode(metadata=ObjectMeta(name="n0"), spec=CsiNodeSpec(drivers=(driver,)))
+    volumes = Volumes(
+        claims={
+            ("default", body["metadata"]["name"]): convert(body, PersistentVolumeClaim) for body in claims
+        },
+        storage_classes={"late": convert(late, StorageClass)},
+        persistent_volumes={"v": convert(bound, PersistentVolume)},
+        csi_nodes={"n0": csi_node},
+    )
+    snapshot = Snapshot()
+    snapshot.set_facts(ClusterFacts(volumes=volumes))
+    snapshot.set_node(make_node("n0", labels={"zone": "x"}, cpu="0m"))
+    groups = numbered([(with_claim(at), 1) for at in range(5)])
+    estimator = Estimator(snapshot, groups)
+    for zone, served in (("x", [1, 1, 1, 1, 0]), ("y", [0, 0, 0, 0, 1])):
+        template = make_node("t", labels={"zone": zone})
+        found = estimator.estimate(template, (), range(5), Limits((9,)))
+        assert [len(pods) for pods in found.scheduled] == served
+        count, counts, added, *_ = one_by_one(snapshot, template, (), groups, Limits((9,)), 1)
+        assert (found.nodes, found.added) == (count, tuple(added))
+        assert [sum(row.values()) for row in counts] == served

@@ -11,7 +11,7 @@ of counts, as far as new nodes change it: one number for all of them, or one for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kubetide.objects.node import Node
@@ -22,7 +22,6 @@ from kubetide.scheduling.counting import DomainTable
 from kubetide.scheduling.filters.base import UNLIMITED, Judge
 from kubetide.scheduling.filters.inter_pod_affinity import AffinityJudge, ApartTerm, NearTerm
 from kubetide.scheduling.filters.pod_topology_spread import SpreadJudge, SpreadTerm, takes_part
-from kubetide.scheduling.filters.registry import SHARES_VERDICTS
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import SpreadConstraint
@@ -87,16 +86,6 @@ REFUSED = Conditions(limits=(_NEVER,))
 """Of pods that no new node takes."""
 
 
-def can_be_reckoned(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Whether all that the class minds has the form of ``Conditions``; adds its guards to the snapshot."""
-    if not SHARES_VERDICTS or pod_class.standing is None or pod_class.minding is None:
-        return False
-    if pod_class.devices is not None or pod_class.features or pod_class.names_nodes:
-        return False
-    judges = snapshot.prepare(pod_class).judges
-    return all(isinstance(judge, (SpreadJudge, AffinityJudge)) for judge in judges)
-
-
 class _Tally(NamedTuple):
     number: int
     table: DomainTable
@@ -110,17 +99,18 @@ class Minds:
     """What classes mind, read from a snapshot; holds while that is not changed."""
 
     def __init__(self, snapshot: Snapshot, classes: Iterable[PodClass]) -> None:
-        """Takes classes that ``can_be_reckoned``, each after it was asked about."""
+        """Takes classes of which each was found to be ``reckonable``."""
         self._snapshot = snapshot
         self._tallies: dict[int, _Tally] = {}
         self.own = 0
         self._shared: list[_Tally] = []
         self._spreads: dict[object, tuple[int, PodClass, SpreadConstraint]] = {}
         self._sites: dict[tuple[object, ...], Site] = {}
-        self._judges: dict[bytes | None, Sequence[Judge]] = {}
+        self._judges: dict[Hashable, Sequence[Judge]] = {}
         for pod_class in classes:
-            if pod_class.minding not in self._judges:
-                judges = self._judges[pod_class.minding] = snapshot.prepare(pod_class).judges
+            alike = _alike(pod_class)
+            if alike not in self._judges:
+                judges = self._judges[alike] = snapshot.prepare(pod_class).judges
                 self._note(pod_class, judges)
         self._keys = list(dict.fromkeys(tally.key for tally in self._shared))
 
@@ -153,7 +143,7 @@ class Minds:
 
     def judges(self, pod_class: PodClass) -> Sequence[Judge]:
         """Gives the judges of one of the classes."""
-        return self._judges[pod_class.minding]
+        return self._judges[_alike(pod_class)]
 
     def tally(self, table: DomainTable) -> _Tally:
         """Gives the tally of a table that a judge reads."""
@@ -204,14 +194,15 @@ class Site:
         self._minds = minds
         self._labels = labels
         self._part = part
-        self._known: dict[bytes | None, Conditions] = {}
+        self._known: dict[Hashable, Conditions] = {}
         self.counts = [0, *(self._count(tally) for tally in minds.shared)]
 
     def conditions_of(self, pod_class: PodClass) -> Conditions:
         """Gives the conditions of one of the classes that the minds were read for."""
-        found = self._known.get(pod_class.minding)
+        alike = _alike(pod_class)
+        found = self._known.get(alike)
         if found is None:
-            found = self._known[pod_class.minding] = self._conditions(pod_class)
+            found = self._known[alike] = self._conditions(pod_class)
         return found
 
     def _conditions(self, pod_class: PodClass) -> Conditions:
@@ -301,6 +292,11 @@ class Site:
         """Pods in the domain that the new nodes will be in."""
         code, counts = self._code(tally), tally.table.counts
         return int(counts[code]) if 0 < code < len(counts) else 0
+
+
+def _alike(pod_class: PodClass) -> Hashable:
+    """Equal for classes of the same conditions."""
+    return pod_class if pod_class.minding is None else pod_class.minding
 
 
 def _beside(table: DomainTable, code: int) -> tuple[int, int]:

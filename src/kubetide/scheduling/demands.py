@@ -5,7 +5,7 @@ Most of it is the same for every template, and the rest for templates of the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.classes import charges_on_node
-from kubetide.scheduling.conditions import REFUSED, Minds, Site, can_be_reckoned
+from kubetide.scheduling.conditions import REFUSED, Minds, Site
 from kubetide.scheduling.filters.node_ports import collide
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.packing_single import Kind
 from kubetide.scheduling.pod_class import ColumnKey, PodClass, Port
+from kubetide.scheduling.reckonable import is_reckonable, may_borrow
 from kubetide.scheduling.resources import node_allocatable
 from kubetide.scheduling.rows import Rows
 from kubetide.scheduling.snapshot import Snapshot
@@ -55,7 +56,7 @@ class Demands:
         self._snapshot = snapshot
         self._groups = groups
         classes = dict.fromkeys(group.pod_class for group in groups)
-        reckoned = {one: None for one in classes if can_be_reckoned(snapshot, one)}
+        reckoned = {one: None for one in classes if is_reckonable(snapshot, one)}
         self._left_out = {at for at, group in enumerate(groups) if group.pod_class not in reckoned}
         self._minds = Minds(snapshot, reckoned)
         charged = dict.fromkeys(key for one in reckoned for key, _ in one.charges)
@@ -65,12 +66,15 @@ class Demands:
         for group in groups:
             for key, amount in group.pod_class.charges if group.pod_class in reckoned else ():
                 self._most[self._columns[key]] += abs(amount) * len(group.pods)
-        self._standing: dict[bytes | None, tuple[PodClass, list[int]]] = {}
+        self._standing: dict[Hashable, tuple[PodClass, list[int]]] = {}
         for at, group in enumerate(groups):
             if at not in self._left_out:
-                self._standing.setdefault(group.pod_class.standing, (group.pod_class, []))[1].append(at)
+                alike = group.pod_class if group.pod_class.standing is None else group.pod_class.standing
+                self._standing.setdefault(alike, (group.pod_class, []))[1].append(at)
         self._ports = [at for at, group in enumerate(groups) if group.pod_class.ports]
-        self._made = [name for name in snapshot.names() if "-e-" in name]
+        volumes = snapshot.facts.volumes
+        names = (*snapshot.names(), *(volumes.csi_nodes if volumes is not None else ()))
+        self._taken = [name for name in names if "-e-" in name]
         self._alone = {one: self._kind_of(one) for one in reckoned}
         self._kinds: dict[Site, dict[int, Kind]] = {}
 
@@ -79,7 +83,7 @@ class Demands:
         if not self._left_out.isdisjoint(groups) or self._minds.counts_any(daemon_pods):
             return None
         prefix = f"{template.metadata.name}-e-"
-        if any(name.startswith(prefix) for name in self._made):
+        if any(name.startswith(prefix) for name in self._taken):
             return None
         # Of two pods of one name the later takes the place of the other.
         daemons = {(pod.metadata.namespace, pod.metadata.name): pod for pod in daemon_pods}
@@ -137,7 +141,7 @@ class Demands:
 
     def _kind_of(self, pod_class: PodClass) -> Kind:
         """What is the same at every site."""
-        columns, snapshot = self._columns, self._snapshot
+        columns = self._columns
         # Places for pods are seldom what is short, so they are looked at last.
         needs = (*pod_class.needs[1:], pod_class.needs[0])
         ports = [
@@ -146,11 +150,11 @@ class Demands:
             if isinstance(key, Port) and any(collide(port, key) for port in pod_class.ports)
         ]
         falls_back = pod_class.spreads_by_hostname
-        may_borrow = falls_back and bool((snapshot.fits_alone(pod_class) & ~snapshot.unschedulable).any())
+        borrows = falls_back and may_borrow(self._snapshot, pod_class)
         return Kind(
             gates=(*((columns[key], least) for key, least in needs), *((at, 0) for at in ports)),
             charges=tuple((columns[key], amount) for key, amount in pod_class.charges),
             conditions=REFUSED,
             falls_back=falls_back,
-            may_borrow=may_borrow,
+            may_borrow=borrows,
         )

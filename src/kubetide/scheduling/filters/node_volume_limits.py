@@ -31,7 +31,7 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
         return ()
 
 
-class _Judge:
+class VolumeLimitsJudge:
     """Looks into nodes that have a limit for one of the pod's drivers; the others pass."""
 
     only_tightens = True
@@ -105,12 +105,12 @@ class NodeVolumeLimits:
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
         return np.zeros(rows.n, np.bool_) if self.problem(pod, rows) else None
 
-    def judge(self, pod: PodClass, rows: Rows) -> _Judge | None:
+    def judge(self, pod: PodClass, rows: Rows) -> VolumeLimitsJudge | None:
         volumes = rows.facts.volumes
         if not pod.claims or volumes is None or not volumes.csi_nodes or self.problem(pod, rows):
             return None
         wanted = _volumes_of(pod, volumes)
-        return _Judge(wanted, volumes, rows) if wanted else None
+        return VolumeLimitsJudge(wanted, volumes, rows) if wanted else None
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         problem = self.problem(pod, rows)
