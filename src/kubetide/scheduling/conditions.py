@@ -67,6 +67,7 @@ class Conditions(NamedTuple):
         may_begin: Whether a pod may stand anywhere while all tallies of ``near`` and ``near_own`` are 0.
         skew_limits, skew: Those of ``limits`` and ``spread`` by which PodTopologySpread finds a skew.
         adds, adds_own: Tallies that count a pod; one that counts it twice is there twice.
+        minds: Whether anything above is asked.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -79,6 +80,7 @@ class Conditions(NamedTuple):
     skew: tuple[OwnSpread, ...] = ()
     adds: tuple[int, ...] = ()
     adds_own: tuple[int, ...] = ()
+    minds: bool = True
 
 
 NO_CONDITIONS = Conditions()
@@ -218,7 +220,8 @@ class Site:
                 found = self._with_apart(found, (*judge.apart, *judge.guards))
                 if judge.near is not None:
                     found = self._with_near(found, judge.near)
-        return found
+        minds = any((found.limits, found.apart, found.spread, found.near, found.near_own))
+        return found._replace(minds=minds)
 
     def _with_spread(self, found: Conditions, terms: Iterable[SpreadTerm]) -> Conditions:
         limits: list[Limit] = []

@@ -75,6 +75,7 @@ class Demands:
         volumes = snapshot.facts.volumes
         names = (*snapshot.names(), *(volumes.csi_nodes if volumes is not None else ()))
         self._taken = [name for name in names if "-e-" in name]
+        self._sizes: dict[tuple[tuple[int, int], ...], int] = {}
         self._alone = {one: self._kind_of(one) for one in reckoned}
         self._kinds: dict[Site, dict[int, Kind]] = {}
 
@@ -151,8 +152,10 @@ class Demands:
         ]
         falls_back = pod_class.spreads_by_hostname
         borrows = falls_back and may_borrow(self._snapshot, pod_class)
+        gates = (*((columns[key], least) for key, least in needs), *((at, 0) for at in ports))
         return Kind(
-            gates=(*((columns[key], least) for key, least in needs), *((at, 0) for at in ports)),
+            gates=gates,
+            size=self._sizes.setdefault(gates, len(self._sizes)),
             charges=tuple((columns[key], amount) for key, amount in pod_class.charges),
             conditions=REFUSED,
             falls_back=falls_back,

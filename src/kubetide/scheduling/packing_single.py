@@ -18,8 +18,8 @@ from kubetide.scheduling.conditions import Conditions, OwnSpread
 from kubetide.scheduling.filters.base import UNLIMITED
 from kubetide.scheduling.rows import Int64Vector
 
-_LOOKS = 12
-"""So many nodes are looked at one by one before all of them are by vectors, which costs as much as some twenty."""
+_LOOKS = 16
+"""So many nodes are looked at one by one before all of them are by vectors."""
 
 _ROOM = 16
 
@@ -29,6 +29,7 @@ class Kind(NamedTuple):
 
     Attributes:
         gates: Columns, and how much must be left in them.
+        size: The same number for kinds of the same gates.
         charges: Columns, and how much a pod takes of them.
         conditions: What the pods mind of others.
         falls_back: Whether a pod that spreading kept off the node added last may go to any other node.
@@ -36,6 +37,7 @@ class Kind(NamedTuple):
     """
 
     gates: tuple[tuple[int, int], ...]
+    size: int
     charges: tuple[tuple[int, int], ...]
     conditions: Conditions
     falls_back: bool
@@ -82,23 +84,28 @@ class SinglePacking:
         self._cells = [memoryview(column) for column in self._columns]  # type: ignore[arg-type]  # numpy arrays have a buffer
         self._counts = list(counts)
         self._own: list[dict[int, int]] = [{} for _ in range(own)]
+        # By size: how many of the first nodes have too little left. They never have more again, and
+        # pods of one size come one after another.
+        self._full: dict[int, int] = {}
 
     def pack(self, kind: Kind, pods: int) -> dict[int, int]:
         """Packs the pods of one kind and gives how many are on which of the new nodes."""
         placed: dict[int, int] = {}
         left = pods
         # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.
-        if self.used and not self._cordoned:
-            while left:
-                at = self._scan(kind, len(self.used))
-                if at < 0:
-                    break
-                self._put(kind, at, placed)
-                left -= 1
+        scans = bool(self.used) and not self._cordoned
+        while left and scans:
+            at = self._scan(kind, len(self.used))
+            if at < 0:
+                break
+            self._put(kind, at, placed)
+            left -= 1
         while left and self.may_add:
             last = len(self.used) - 1
             if last >= 0:
-                at = last if self._takes(kind, last) else -1
+                # A scan that has just found none has looked at the last node as well.
+                at = -1 if scans or not self._takes(kind, last) else last
+                scans = False
                 if at < 0 and kind.falls_back:
                     at = self._fall_back(kind, last)
                 if at >= 0:
@@ -130,9 +137,10 @@ class SinglePacking:
         cells = self._cells
         for column, amount in kind.charges:
             cells[column][at] -= amount
-        for tally in kind.conditions.adds:
+        conditions = kind.conditions
+        for tally in conditions.adds:
             self._counts[tally] += 1
-        for tally in kind.conditions.adds_own:
+        for tally in conditions.adds_own:
             here = self._own[tally]
             here[at] = here.get(at, 0) + 1
         self.used[at] = True
@@ -153,18 +161,18 @@ class SinglePacking:
 
     def _scan(self, kind: Kind, end: int) -> int:
         """Gives the first node that takes a pod, going round those before ``end``, or -1; the next scan begins behind it."""
-        own = self._open(kind.conditions)
+        full = self._full.get(kind.size, 0)
+        own = self._open(kind.conditions) if full < end else None
         if own is None:
             return -1
         begin = self.start % (self._existing + len(self.used)) - self._existing
-        if begin < 0 or begin >= end:
-            begin = 0
-        cells = self._cells
-        gates = [(cells[column], least) for column, least in kind.gates]
+        if begin < full or begin >= end:
+            begin = full
+        cells, gates = self._cells, kind.gates
         at = begin
-        for _ in range(min(end, _LOOKS)):
+        for _ in range(min(end - full, _LOOKS)):
             for column, least in gates:
-                if column[at] < least:
+                if cells[column][at] < least:
                     break
             else:
                 for here, low, high in own:
@@ -175,25 +183,33 @@ class SinglePacking:
                     return at
             at += 1
             if at == end:
-                at = 0
-        at = self._first(kind, own, begin, end) if end > _LOOKS else -1
-        if at >= 0:
-            self.start = self._existing + at + 1
-        return at
+                at = full
+        if end - full > _LOOKS:
+            at = self._first(kind, own, begin, full, end)
+            if at >= 0:
+                self.start = self._existing + at + 1
+            return at
+        if not own:
+            self._full[kind.size] = end
+        return -1
 
-    def _first(self, kind: Kind, own: _Own, begin: int, end: int) -> int:
-        """Gives the first of the nodes before ``end`` that takes a pod, going round from ``begin``, or -1."""
-        fits = np.ones(end, np.bool_)
-        for column, least in kind.gates:
+    def _first(self, kind: Kind, own: _Own, begin: int, full: int, end: int) -> int:
+        """Gives the first of the nodes from ``full`` to ``end`` that takes a pod, going round from ``begin``, or -1."""
+        (column, least), *others = kind.gates
+        fits = self._columns[column][:end] >= least
+        for column, least in others:
             fits &= self._columns[column][:end] >= least
+        if not fits[full:].any():
+            self._full[kind.size] = end
+            return -1
         for here, low, high in own:
             if low:
-                others = np.ones(end, np.bool_)
-                others[[at for at, pods in here.items() if at < end and pods >= low]] = False
-                fits[others] = False
+                without = np.ones(end, np.bool_)
+                without[[at for at, pods in here.items() if at < end and pods >= low]] = False
+                fits[without] = False
             else:
                 fits[[at for at, pods in here.items() if at < end and pods > high]] = False
-        for first, last in ((begin, end), (0, begin)):
+        for first, last in ((begin, end), (full, begin)):
             if first < last:
                 at = first + int(fits[first:last].argmax())
                 if fits[at]:
@@ -216,6 +232,8 @@ class SinglePacking:
 
     def _open(self, conditions: Conditions) -> _Own | None:
         """Gives what is asked of the pods of a single node, or None when no node takes a pod."""
+        if not conditions.minds:
+            return []
         counts = self._counts
         for tally, most in conditions.limits:
             if counts[tally] > most:

@@ -18,6 +18,9 @@ def is_reckonable(snapshot: Snapshot, pod_class: PodClass) -> bool:
         return False
     if pod_class.devices is not None or pod_class.features or pod_class.names_nodes:
         return False
+    # Amounts beyond what an int64 holds may wrap: a pod would then leave its node more than it had.
+    if any(amount < 0 for _, amount in pod_class.charges):
+        return False
     # A node that is not there yet has no CSINode, and so no limit of volumes.
     known = (SpreadJudge, AffinityJudge, VolumeLimitsJudge)
     return all(isinstance(judge, known) for judge in snapshot.prepare(pod_class).judges)
