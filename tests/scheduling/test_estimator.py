@@ -266,3 +266,17 @@ def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
         count, counts, added, *_ = one_by_one(snapshot, template, (), groups, Limits((9,)), 1)
         assert (found.nodes, found.added) == (count, tuple(added))
         assert [sum(row.values()) for row in counts] == served
+
+
+def test_nodes_without_room_for_a_size_are_passed_over_and_no_others():
+    """A node is full for pods of its size only where amounts kept one off, and what comes after it is still looked at."""
+    apart = neighbour("p", "a", "a", (f"apart {HOSTNAME}",), 300, 1, None)
+    plain_ones = neighbour("q", "b", "b", (), 300, 1, None)
+    groups = numbered([(apart, 1), (apart, 1), (plain_ones, 4)])
+    assert estimate(Snapshot(), make_node("t", cpu="900m"), (), groups, Limits()).nodes == 2
+    big, middle = (neighbour("p", "a", "a", (), cpu, 1, None) for cpu in (900, 500))
+    template = make_node("t", cpu="1200m")
+    found = estimate(
+        Snapshot(), template, (), numbered([(big, 1), (middle, 1), (middle, 1)]), Limits(), start=0
+    )
+    assert found.nodes == 2
