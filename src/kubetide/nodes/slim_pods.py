@@ -17,7 +17,7 @@ from kubetide.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodSt
 from kubetide.objects.sharing import take_over
 from kubetide.units.recent import Recent
 
-_KEPT_CONDITIONS = ("PodScheduled", "PodResizePending", "PodResizeInProgress")
+_KEPT_CONDITIONS = frozenset(("PodScheduled", "PodResizePending", "PodResizeInProgress"))
 
 _MOST_OWNERS = 8_192
 """Owners whose pods share; those of which no pod was seen for longest are forgotten."""

@@ -360,7 +360,8 @@ class SnapshotStore(SnapshotLog):
 
 def _takes_alike(before: Use, now: Use) -> bool:
     """Whether a pod takes from its node what it took before."""
-    if before is now or before == now:
+    if before is now:
         return True
-    devices = before.pod_class.devices is not None or now.pod_class.devices is not None
-    return before.charges == now.charges and not devices
+    if before.charges != now.charges:
+        return False
+    return (before.pod_class.devices is None and now.pod_class.devices is None) or before == now
