@@ -1,14 +1,13 @@
 """From a pod to its class, and to what columns hold of it.
 
-Most pods of an owner are of one class: that of the last one is compared first, field by field, which is free where
-pods share their fields. Any other pod is known by the bytes of all that filters read of it.
+Most pods of an owner are of one class, which is known at once where they share what filters read, as slim pods do.
+Any other pod is known by the bytes of all that is read of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from kubetide.objects.pod import Pod
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.pod import Pod, PodSpec
 from kubetide.scheduling.device_use import claims_of_pod
 from kubetide.scheduling.exact_key import exact_key
 from kubetide.scheduling.pod_class import Charges, PodClass, Use, charges_of
@@ -22,8 +21,8 @@ _MOST_OWNERS = 1 << 13
 # Memos of pure functions of their keys: dropping them changes nothing but the time taken.
 _classes: dict[bytes, PodClass] = {}
 _resized: dict[bytes, Charges] = {}
-_last_of: dict[str, tuple[tuple[Any, ...], PodClass]] = {}
-"""By the uid of an owner: what was read of its last pod, and the class."""
+_last_of: dict[str, tuple[ObjectMeta, PodSpec, PodClass]] = {}
+"""By the uid of an owner: its last pod, and the class of that."""
 
 
 def classify(pod: Pod) -> PodClass:
@@ -37,28 +36,34 @@ def classify_unbound(pod: Pod) -> PodClass:
     owners = meta.owner_references
     if not owners or spec.resource_claims:
         return _class_of(pod, "")
-    read = (
-        meta.labels,
-        spec.containers,
-        meta.namespace,
-        spec.tolerations,
-        spec.init_containers,
-        spec.affinity,
-        spec.topology_spread_constraints,
-        spec.node_selector,
-        spec.resources,
-        spec.overhead,
-        _volume_key(pod) if spec.volumes else None,
-    )
     uid = owners[0].uid
     last = _last_of.get(uid)
-    if last is not None and last[0] == read:
-        return last[1]
+    if last is not None and _shares(meta, spec, last[0], last[1]):
+        return last[2]
     found = _class_of(pod, "")
+    if found.claims and any(one.owner for one in found.claims):
+        return found  # a volume is made for this very pod
     if len(_last_of) >= _MOST_OWNERS:
         _last_of.clear()
-    _last_of[uid] = (read, found)
+    _last_of[uid] = (meta, spec, found)
     return found
+
+
+def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpec) -> bool:
+    """Whether all that filters read of a pod is the same object in another one."""
+    return (
+        meta.labels is last_meta.labels
+        and spec.containers is last.containers
+        and spec.init_containers is last.init_containers
+        and spec.tolerations is last.tolerations
+        and spec.volumes is last.volumes
+        and spec.affinity is last.affinity
+        and spec.topology_spread_constraints is last.topology_spread_constraints
+        and spec.node_selector is last.node_selector
+        and spec.resources is last.resources
+        and spec.overhead is last.overhead
+        and meta.namespace == last_meta.namespace
+    )
 
 
 def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:

@@ -25,43 +25,37 @@ class NodePods:
     def __init__(self, name: str) -> None:
         self.name = name
         self.keys: list[PodKey] = []
-        # Looked at in the place of the keys, each of which lies elsewhere in memory; made when first asked for.
-        self._hashes: array[int] | None = None
+        # Looked at in the place of the keys, each of which lies elsewhere in memory.
+        self._hashes = array("q")
         self.pods: list[Pod] = []
         self.uses: list[Use] = []
         self.listed: tuple[Pod, ...] | None = None
 
     def place_of(self, key: PodKey) -> int:
         """Gives the number of a pod's place. Raises ValueError for a pod that is not here."""
-        hashes = self._hashes
-        if hashes is None:
-            hashes = self._hashes = array("q", map(hash, self.keys))
-        at = hashes.index(hash(key))
+        at = self._hashes.index(hash(key))
         return at if self.keys[at] == key else self.keys.index(key)
 
     def append(self, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod behind the others."""
         self.keys.append(key)
+        self._hashes.append(hash(key))
         self.pods.append(pod)
         self.uses.append(use)
         self.listed = None
-        if self._hashes is not None:
-            self._hashes.append(hash(key))
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Puts a pod in the place of that number."""
         self.keys.insert(at, key)
+        self._hashes.insert(at, hash(key))
         self.pods.insert(at, pod)
         self.uses.insert(at, use)
         self.listed = None
-        if self._hashes is not None:
-            self._hashes.insert(at, hash(key))
 
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
         """Takes the pod out that has that place."""
         self.listed = None
-        if self._hashes is not None:
-            del self._hashes[at]
+        del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
     def put_instead(self, at: int, pod: Pod, use: Use) -> None:
