@@ -33,7 +33,7 @@ from kubetide.scheduling.snapshot import Snapshot
 NO_NODE = -1
 """A threshold under which nothing may be added."""
 
-_FEW = 8
+_FEW = 16
 """With up to so many pods of a kind on average they are placed one by one: copies of one are not worth the counting."""
 
 
