@@ -150,7 +150,7 @@ def measure(
         "cpu_s": round(spent, 3),
         "pods_a_s": round(pods / spent),
         "net_s": round(spent - alone, 3),
-        "net_pods_a_s": round(pods / (spent - alone)) if spent > alone else None,
+        "net_pods_a_s": round(pods / (spent - alone)) if pods > 1 and spent > alone else None,
         "solver_s": solver and round(solver, 3),
         "solver_pods_a_s": solver and round(pods / solver),
         "served": sum(len(option.pods) for option in state.tick.chosen),
