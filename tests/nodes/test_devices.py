@@ -14,8 +14,9 @@ from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.device_facts import DeviceChanges
 from kubetide.nodes.explain import explain_group, explain_pod
+from kubetide.nodes.node_fit import explain_on_nodes
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
-from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubetide.objects.resource import DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.permissions import with_hint
@@ -260,6 +261,56 @@ def test_it_is_told_what_devices_are_short(claims, slices, why):
     assert world.messages("NotTriggerScaleUp") == [
         "pod didn't trigger scale-up: 1 cannot allocate all claims"
     ]
+
+
+def asking(*alternatives):
+    """The claim of a pod p, for the first of some counts that can be had."""
+    names = [
+        {"name": f"a{count}", "deviceClassName": "gpu.test", "allocationMode": "ExactCount", "count": count}
+        for count in alternatives
+    ]
+    body = samples.resource_claim("p", {"name": "one", "firstAvailable": names})
+    body["metadata"] = {"name": "p", "namespace": "default", "uid": "uid-p"}
+    return msgspec.convert(body, ResourceClaim)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tainted", "why"),
+    [
+        (
+            claim("p", count=2),
+            False,
+            "claim default/p, request one: wants 2 devices, 2 match, 1 of them free",
+        ),
+        (claim("p"), True, "claim default/p, request one: wants 1 device, 2 match, 0 of them free"),
+        (
+            asking(3, 2),
+            False,
+            (
+                "claim default/p, request a3: wants 3 devices, 2 match, 1 of them free; "
+                "claim default/p, request a2: wants 2 devices, 2 match, 1 of them free"
+            ),
+        ),
+    ],
+    ids=["in use", "a taint", "alternatives"],
+)
+def test_it_is_told_what_is_free_of_a_live_node(wanted, tainted, why):
+    """What another pod has counts as there and not as free; so does a device that is tainted."""
+    offered = slice_of("n1", 2)
+    if tainted:
+        broken = DeviceTaint(key="broken", effect="NoSchedule")
+        each = tuple(replace(one, taints=(broken,)) for one in offered.spec.devices)
+        offered = replace(offered, spec=replace(offered.spec, devices=each))
+    taken = claim("old", device="gpu-0", on="n1", user="old")
+    world = World(
+        nodes=[node("n1")],
+        pods=[using("p"), using("old", node="n1")],
+        groups=[group("plain", nodes=("n1",))],
+        devices=devices(slices=[offered], claims=[wanted, taken]),
+    )
+    world.tick()
+    (told,) = explain_on_nodes(world.state, ("default", "p")).verdicts
+    assert told.why == f"cannot allocate all claims ({why})"
 
 
 STAYS = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}
