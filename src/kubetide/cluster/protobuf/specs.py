@@ -29,6 +29,7 @@ _AFFINITY_TAG = b"\x92\x01"
 _ONE_BYTE = 0x80
 """Lengths below it are one byte."""
 _MOST_OWNERS = 1_000
+"""Of which a spec is known; as many again that have not been asked for since then are kept beside them."""
 _LONGEST = 16 << 10
 """Bytes of a spec that may be kept."""
 _PATIENCE = 4
@@ -106,7 +107,9 @@ class Specs:
         self._read = read
         self._texts = texts
         self._affinities = affinities
+        # Two tables as those of ``Recent``, so that the first is asked in one step: this is done for every pod.
         self._known: dict[str, _Known | _Seen | None] = {}
+        self._older: dict[str, _Known | _Seen | None] = {}
         self._strangers: dict[str, int] = {}
         """How many specs of an owner were not like the known one, since it is known."""
 
@@ -116,6 +119,9 @@ class Specs:
             return self._read(piece)
         owner = owners[0].uid
         known = self._known.get(owner)
+        if known is None and owner in self._older:
+            known = self._older.pop(owner)
+            self._keep(owner, known)
         if isinstance(known, _Seen):
             known = self._known[owner] = _known_of(known.piece, known.spec)
         if known is not None and (found := self._like(known, piece)) is not None:
@@ -155,12 +161,15 @@ class Specs:
         if owner in self._known and strangers < _PATIENCE:
             self._strangers[owner] = strangers + 1
             return spec
-        if len(self._known) >= _MOST_OWNERS:
-            self._known.clear()
-            self._strangers.clear()
-        self._known[owner] = _Seen(piece, spec)
+        self._keep(owner, _Seen(piece, spec))
         self._strangers[owner] = 0
         return spec
+
+    def _keep(self, owner: str, known: _Known | _Seen | None) -> None:
+        if len(self._known) >= _MOST_OWNERS and owner not in self._known:
+            self._older, self._known = self._known, {}
+            self._strangers = {one: self._strangers.get(one, 0) for one in self._older}
+        self._known[owner] = known
 
 
 def _content(piece: bytes, at: int) -> tuple[int, int]:
