@@ -1,7 +1,7 @@
 """What controllers share when they write: who may, events, and a bounded number of requests at once."""
 
 from kubetide.acting.election import Elector, Fence, LeaseLost
-from kubetide.acting.events import EventWriter
+from kubetide.acting.events import EventWriter, cut_note
 from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import in_parallel
 from kubetide.acting.turns import in_turns, pieces_in_turns
@@ -14,6 +14,7 @@ __all__ = [
     "LeaseLost",
     "LeaseTimes",
     "UnreadObjects",
+    "cut_note",
     "in_parallel",
     "in_turns",
     "pieces_in_turns",

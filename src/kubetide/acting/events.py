@@ -19,6 +19,22 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.units.time import format_rfc3339
 
+_LONGEST_NOTE = 1024
+_CUT = " ..."
+
+
+def cut_note(message: str) -> str:
+    """Gives a message no longer than an event may be, in bytes.
+
+    Source: events.k8s.io/v1, and how kube-scheduler 1.36 cuts what it says of a pod that fits nowhere.
+    """
+    if len(message) <= _LONGEST_NOTE // 4:
+        return message
+    encoded = message.encode(errors="replace")
+    if len(encoded) <= _LONGEST_NOTE:
+        return message
+    return encoded[: _LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
+
 
 class EventWriter:
     """Writes events of one component; one that cannot be written is dropped and counted.

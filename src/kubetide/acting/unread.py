@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubetide.acting.events import EventWriter
+from kubetide.acting.events import EventWriter, cut_note
 from kubetide.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.scheduling.devices.ledger import Ledger
@@ -49,6 +49,7 @@ class UnreadObjects:
     def note(self, kind: Kind[Any], meta: ObjectMeta, problem: str) -> None:
         """Notes what is wrong with an object; nothing is when ``problem`` is empty."""
         place = kind.resource, meta.namespace, meta.name
+        problem = cut_note(problem)
         if not problem:
             self._found.pop(place, None)
             self._untold.pop(place, None)

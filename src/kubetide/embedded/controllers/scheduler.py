@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubetide.acting import EventWriter, UnreadObjects
+from kubetide.acting import EventWriter, UnreadObjects, cut_note
 from kubetide.embedded.wake import Wake
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
@@ -380,7 +380,7 @@ class Scheduler:
                 )
         except NotFound:
             return
-        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", why.message)
+        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(why.message))
 
     def _condition_patch(self, pod: Pod, why: Refused, since: str | None) -> Json:
         condition = Condition(
