@@ -14,13 +14,21 @@ from kubetide.scheduling.pod_class import Charges, PodClass, Use, charges_of
 from kubetide.scheduling.resources import has_resized_status, pod_requests_on_node
 from kubetide.scheduling.volume_use import claims_of, disks_of
 from kubetide.units.quantity import QuantityError
+from kubetide.units.recent import Recent
 
-_MEMO_SIZE = 1 << 16
+_MOST_BYTES = 64 << 20
+"""Of classes that are kept, in each of two halves: ten thousand ordinary ones, or a few huge ones."""
 _MOST_OWNERS = 1 << 13
 
+
+def _size_by(key: bytes) -> int:
+    """About how many bytes it takes to keep a class: what tells it apart is there as bytes, as read and as compiled."""
+    return 4096 + 4 * len(key)
+
+
 # Memos of pure functions of their keys: dropping them changes nothing but the time taken.
-_classes: dict[bytes, PodClass] = {}
-_resized: dict[bytes, Charges] = {}
+_classes: Recent[bytes, PodClass] = Recent(_MOST_BYTES, _size_by)
+_resized: Recent[bytes, Charges] = Recent(_MOST_BYTES, _size_by)
 _last_of: dict[str, tuple[ObjectMeta, PodSpec, PodClass]] = {}
 """By the uid of an owner: its last pod, and the class of that."""
 
@@ -100,23 +108,22 @@ def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
     key = exact_key((pod_class.key, names, statuses, status.resources, status.allocated_resources, pending))
     charges = _resized.get(key)
     if charges is None:
-        if len(_resized) >= _MEMO_SIZE:
-            _resized.clear()
         try:
             charges = charges_of(pod_requests_on_node(pod), pod_class.ports)
         except QuantityError:
             charges = pod_class.charges
-        _resized[key] = charges
+        _resized.put(key, charges)
     return charges
 
 
 def _class_of(pod: Pod, node_name: str) -> PodClass:
     key = _key(pod, node_name)
-    found = _classes.get(key)
+    found = _classes.newest.get(key)
     if found is None:
-        if len(_classes) >= _MEMO_SIZE:
-            _classes.clear()
-        found = _classes[key] = PodClass(key, pod, node_name=node_name)
+        found = _classes.get(key)
+        if found is None:
+            found = PodClass(key, pod, node_name=node_name)
+            _classes.put(key, found)
     return found
 
 

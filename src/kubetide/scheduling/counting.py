@@ -76,7 +76,7 @@ class GuardingPods(msgspec.Struct, frozen=True):
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
         """Whether a pod of the class is one of them."""
-        return self.term in pod.anti_affinity
+        return self.term in pod.guarding
 
     def marks(self) -> tuple[Mark, ...]:
         """The term."""

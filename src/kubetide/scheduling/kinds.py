@@ -1,8 +1,8 @@
 """Finding what bears on what without asking all of it: pods by kind and row, and things said about pods by mark.
 
 Pods of one class are of one kind (those that are being deleted of another), and there are far fewer kinds
-than pods. A mark is something that a pod either bears or does not: a label with its value, or a term of
-anti-affinity. What is said of pods with a mark is looked for only among those that bear it.
+than pods. A mark is something that a pod either bears or does not: a label with its value, a term of
+anti-affinity, a disk, a claim. What is said of pods with a mark is looked for only among those that bear it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _T = TypeVar("_T")
 
 def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
     """Gives the marks that pods of a class bear."""
-    return (*pod_class.labels.items(), *pod_class.anti_affinity)
+    marks = (*pod_class.labels.items(), *pod_class.anti_affinity)
+    if pod_class.disks or pod_class.claims:
+        return (*marks, *(disk.place for disk in pod_class.disks), *pod_class.claims)
+    return marks
 
 
 class ByMark(Generic[_T]):

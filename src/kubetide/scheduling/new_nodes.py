@@ -32,6 +32,11 @@ class NewNodes:
         self._fresh = fresh_node(template, daemon_pods, facts)
         self._base: dict[ColumnKey, int] = self._fresh.stock(template.metadata.name)
         self._free: dict[ColumnKey, Int64Vector] = {}
+        # Ports by what may collide, with the nodes that they are used on: each pod may have one of its own.
+        self._ports: dict[tuple[str, int], dict[Port, list[int]]] = {}
+        for key in self._base:
+            if isinstance(key, Port):
+                self._used_on(key)
         self._used = np.zeros(0, np.bool_)
         self._count = 0
 
@@ -69,7 +74,10 @@ class NewNodes:
         """Puts pods of the class on the nodes: ``taken`` has one number per node."""
         n = self._count
         for key, amount in pod_class.charges:
-            self._column(key)[:n] -= amount * taken
+            if isinstance(key, Port):
+                self._used_on(key).extend(np.flatnonzero(taken).tolist())
+            else:
+                self._column(key)[:n] -= amount * taken
         self._used[:n] |= taken > 0
 
     def _room(self, pod_class: PodClass, first: int) -> Int64Vector:
@@ -82,9 +90,12 @@ class NewNodes:
         for port in pod_class.ports:
             # A claim excludes itself, so that one pod is the most.
             np.minimum(room, 1, out=room)
-            for used in dict.fromkeys((*self._base, *self._free)):
-                if isinstance(used, Port) and collide(port, used):
-                    room[self._column(used)[first:n] < 0] = 0
+            for used, nodes in self._ports.get((port.protocol, port.port), {}).items():
+                if not collide(port, used):
+                    continue
+                if self._base.get(used, 0) < 0:
+                    room[:] = 0
+                room[[node - first for node in nodes if node >= first]] = 0
         if pod_class.names_nodes:
             allowed = [self._passes_static(pod_class, position) for position in range(first, n)]
             room[~np.array(allowed, np.bool_)] = 0
@@ -98,6 +109,10 @@ class NewNodes:
         metadata = replace(self._template.metadata, name=name, labels=labels)
         renamed = fresh_node(replace(self._template, metadata=metadata), (), self._facts)
         return bool(renamed.static_part(pod_class)[0])
+
+    def _used_on(self, port: Port) -> list[int]:
+        """The nodes on which pods that were put there use a port."""
+        return self._ports.setdefault((port.protocol, port.port), {}).setdefault(port, [])
 
     def _column(self, key: ColumnKey) -> Int64Vector:
         column = self._free.get(key)

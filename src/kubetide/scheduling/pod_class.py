@@ -24,7 +24,7 @@ from kubetide.scheduling.pod_terms import (
     selector_message,
 )
 from kubetide.scheduling.resources import PODS, pod_requests
-from kubetide.scheduling.volume_use import claims_of, disks_of
+from kubetide.scheduling.volume_use import Disk, DiskPlace, claims_of, disks_of
 from kubetide.units.quantity import QuantityError
 from kubetide.units.selectors import SelectorError
 
@@ -72,11 +72,13 @@ class PodClass:
         charges: What it takes from a node: the requests, one of ``pods``, its host ports.
         error: Not empty when the pod cannot be judged; such a pod fits nowhere.
         affinity, anti_affinity: Required terms about other pods.
+        guarding: The terms of ``anti_affinity``, to be looked up.
         spread: The spread constraints that keep it off nodes.
         terms_error, spread_error: Not empty when those cannot be read; such a pod fits nowhere.
         spreads_by_hostname: Whether any spread constraint, soft ones too, is about single nodes.
         names_nodes: Whether copies of one template may be judged differently.
         claims, disks: What its volumes use.
+        disks_at: The disks by what those share that may exclude each other.
         features: What a node must have declared.
         devices: What it asks for of devices; None for most pods.
         standing: Equal for classes of which the same node objects pass; None where more than selection,
@@ -93,8 +95,10 @@ class PodClass:
         "claims",
         "devices",
         "disks",
+        "disks_at",
         "error",
         "features",
+        "guarding",
         "key",
         "labels",
         "minding",
@@ -138,12 +142,14 @@ class PodClass:
         self.charges = charges_of(requests, self.ports)
         self.use = Use(self, self.charges)
         self.affinity, self.anti_affinity, self.terms_error = _terms(pod)
+        self.guarding = frozenset(self.anti_affinity)
         self.spread, self.spread_error = _spread(pod)
         self.spreads_by_hostname = any(
             one.topology_key == HOSTNAME for one in spec.topology_spread_constraints or ()
         )
         self.claims = claims_of(pod)
         self.disks = disks_of(pod)
+        self.disks_at = _by_place(self.disks)
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
         self.standing, self.minding = self._parts(pod)
@@ -177,6 +183,13 @@ class PodClass:
 
     def __repr__(self) -> str:
         return f"PodClass({self.namespace}, requests={dict(self.requests)})"
+
+
+def _by_place(disks: tuple[Disk, ...]) -> Mapping[DiskPlace, list[Disk]]:
+    found: dict[DiskPlace, list[Disk]] = {}
+    for disk in disks:
+        found.setdefault(disk.place, []).append(disk)
+    return found
 
 
 def _features(pod: Pod) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ PODS = "pods"
 
 _CORE = ("cpu", "memory", "ephemeral-storage")
 _Amounts = dict[str, Quantity]
+_KEPT = 512
+"""Characters of name and amount; longer ones are read each time."""
 
 
 def is_checked(name: str) -> bool:
@@ -102,7 +104,9 @@ def node_allocatable(node: Node) -> dict[str, int]:
     offered: dict[str, int] = {}
     for name, text in (node.status.allocatable or {}).items():
         if name == PODS or is_checked(name):
-            offered[name] = _offered(name, text)
+            # What is too long to be an amount may be megabytes: nothing of it is kept.
+            kept = len(name) + len(str(text)) <= _KEPT
+            offered[name] = _offered(name, text) if kept else _offered.__wrapped__(name, text)
     return offered
 
 

@@ -159,7 +159,20 @@ class Rows(NodeRows):
             eligible: Gives these nodes, or None for all; asked when the table is made, and when nodes come.
             copies_differ: Whether of copies of one template some may take part and some not.
         """
-        column = self.count_column(key)
+        return self.table_of(
+            self.count_column(key), topology_key, eligibility, eligible, copies_differ=copies_differ
+        )
+
+    def table_of(
+        self,
+        column: CountColumn,
+        topology_key: str,
+        eligibility: Hashable = None,
+        eligible: Callable[[], BoolVector | None] = lambda: None,
+        *,
+        copies_differ: bool = False,
+    ) -> DomainTable:
+        """Gives what ``table`` gives, for a column that is at hand."""
         table = column.tables.get((topology_key, eligibility))
         if table is None:
             domains = self._domains_of(topology_key, eligibility, eligible, copies_differ=copies_differ)

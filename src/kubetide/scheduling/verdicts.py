@@ -22,8 +22,10 @@ from kubetide.scheduling.filters.registry import (
 )
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.rows import BoolVector, Rows
+from kubetide.units.recent import Recent
 
-_MAX_CLASSES = 1 << 14
+_MOST_BYTES = 64 << 20
+"""Of what is known about classes, roughly, in each of two halves."""
 _MAX_TEMPLATES = 64
 
 
@@ -189,8 +191,16 @@ class Shared:
     """What classes have in common that differ in amounts alone: what nodes say by themselves, and judges."""
 
     def __init__(self) -> None:
-        self._passing: dict[bytes, Passing] = {}
-        self._judges: dict[bytes, tuple[int, int, bool, list[Judge]]] = {}
+        self._rows = 0
+        self._passing: Recent[bytes, Passing] = Recent(_MOST_BYTES, self._size_of)
+        self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, self._size_of)
+
+    def expect(self, rows: int) -> None:
+        """Notes the room for rows: what is known of a class is as long."""
+        self._rows = rows
+
+    def _size_of(self, key: bytes) -> int:
+        return 512 + len(key) + self._rows
 
     def passing(self, pod_class: PodClass) -> Passing:
         """Gives what says which node objects pass."""
@@ -199,8 +209,8 @@ class Shared:
             return Passing()
         found = self._passing.get(key)
         if found is None:
-            _make_room(self._passing, _MAX_CLASSES)
-            found = self._passing[key] = Passing()
+            found = Passing()
+            self._passing.put(key, found)
         return found
 
     def judges(
@@ -212,9 +222,9 @@ class Shared:
             return _make_judges(pod_class, rows)
         found = self._judges.get(key)
         if found is None or found[0] != layout or not (found[2] or found[1] == lineage.version):
-            _make_room(self._judges, _MAX_CLASSES)
             judges, take_in_copies = _make_judges(pod_class, rows)
-            found = self._judges[key] = layout, lineage.version, take_in_copies, judges
+            found = layout, lineage.version, take_in_copies, judges
+            self._judges.put(key, found)
         return found[3], found[2]
 
 
@@ -222,13 +232,16 @@ class Verdicts:
     """What is known, by class; a memo that may be dropped at any time."""
 
     def __init__(self) -> None:
-        self._known: dict[PodClass, Known] = {}
-        self._shared = Shared()
+        self._rows = 0
+        self.clear()
 
     def clear(self) -> None:
         """Drops all of it."""
-        self._known.clear()
+        self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, self._size_of)
         self._shared = Shared()
+
+    def _size_of(self, pod_class: PodClass) -> int:
+        return 1024 + len(pod_class.key) + self._rows
 
     def static(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> BoolVector:
         """Whether each node object passes, as ``Known.static``; nothing else is found out."""
@@ -238,11 +251,14 @@ class Verdicts:
 
     def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int, columns: int) -> Known:
         """Gives what is known about a class, brought up to the given nodes, layout of counts and columns."""
-        known = self._known.get(pod_class)
+        known = self._known.newest.get(pod_class)
         if known is None:
-            if len(self._known) >= _MAX_CLASSES:
-                self._known.clear()
-            known = self._known[pod_class] = Known(self._shared.passing(pod_class))
+            known = self._known.get(pod_class)
+        if known is None:
+            self._rows = rows.capacity
+            self._shared.expect(rows.capacity)
+            known = Known(self._shared.passing(pod_class))
+            self._known.put(pod_class, known)
         holds = known.layout == layout
         if known.lineage is not lineage:
             holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)

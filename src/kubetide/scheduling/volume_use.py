@@ -19,6 +19,10 @@ class ClaimUse(msgspec.Struct, frozen=True):
     owner: tuple[str, ...] = ()
 
 
+DiskPlace = tuple[str, tuple[str, ...]]
+"""Kind and name of a disk."""
+
+
 class Disk(msgspec.Struct, frozen=True):
     """A disk named in the pod itself.
 
@@ -34,9 +38,14 @@ class Disk(msgspec.Struct, frozen=True):
     monitors: tuple[str, ...] = ()
     shareable: bool = False
 
+    @property
+    def place(self) -> DiskPlace:
+        """What disks share that may exclude each other."""
+        return self.kind, self.name
+
     def excludes(self, other: Disk) -> bool:
         """Whether the two cannot be on one node. Source: kube-scheduler v1.36 VolumeRestrictions."""
-        if (self.kind, self.name) != (other.kind, other.name) or (self.shareable and other.shareable):
+        if self.place != other.place or (self.shareable and other.shareable):
             return False
         return self.kind != "rbd" or any(one in other.monitors for one in self.monitors)
 

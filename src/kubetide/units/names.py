@@ -21,6 +21,9 @@ _LABEL_RE = re.compile(_LABEL)
 _SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
 _LABEL_VALUE_RE = re.compile(_LABEL_VALUE)
 
+_KEPT = 512
+"""What is found out about longer texts is not kept: they may be megabytes."""
+
 _ENDS = "and must start and end with an alphanumeric character"
 _QUALIFIED_TEXT = f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
 
@@ -64,9 +67,13 @@ _BAD_1035_LABEL = _regex_text(
 )
 
 
-@lru_cache(maxsize=1 << 12)
 def label_key_errors(text: str) -> tuple[str, ...]:
     """Checks a qualified name, as label and annotation keys and resource names are."""
+    return _label_key_errors(text) if len(text) <= _KEPT else _label_key_errors.__wrapped__(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _label_key_errors(text: str) -> tuple[str, ...]:
     prefix, slash, name = text.partition("/")
     errors: list[str] = []
     if not slash:
@@ -87,9 +94,13 @@ def label_key_errors(text: str) -> tuple[str, ...]:
     return tuple(errors)
 
 
-@lru_cache(maxsize=1 << 12)
 def label_value_errors(text: str) -> tuple[str, ...]:
     """Checks a label value; the empty text is one."""
+    return _label_value_errors(text) if len(text) <= _KEPT else _label_value_errors.__wrapped__(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _label_value_errors(text: str) -> tuple[str, ...]:
     errors = []
     if len(text.encode()) > 63:
         errors.append(_too_long(63))

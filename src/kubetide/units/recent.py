@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -13,21 +13,27 @@ class Recent(Generic[K, V]):
     """Keeps what was put or asked for among the last ``size`` different keys, and at most twice as much.
 
     Unlike a table that is emptied when it is full, it goes on to serve as many keys as come again and again.
+
+    Attributes:
+        newest: The later half, for a first look where a call for each would be dear; not to be changed.
     """
 
-    __slots__ = ("_new", "_old", "_size")
+    __slots__ = ("_old", "_size", "_weigh", "_weight", "newest")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, weigh: Callable[[K], int] | None = None) -> None:
+        """Takes how much is kept: so many keys, or keys of so much weight together."""
         self._size = size
-        self._new: dict[K, V] = {}
+        self._weigh = weigh
+        self._weight = 0
+        self.newest: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
     def __len__(self) -> int:
-        return len(self._new) + sum(key not in self._new for key in self._old)
+        return len(self.newest) + sum(key not in self.newest for key in self._old)
 
     def get(self, key: K) -> V | None:
         """Gives what was put under the key, or None."""
-        found = self._new.get(key)
+        found = self.newest.get(key)
         if found is None:
             found = self._old.get(key)
             if found is not None:
@@ -36,6 +42,10 @@ class Recent(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Takes a value over, in the place of one of the same key."""
-        if len(self._new) >= self._size and key not in self._new:
-            self._old, self._new = self._new, {}
-        self._new[key] = value
+        if key not in self.newest:
+            weight = 1 if self._weigh is None else self._weigh(key)
+            if self._weight + weight > self._size and self.newest:
+                self._old, self.newest = self.newest, {}
+                self._weight = 0
+            self._weight += weight
+        self.newest[key] = value

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["EVERYTHING", "NOTHING", "Requirement", "Selector", "SelectorError"]
 
 _SYMBOLS = {"gt": ">", "lt": "<", "in": " in ", "notin": " notin "}
+# Selectors that are longer, or name more values, are read each time: thousands of them must not be kept.
+_LONG = 4096
+_MANY = 256
 _OBJECT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
@@ -107,7 +110,7 @@ class Selector:
 
         Raises: SelectorError with upstream's message; ``detail`` leaves out the quoted text.
         """
-        return _parse(text)
+        return _parse(text) if len(text) <= _LONG else _parse.__wrapped__(text)
 
     @staticmethod
     def from_object(selector: SelectorObject | None) -> Selector:
@@ -117,13 +120,13 @@ class Selector:
         """
         if selector is None:
             return NOTHING
-        return _from_parts(
-            tuple(sorted((selector.match_labels or {}).items())),
-            tuple(
-                (term.key, term.operator, tuple(term.values or ()))
-                for term in selector.match_expressions or ()
-            ),
+        labels = tuple(sorted((selector.match_labels or {}).items()))
+        expressions = tuple(
+            (term.key, term.operator, tuple(term.values or ())) for term in selector.match_expressions or ()
         )
+        if len(labels) + sum(len(values) for _, _, values in expressions) > _MANY:
+            return _from_parts.__wrapped__(labels, expressions)
+        return _from_parts(labels, expressions)
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether labels meet every requirement; None counts as no labels."""

@@ -55,8 +55,10 @@ class NearTerm:
 
     def __init__(self, pod: PodClass, rows: Rows) -> None:
         key = MatchingPods(pod.affinity)
-        self.topology_keys = tuple(term.topology_key for term in pod.affinity)
-        self.tables = [rows.table(key, name) for name in self.topology_keys]
+        # Each label once: the pods counted are the same for all of them.
+        self.topology_keys = tuple(dict.fromkeys(term.topology_key for term in pod.affinity))
+        column = rows.count_column(key)
+        self.tables = [rows.table_of(column, name) for name in self.topology_keys]
         self.labels = [rows.label(name) for name in self.topology_keys]
         self.is_one_of_them = key.counts(pod, rows.facts, terminating=False)
         self._rows = rows

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from kubetide.objects.node import Node
 from kubetide.scheduling.columns import LabelColumn
 from kubetide.scheduling.counting import DomainTable, SpreadPods
 from kubetide.scheduling.filters.base import UNLIMITED
@@ -128,7 +129,7 @@ class PodTopologySpread:
     def judge(self, pod: PodClass, rows: Rows) -> SpreadJudge | None:
         if not pod.spread:
             return None
-        return SpreadJudge([_term(rule, pod, rows) for rule in pod.spread])
+        return SpreadJudge(_terms(pod, rows))
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         judge = self.judge(pod, rows)
@@ -171,21 +172,57 @@ def takes_part(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> BoolVector:
     return nodes
 
 
-def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> SpreadTerm:
-    eligibility = (
-        tuple(sorted({one.topology_key for one in pod.spread})),
-        pod.selection if rule.honor_affinity else None,
-        pod.tolerations if rule.honor_taints else None,
-    )
+class _Eligible:
+    """The nodes that take part in the constraints of a class, worked out once for all of them.
+
+    Equal ones mean the same nodes. Holds as the judges do that it is made for.
+    """
+
+    __slots__ = ("_hash", "_last", "_meaning", "_nodes", "_pod", "_rows", "_rule")
+
+    def __init__(self, keys: tuple[str, ...], rule: SpreadConstraint, pod: PodClass, rows: Rows) -> None:
+        self._meaning = (
+            keys,
+            pod.selection if rule.honor_affinity else None,
+            pod.tolerations if rule.honor_taints else None,
+        )
+        self._hash = hash(self._meaning)
+        self._rule, self._pod, self._rows = rule, pod, rows
+        self._last: Node | None = None
+        self._nodes: BoolVector = np.zeros(0, np.bool_)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Eligible) and self._meaning == other._meaning)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __call__(self) -> BoolVector:
+        """Whether each node takes part, as nodes are now."""
+        rows = self._rows
+        last = rows.nodes[rows.n - 1] if rows.n else None
+        # Judges live until a node changes, so that others have come where the last is another.
+        if last is not self._last or len(self._nodes) != rows.n:
+            self._last, self._nodes = last, takes_part(self._rule, self._pod, rows)
+        return self._nodes
+
+
+def _terms(pod: PodClass, rows: Rows) -> list[SpreadTerm]:
+    keys = tuple(sorted({one.topology_key for one in pod.spread}))
+    eligible: dict[tuple[bool, bool], _Eligible] = {}
+    terms = []
+    for rule in pod.spread:
+        asked = rule.honor_affinity, rule.honor_taints
+        if asked not in eligible:
+            eligible[asked] = _Eligible(keys, rule, pod, rows)
+        terms.append(_term(rule, pod, rows, eligible[asked]))
+    return terms
+
+
+def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows, eligible: _Eligible) -> SpreadTerm:
     key = SpreadPods(pod.namespace, rule.selector)
-    table = rows.table(
-        key,
-        rule.topology_key,
-        eligibility,
-        lambda: takes_part(rule, pod, rows),
-        copies_differ=pod.names_nodes,
-    )
+    table = rows.table(key, rule.topology_key, eligible, eligible, copies_differ=pod.names_nodes)
     counted = key.counts(pod, rows.facts, terminating=False)
     return SpreadTerm(
-        rule, table, rows.label(rule.topology_key), rows, eligibility=eligibility, counted=counted
+        rule, table, rows.label(rule.topology_key), rows, eligibility=eligible, counted=counted
     )

@@ -24,11 +24,11 @@ class PodsWithDisk(msgspec.Struct, frozen=True):
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
         """Whether a pod of the class is one of them."""
-        return any(self.disk.excludes(other) for other in pod.disks)
+        return any(self.disk.excludes(other) for other in pod.disks_at.get(self.disk.place, ()))
 
     def marks(self) -> tuple[Mark, ...]:
-        """Nothing that pods are found by."""
-        return ()
+        """The disk, however it is used."""
+        return (self.disk.place,)
 
 
 class PodsWithClaim(msgspec.Struct, frozen=True):
@@ -41,8 +41,8 @@ class PodsWithClaim(msgspec.Struct, frozen=True):
         return self.claim in pod.claims
 
     def marks(self) -> tuple[Mark, ...]:
-        """Nothing that pods are found by."""
-        return ()
+        """The claim."""
+        return (self.claim,)
 
 
 class _Judge:
