@@ -33,6 +33,7 @@ def not_in(value):
 KINDS = {
     "sizes": lambda _number, _own: {},
     "tolerations": lambda number, _own: {"tolerations": [{"key": f"k{number}", "operator": "Exists"}]},
+    "host ports": lambda number, _own: {"containers": [{"name": "a", "ports": [{"hostPort": number + 1}]}]},
     "node affinity": lambda number, _own: {"affinity": not_in(f"v{number}")},
     "apart from their own": lambda _number, own: {"affinity": apart(own)},
     "near their own": lambda _number, own: {"affinity": near(own)},

@@ -78,13 +78,23 @@ def test_an_unknown_type_of_metric():
     assert 'unknown metric source type "Gauge"' in of(bad, "ScalingActive").message
 
 
-@pytest.mark.parametrize("value", ["0", "-5", "1e30", "-1e30"])
+@pytest.mark.parametrize("value", ["0", "-5", "1e30", "-1e30", "1e400", "1E", "9223372036854775808"])
 def test_targets_that_make_no_sense(value):
     """Zero, negative and absurd targets come to a number within the bounds, as upstream's do."""
     [*_, bad] = _bad(metrics=[worlds.average(value)])
     assert 1 <= bad.desired <= 100
     [*_, bad] = _bad(target=0)
     assert 1 <= bad.desired <= 100
+
+
+@pytest.mark.parametrize("value", ["NaN", "0x10", "", "1e", "9" * (1 << 20)])
+def test_targets_that_cannot_be_read(value):
+    """The condition says which amount is none, and nothing is scaled."""
+    [*_, bad] = _bad(metrics=[worlds.average(value)])
+    active = of(bad, "ScalingActive")
+    assert (active.status, bad.rescale) == ("False", False)
+    assert "is not a quantity" in active.message
+    assert len(active.message) < 1000
 
 
 def test_a_container_without_a_request():

@@ -17,6 +17,19 @@ amounts = st.sampled_from(
         "1e400",
         "1e-400",
         "12345678901234567890E",
+        "-9223372036854775809",
+        "9223372036854775807Ei",
+        "1E",
+        "1e",
+        "1e+",
+        "0x10",
+        "NaN",
+        "Infinity",
+        "1 Gi",
+        "+1",
+        ".5",
+        "1.",
+        "-",
         "abc",
         "",
         "1.5.2",
@@ -91,7 +104,7 @@ containers = some(
     name=words,
     resources=resources,
     restartPolicy=st.sampled_from(["Always", "", "Bogus"]),
-    ports=many(some(hostPort=st.integers(-1, 70000), protocol=words, hostIP=words)),
+    ports=many(some(hostPort=st.one_of(st.integers(-1, 70000), small), protocol=words, hostIP=words)),
 )
 volumes = some(
     name=words,
@@ -117,7 +130,7 @@ pods = st.fixed_dictionaries(
             topologySpreadConstraints=many(spread),
             volumes=many(volumes),
             resourceClaims=many(resource_claims),
-            priority=st.integers(-(2**31), 2**31 - 1),
+            priority=small,
         ),
     }
 )

@@ -40,3 +40,18 @@ def test_a_newer_value_takes_the_place_of_the_old():
     table.put(3, "d")
     table.put(1, "e")
     assert [table.get(key) for key in (1, 2, 3)] == ["e", "c", "d"]
+
+
+def test_keys_of_weight_are_kept_by_their_weight():
+    """What is kept weighs no more than twice what was asked for, or is one key that by itself does."""
+    table = Recent(100, len)
+    for number in range(50):
+        table.put(str(number) + "x" * (number * 7 % 40), number)
+        kept = {**table._old, **table.newest}
+        assert sum(map(len, kept)) <= 200
+        assert table.get(next(reversed(kept))) == number
+    table.put("y" * 1000, "huge")
+    assert table.get("y" * 1000) == "huge"
+    table.put("z", "small")
+    table.put("w" * 100, "next")
+    assert len(table) <= 3
