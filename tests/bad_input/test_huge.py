@@ -14,7 +14,7 @@ from tests.nodes.frozen import LONG_AGO, World, group, template
 from kubetide.objects.kinds import EVENTS, NODES, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition
-from kubetide.scheduling import Snapshot, classify_unbound, equivalence_groups, estimate, pod_class
+from kubetide.scheduling import Snapshot, classes, classify_unbound, equivalence_groups, estimate
 from kubetide.scheduling.packing import Limits
 from kubetide.testing import builders
 from kubetide.units.patch import merge_patch
@@ -151,9 +151,9 @@ def test_the_work_grows_as_what_one_pod_asks_for(what):
 
 def test_classes_are_kept_by_their_size(monkeypatch):
     """Of pods with megabytes in what tells them apart only the last few are remembered."""
-    monkeypatch.setattr(pod_class._classes, "_size", 1 << 20)
+    monkeypatch.setattr(classes._classes, "_size", 1 << 20)
     for number in range(40):
         labels = {"a": f"{number}" + "v" * (1 << 18)}
         classify_unbound(msgspec.convert({"metadata": {"name": "p", "labels": labels}, "spec": {}}, Pod))
-    kept = {**pod_class._classes.newest, **pod_class._classes._old}
+    kept = {**classes._classes.newest, **classes._classes._old}
     assert sum(len(key) > 1 << 18 for key in kept) <= 8

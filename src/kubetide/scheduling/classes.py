@@ -19,6 +19,8 @@ from kubetide.units.recent import Recent
 _MOST_BYTES = 64 << 20
 """Of classes that are kept, in each of two halves: ten thousand ordinary ones, or a few huge ones."""
 _MOST_OWNERS = 1 << 13
+_LONGEST_OF_OWNER = 1 << 14
+"""Bytes of a class that is kept by its owner too."""
 
 
 def _size_by(key: bytes) -> int:
@@ -49,8 +51,8 @@ def classify_unbound(pod: Pod) -> PodClass:
     if last is not None and _shares(meta, spec, last[0], last[1]):
         return last[2]
     found = _class_of(pod, "")
-    if found.claims and any(one.owner for one in found.claims):
-        return found  # a volume is made for this very pod
+    if any(one.owner for one in found.claims) or len(found.key) > _LONGEST_OF_OWNER:
+        return found  # a volume is made for this very pod, or what would be kept is huge
     if len(_last_of) >= _MOST_OWNERS:
         _last_of.clear()
     _last_of[uid] = (meta, spec, found)

@@ -61,6 +61,11 @@ class Demands:
         self._minds = Minds(snapshot, reckoned)
         charged = dict.fromkeys(key for one in reckoned for key, _ in one.charges)
         self._columns: dict[ColumnKey, int] = {key: at for at, key in enumerate(charged)}
+        self._used: dict[tuple[str, int], list[Port]] = {}
+        """Ports that have a column, by what those share that may collide."""
+        for key in charged:
+            if isinstance(key, Port):
+                self._used.setdefault((key.protocol, key.port), []).append(key)
         self._most = [0] * len(charged)
         """How much of each column all pods could take together."""
         for group in groups:
@@ -145,11 +150,13 @@ class Demands:
         columns = self._columns
         # Places for pods are seldom what is short, so they are looked at last.
         needs = (*pod_class.needs[1:], pod_class.needs[0])
-        ports = [
-            at
-            for key, at in columns.items()
-            if isinstance(key, Port) and any(collide(port, key) for port in pod_class.ports)
+        colliding = [
+            columns[used]
+            for port in pod_class.ports
+            for used in self._used.get((port.protocol, port.port), ())
+            if collide(port, used)
         ]
+        ports = sorted(dict.fromkeys(colliding))
         falls_back = pod_class.spreads_by_hostname
         borrows = falls_back and may_borrow(self._snapshot, pod_class)
         gates = (*((columns[key], least) for key, least in needs), *((at, 0) for at in ports))

@@ -223,6 +223,4 @@ def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows, eligible: _Eligible
     key = SpreadPods(pod.namespace, rule.selector)
     table = rows.table(key, rule.topology_key, eligible, eligible, copies_differ=pod.names_nodes)
     counted = key.counts(pod, rows.facts, terminating=False)
-    return SpreadTerm(
-        rule, table, rows.label(rule.topology_key), rows, eligibility=eligible, counted=counted
-    )
+    return SpreadTerm(rule, table, rows.label(rule.topology_key), rows, eligibility=eligible, counted=counted)
