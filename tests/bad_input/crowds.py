@@ -12,6 +12,10 @@ def about(name):
     return {"matchLabels": {"app": name}}
 
 
+def one_of(*names):
+    return {"matchExpressions": [{"key": "app", "operator": "In", "values": list(names)}]}
+
+
 def apart(selector, topology_key=HOSTNAME):
     return {"podAntiAffinity": {REQUIRED: [{"labelSelector": selector, "topologyKey": topology_key}]}}
 
@@ -36,6 +40,7 @@ KINDS = {
     "host ports": lambda number, _own: {"containers": [{"name": "a", "ports": [{"hostPort": number + 1}]}]},
     "node affinity": lambda number, _own: {"affinity": not_in(f"v{number}")},
     "apart from their own": lambda _number, own: {"affinity": apart(own)},
+    "apart from two": lambda number, _own: {"affinity": apart(one_of(f"a{number}", f"b{number}"))},
     "near their own": lambda _number, own: {"affinity": near(own)},
     "spread by zone": lambda _number, own: {"topologySpreadConstraints": spread(own)},
     "spread by node": lambda _number, own: {"topologySpreadConstraints": spread(own, HOSTNAME)},

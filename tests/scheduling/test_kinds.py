@@ -136,21 +136,26 @@ def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
     check_counts(snapshot)
 
 
-MARKS = st.lists(st.sampled_from("abcd"), unique=True, max_size=3)
+KEYS_OF_LABELS = "abc"
+CHOICES = st.dictionaries(
+    st.sampled_from(KEYS_OF_LABELS), st.lists(st.sampled_from("xyz"), min_size=1, unique=True), max_size=3
+)
+BORNE = st.dictionaries(st.sampled_from(KEYS_OF_LABELS), st.sampled_from("xyz"))
 
 
-@given(st.lists(MARKS, max_size=12), MARKS, st.integers(0, 12))
+@given(st.lists(CHOICES, max_size=12), BORNE, st.integers(0, 12))
 def test_all_that_a_bearer_may_be_meant_by_is_found(asked, borne, since):
-    """Found are, in order, at least the items all of whose marks are borne, and none of which none is."""
+    """Found are, in order, at least the items of whose choices each is borne, and none of which none is."""
     items = ByMark()
-    for number, marks in enumerate(asked):
-        items.add(marks, number)
-    found = items.borne(borne, since)
-    assert found == sorted(found)
-    for number, marks in enumerate(asked):
-        if number < since or (marks and not set(marks) & set(borne)):
+    for number, choices in enumerate(asked):
+        items.add([tuple((key, value) for value in values) for key, values in choices.items()], number)
+    found = items.borne(borne.items(), since)
+    assert found == sorted(set(found))
+    for number, choices in enumerate(asked):
+        met = [borne.get(key) in values for key, values in choices.items()]
+        if number < since or (met and not any(met)):
             assert number not in found
-        elif set(marks) <= set(borne):
+        elif all(met):
             assert number in found
 
 

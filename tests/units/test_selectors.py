@@ -160,6 +160,8 @@ def test_the_object_form_prints_like_the_text_form():
     )
     assert str(selector) == "app=web,!dead,queue in (a,b),tier=front"
     assert selector.exact_values() == {"app": "web", "tier": "front"}
+    assert selector.allowed_values(2) == {"app": ("web",), "tier": ("front",), "queue": ("b", "a")}
+    assert selector.allowed_values(1) == {"app": ("web",), "tier": ("front",)}
 
 
 @pytest.mark.parametrize(

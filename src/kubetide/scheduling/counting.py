@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.columns import LabelColumn
 from kubetide.scheduling.counts import Counts, Int64Vector
-from kubetide.scheduling.kinds import Mark
+from kubetide.scheduling.kinds import Choice, choices_of
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import PodTerm
 from kubetide.units.selectors import Selector
@@ -33,8 +33,8 @@ class CountKey(Hashable, Protocol):
         """Whether a pod of the class is one of them."""
         ...
 
-    def marks(self) -> tuple[Mark, ...]:
-        """What each of them bears, see ``kinds``; of nothing, any pod may be one."""
+    def choices(self) -> tuple[Choice, ...]:
+        """Of what each of them bears a mark, see ``kinds``; of nothing, any pod may be one."""
         ...
 
 
@@ -50,9 +50,9 @@ class SpreadPods(msgspec.Struct, frozen=True):
             return False
         return self.selector.matches(pod.labels)
 
-    def marks(self) -> tuple[Mark, ...]:
-        """The labels of which the selector says the value."""
-        return tuple(self.selector.exact_values().items())
+    def choices(self) -> tuple[Choice, ...]:
+        """The labels of which the selector says the value, or a few."""
+        return choices_of(self.selector)
 
 
 class MatchingPods(msgspec.Struct, frozen=True):
@@ -64,9 +64,9 @@ class MatchingPods(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them; pods that are being deleted are."""
         return all(term.counts(pod.namespace, pod.labels, facts.namespaces) for term in self.terms)
 
-    def marks(self) -> tuple[Mark, ...]:
-        """The labels of which the selectors say the value."""
-        return tuple(one for term in self.terms for one in term.selector.exact_values().items())
+    def choices(self) -> tuple[Choice, ...]:
+        """The labels of which the selectors say the value, or a few."""
+        return tuple(one for term in self.terms for one in choices_of(term.selector))
 
 
 class GuardingPods(msgspec.Struct, frozen=True):
@@ -78,9 +78,9 @@ class GuardingPods(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them."""
         return self.term in pod.guarding
 
-    def marks(self) -> tuple[Mark, ...]:
+    def choices(self) -> tuple[Choice, ...]:
         """The term."""
-        return (self.term,)
+        return ((self.term,),)
 
 
 READ_MINDING = (SpreadPods, MatchingPods, GuardingPods)

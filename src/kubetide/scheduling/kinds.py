@@ -15,16 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.scheduling.pod_class import PodClass, Use
+from kubetide.units.selectors import Selector
 
 Int64Vector = npt.NDArray[np.int64]
 CodeVector = npt.NDArray[np.int32]
 
 Mark = Hashable
+Choice = tuple[Mark, ...]
+"""Marks of which a pod bears one at the most."""
 Kind = tuple[PodClass, bool]
 """A class, and whether its pods are being deleted."""
 
 _FEW = 64
 """Up to so many kinds are added up one by one, more all together."""
+
+_MOST_VALUES = 16
+"""Values of one label by each of which something is found; who allows more is found by something else."""
 
 _T = TypeVar("_T")
 
@@ -37,24 +43,31 @@ def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
     return marks
 
 
+def choices_of(selector: Selector) -> tuple[Choice, ...]:
+    """Gives choices of labels, of each of which all pods that the selector matches bear one."""
+    allowed = selector.allowed_values(_MOST_VALUES)
+    return tuple(tuple((key, value) for value in values) for key, values in allowed.items())
+
+
 class ByMark(Generic[_T]):
-    """Items in the order in which they were added, each found by a mark that it asks for."""
+    """Items in the order in which they were added, each found by any mark of one choice that it asks for."""
 
     def __init__(self) -> None:
         self.number = 0
         self._of_any: list[tuple[int, _T]] = []
         self._by_mark: dict[Mark, list[tuple[int, _T]]] = {}
 
-    def add(self, asked: Sequence[Mark], item: _T) -> None:
-        """Adds an item that only bearers of all these marks are asked about; of none: everybody."""
+    def add(self, asked: Sequence[Choice], item: _T) -> None:
+        """Adds an item that only bearers of a mark of each choice are asked about; of none: everybody."""
         entry = (self.number, item)
         self.number += 1
         if not asked:
             self._of_any.append(entry)
             return
-        # One mark is enough to find it by: the one that says the most.
-        best = min(asked, key=lambda mark: len(self._by_mark.get(mark, ())))
-        self._by_mark.setdefault(best, []).append(entry)
+        # One choice is enough to find it by: the one that says the most.
+        best = min(asked, key=lambda choice: sum(len(self._by_mark.get(mark, ())) for mark in choice))
+        for mark in best:
+            self._by_mark.setdefault(mark, []).append(entry)
 
     def borne(self, marks: Iterable[Mark], since: int = 0) -> list[_T]:
         """Gives the items that a bearer of the marks must be asked about, but for the first ``since`` ever added."""
@@ -110,11 +123,13 @@ class PodKinds:
             changes.append((row, number))
             self.changed += 1
 
-    def bearing(self, asked: Sequence[Mark]) -> Sequence[int]:
-        """Gives the numbers of the kinds that may bear all of the marks."""
+    def bearing(self, asked: Sequence[Choice]) -> Sequence[int]:
+        """Gives the numbers of the kinds that may bear a mark of each choice."""
         if not asked:
             return range(len(self.kinds))
-        return min((self._by_mark.get(mark, []) for mark in asked), key=len)
+        borne = ([self._by_mark.get(mark, []) for mark in choice] for choice in asked)
+        best = min(borne, key=lambda found: sum(map(len, found)))
+        return best[0] if len(best) == 1 else list(itertools.chain.from_iterable(best))
 
     def add_up(self, numbers: Sequence[int], counts: Int64Vector) -> None:
         """Adds the pods of some kinds, each named once, to the counts of the rows that they are on."""

@@ -18,7 +18,7 @@ from kubetide.scheduling.counting import (
     GuardingPods,
 )
 from kubetide.scheduling.devices.ledger import Ledger
-from kubetide.scheduling.kinds import ByMark, PodKinds, marks_of
+from kubetide.scheduling.kinds import ByMark, PodKinds, choices_of, marks_of
 from kubetide.scheduling.node_pods import NodePods
 from kubetide.scheduling.node_rows import NodeRows
 from kubetide.scheduling.pod_class import PodClass, Use
@@ -91,9 +91,9 @@ class Rows(NodeRows):
         column = self.counts.get(key)
         if column is None:
             kinds = self._pod_kinds()
-            marks = key.marks()
+            choices = key.choices()
             meant = []
-            for number in kinds.bearing(marks):
+            for number in kinds.bearing(choices):
                 pod_class, terminating = kinds.kinds[number]
                 if key.counts(pod_class, self.facts, terminating=terminating):
                     meant.append(number)
@@ -101,7 +101,7 @@ class Rows(NodeRows):
             if counts is not None:
                 kinds.add_up(meant, counts)
             column = self.counts[key] = CountColumn(self.capacity, counts)
-            self._counts_by_mark.add(marks, key)
+            self._counts_by_mark.add(choices, key)
             self._reads_more = self._reads_more or not isinstance(key, READ_MINDING)
         return column
 
@@ -125,7 +125,7 @@ class Rows(NodeRows):
         for key in dict.fromkeys(new):
             self.count_column(key)
             self.guards.append(key)
-            self._guards_by_mark.add(tuple(key.term.selector.exact_values().items()), key)
+            self._guards_by_mark.add(choices_of(key.term.selector), key)
         return bool(new)
 
     def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
@@ -286,9 +286,9 @@ class Rows(NodeRows):
     def _find_by_mark(self) -> None:
         self._counts_by_mark, self._guards_by_mark = ByMark(), ByMark()
         for key in self.counts:
-            self._counts_by_mark.add(key.marks(), key)
+            self._counts_by_mark.add(key.choices(), key)
         for guard in self.guards:
-            self._guards_by_mark.add(tuple(guard.term.selector.exact_values().items()), guard)
+            self._guards_by_mark.add(choices_of(guard.term.selector), guard)
 
     def without(self, dead: Mapping[int, None]) -> Rows:
         """Gives a copy without some rows, in the same order; this one is left as it is."""

@@ -147,6 +147,14 @@ class Selector:
             if requirement.operator in {"=", "==", "in"} and len(requirement.values) == 1
         }
 
+    def allowed_values(self, most: int) -> dict[str, tuple[str, ...]]:
+        """Gives the labels that any match must have, each with the values that it may have, where these are few."""
+        return {
+            requirement.key: tuple(dict.fromkeys(requirement.values))
+            for requirement in self.requirements
+            if requirement.operator in {"=", "==", "in"} and len(requirement.values) <= most
+        }
+
     def as_scale_selector(self) -> Selector:
         """Gives the selector as it comes back through the scale client.
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from kubetide.scheduling import ClusterFacts, PodClass
 from kubetide.scheduling.counting import CountKey, MatchingPods, SpreadPods
 from kubetide.scheduling.filters.registry import SHARES_VERDICTS
-from kubetide.scheduling.kinds import Mark, marks_of
+from kubetide.scheduling.kinds import Choice, Mark, marks_of
 
 
 class _Asked(NamedTuple):
-    """What a class asks about, and the mark that it is found by; None where any pod may be meant."""
+    """What a class asks about, and the marks that it is found by; None where any pod may be meant."""
 
     key: CountKey
-    mark: Mark | None
+    marks: tuple[Mark | None, ...]
 
 
 class AskingClasses:
@@ -35,12 +35,10 @@ class AskingClasses:
             keys.append(MatchingPods(pod_class.affinity))
         if not keys and SHARES_VERDICTS:
             return
-        asked = self._asked[pod_class] = []
-        for key in keys:
-            marks = key.marks()
-            # Of several marks the one by which the fewest are found.
-            mark = min(marks, key=lambda one: len(self._by_mark.get(one, ()))) if marks else None
-            asked.append(_Asked(key, mark))
+        # Of several choices that by which the fewest are found.
+        self._asked[pod_class] = [
+            _Asked(key, min(key.choices(), key=self._number_found, default=(None,))) for key in keys
+        ]
         for one in self._places(pod_class):
             self._by_mark.setdefault(one, {})[pod_class] = None
 
@@ -70,7 +68,10 @@ class AskingClasses:
             if any(asked.key.counts(placed, facts, terminating=False) for asked in self._asked[one])
         ]
 
+    def _number_found(self, choice: Choice) -> int:
+        return sum(len(self._by_mark.get(mark, ())) for mark in choice)
+
     def _places(self, pod_class: PodClass) -> dict[Mark | None, None]:
         """The marks to find a class by; plugins of other packages may ask about any pod."""
-        marks: dict[Mark | None, None] = {one.mark: None for one in self._asked[pod_class]}
+        marks: dict[Mark | None, None] = {mark: None for one in self._asked[pod_class] for mark in one.marks}
         return marks if SHARES_VERDICTS else {None: None}

@@ -7,7 +7,7 @@ import numpy as np
 
 from kubetide.objects.storage import PersistentVolumeClaim
 from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.kinds import Mark
+from kubetide.scheduling.kinds import Choice
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
@@ -26,7 +26,7 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them."""
         return bool(pod.claims)
 
-    def marks(self) -> tuple[Mark, ...]:
+    def choices(self) -> tuple[Choice, ...]:
         """Nothing that pods are found by."""
         return ()
 

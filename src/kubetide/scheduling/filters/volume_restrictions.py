@@ -7,7 +7,7 @@ import numpy as np
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import CountColumn
-from kubetide.scheduling.kinds import Mark
+from kubetide.scheduling.kinds import Choice
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.rows import BoolVector, Rows
@@ -26,9 +26,9 @@ class PodsWithDisk(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them."""
         return any(self.disk.excludes(other) for other in pod.disks_at.get(self.disk.place, ()))
 
-    def marks(self) -> tuple[Mark, ...]:
+    def choices(self) -> tuple[Choice, ...]:
         """The disk, however it is used."""
-        return (self.disk.place,)
+        return ((self.disk.place,),)
 
 
 class PodsWithClaim(msgspec.Struct, frozen=True):
@@ -40,9 +40,9 @@ class PodsWithClaim(msgspec.Struct, frozen=True):
         """Whether a pod of the class is one of them."""
         return self.claim in pod.claims
 
-    def marks(self) -> tuple[Mark, ...]:
+    def choices(self) -> tuple[Choice, ...]:
         """The claim."""
-        return (self.claim,)
+        return ((self.claim,),)
 
 
 class _Judge:
