@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.embedded.store.journal import Journal, JournalError
+from kubetide.embedded.store.selection import Selection
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -119,6 +120,20 @@ def test_what_was_cut_is_named_and_gone(tmp_path):
     journal, _ = opened(tmp_path)
     assert journal.restored.cut == ""
     assert journal.restored.starts == 2
+    journal.close()
+
+
+def test_no_version_is_given_twice(tmp_path):
+    """Who has listed at a version that came of no write misses nothing after a start."""
+    journal, store = opened(tmp_path)
+    act(store, CONFIG_MAPS, "a", 1)
+    store.close_watches(expire=True)
+    listed = store.version
+    journal.close()
+    journal, store = opened(tmp_path)
+    act(store, CONFIG_MAPS, "b", 1)
+    watcher = store.watch(CONFIG_MAPS, Selection(CONFIG_MAPS), listed)
+    assert [(entry.type, entry.revision.key[1]) for entry in watcher.take()] == [("ADDED", "b")]
     journal.close()
 
 

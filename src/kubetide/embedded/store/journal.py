@@ -40,7 +40,7 @@ class Restored(NamedTuple):
     """What a folder held when it was opened.
 
     Attributes:
-        version: The version of the newest write, 0 for a new folder.
+        version: The newest that was given to anybody, 0 for a new folder.
         objects: (resource, key, JSON) of every object.
         parts: What others keep beside the store, by name.
         now: The time of the newest line, None for a new folder.
@@ -198,6 +198,7 @@ class Journal:
                 "use the version that wrote it, or another folder"
             ) from error
         store.before_write = self._write
+        store.before_version = self._note_version
 
     def keep(self, part: str, value: Json) -> None:
         """Keeps something beside the store, in place of what was kept under that name. Raises InternalError."""
@@ -219,6 +220,9 @@ class Journal:
     def _write(self, resource: str, new: Revision, *, removed: bool) -> None:
         json = None if removed else new.json
         self._append(_object_line(resource, new.key, json, new.version, self._now()))
+
+    def _note_version(self, version: int) -> None:
+        self._append(_Line(version=version, at=self._now()))
 
     def _append(self, line: _Line) -> None:
         if self._file < 0:

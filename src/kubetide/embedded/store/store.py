@@ -70,6 +70,8 @@ class Store:
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
         self.before_write: BeforeWrite | None = None
         """Told of every write before it is done; what it raises refuses the write."""
+        self.before_version: Callable[[int], None] | None = None
+        """Told of a version that comes of no write, before it is given to anybody."""
 
     @property
     def kinds(self) -> tuple[Kind[Any], ...]:
@@ -264,6 +266,8 @@ class Store:
         """Ends every open watch; with ``expire``, forgets the history too, so that all must list again."""
         if expire:
             # Whatever a reader has seen last is now older than the horizon.
+            if self.before_version is not None:
+                self.before_version(self.version + 1)
             self.version += 1
         for table in self._tables.values():
             if expire:
