@@ -14,7 +14,7 @@ from tests.scheduling.plain import make_node
 
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import Pod
-from kubetide.scheduling import Limits, Snapshot, equivalence_groups, estimate, snapshot_store
+from kubetide.scheduling import Limits, Snapshot, equivalence_groups, estimate, rows, snapshot_store
 
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
@@ -137,6 +137,7 @@ def test_counts_of_few_pods_take_little():
 def test_counts_of_pods_that_are_gone_are_forgotten(monkeypatch):
     """What was kept of classes that no pod is of any more goes, and what is left is right."""
     monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 40)
+    monkeypatch.setattr(rows, "_FEW_CHANGES", 40)
     snapshot = Snapshot()
     for number in range(4):
         snapshot.set_node(make_node(f"n{number}", memory=str(1 << 30)))
@@ -146,6 +147,8 @@ def test_counts_of_pods_that_are_gone_are_forgotten(monkeypatch):
         assert not snapshot.fits(snapshot.placed_on("n0")[-1][2], "n0")
         if number >= 5:
             snapshot.remove_pod(("default", f"p{number - 5}"))
+        kinds = snapshot._compacted()._kinds
+        assert kinds is None or len(kinds.kinds) <= 60
     assert len(snapshot._compacted().counts) <= 60
     assert [pod.metadata.name for pod in snapshot.pods_on("n0")] == [
         f"p{number}" for number in range(395, 400)

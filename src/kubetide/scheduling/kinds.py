@@ -90,6 +90,8 @@ class PodKinds:
         """Takes the uses of the pods on each row."""
         self.kinds: list[Kind] = []
         self.changed = 0
+        self.came = 0
+        """Kinds that have come since: they stay here when their last pod is gone."""
         self._codes: dict[tuple[int, bool], int] = {}
         self._by_mark: dict[Mark, list[int]] = {}
         self._changes: list[list[tuple[int, int]]] = []
@@ -113,7 +115,9 @@ class PodKinds:
         """Takes over that so many pods have come to a row, or have left it."""
         known = self._of_use.get(id(use))
         if known is None:
+            before = len(self.kinds)
             known = self._of_use[id(use)] = (self._code(use), use)
+            self.came += len(self.kinds) - before
         changes = self._changes[known[0]]
         # What is taken back leaves nothing behind.
         if changes and changes[-1] == (row, -number):
@@ -149,6 +153,7 @@ class PodKinds:
         """Gives the same for other numbers of rows; pods whose row has none (-1) are left out."""
         made = PodKinds(())
         made.kinds, made._codes = list(self.kinds), dict(self._codes)
+        made.came = self.came
         made._by_mark = {mark: list(codes) for mark, codes in self._by_mark.items()}
         rows = row_of[self._rows]
         stays = rows >= 0

@@ -30,7 +30,7 @@ _MEMO_SIZE = 1 << 14
 _MOST_DOMAINS = 64
 """With more of them, domains are made anew when asked for rather than all told of a new node."""
 _FEW_CHANGES = 4096
-"""So many changes beside the kinds of pods, and a fourth of the pods, and kinds are made anew when asked for."""
+"""So many changes beside the kinds of pods, or new kinds, and a fourth of the pods, and kinds are made anew when asked for."""
 
 
 class Rows(NodeRows):
@@ -246,7 +246,8 @@ class Rows(NodeRows):
         kinds = self._kinds
         if kinds is not None:
             kinds.change(use, row, sign)
-            if kinds.changed > _FEW_CHANGES + len(kinds) // 4:
+            most = _FEW_CHANGES + len(kinds) // 4
+            if kinds.changed > most or kinds.came > most:
                 self.forget_kinds()
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
