@@ -25,8 +25,8 @@ from kubetide.testing import builders
 DRIVER = "gpu.example.com"
 """Also the name of the class of its devices."""
 
-RESOURCE = "example.com/gpu"
-"""What pods may ask for in place of a claim."""
+RESOURCE = "example.com/accelerator"
+"""What pods may ask for in place of a claim. For pods that ask for a ``.../gpu`` nothing is bought for half a minute."""
 
 GROUP = "gpu"
 DEVICES = 4
