@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.scheduling.plain import make_container, make_node, make_pod
 
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import (
     ContainerStatus,
+    PodSpec,
     PodStatus,
     ResourceRequirements,
 )
 from kubetide.scheduling import node_allocatable, pod_requests, pod_requests_on_node
+from kubetide.scheduling.resources import is_resized
 from kubetide.units.quantity import QuantityError
 
 
@@ -100,6 +104,48 @@ def test_a_resize_in_flight_counts_what_is_held(reason, actual, allocated, expec
     pod = replace(make_pod(requests={"cpu": "2"}), status=status)
     assert pod_requests_on_node(pod) == {"cpu": expected}
     assert pod_requests(pod) == {"cpu": 2000}
+
+
+NAMES = st.sampled_from(("a", "b"))
+AMOUNTS = st.sampled_from((None, {"cpu": "1"}, {"cpu": "2"}, {"cpu": "1", "memory": "1"}))
+AT_POD_LEVEL = st.none() | st.builds(ResourceRequirements, requests=AMOUNTS)
+CONTAINERS = st.lists(
+    st.builds(make_container, AMOUNTS, name=NAMES, restart_policy=st.sampled_from((None, "Always"))),
+    max_size=2,
+).map(tuple)
+STATUSES = st.lists(
+    st.builds(ContainerStatus, name=NAMES, resources=AT_POD_LEVEL, allocated_resources=AMOUNTS), max_size=3
+).map(tuple)
+
+
+@given(
+    spec=st.builds(PodSpec, containers=CONTAINERS, init_containers=CONTAINERS, resources=AT_POD_LEVEL),
+    status=st.builds(
+        PodStatus,
+        conditions=st.sampled_from((None, (Condition(type="PodResizePending", reason="Infeasible"),))),
+        container_statuses=STATUSES,
+        init_container_statuses=STATUSES,
+        resources=AT_POD_LEVEL,
+        allocated_resources=AMOUNTS,
+    ),
+)
+def test_where_statuses_repeat_the_spec_the_spec_is_what_counts(spec, status):
+    """A pod that is not being resized takes from its node what it asks for."""
+    pod = replace(make_pod(), spec=spec, status=status)
+    if not is_resized(pod):
+        assert pod_requests_on_node(pod) == pod_requests(pod)
+
+
+@pytest.mark.parametrize(("allocated", "resized"), [("2", False), (None, False), ("1", True)])
+def test_a_status_that_repeats_the_spec_is_no_resize(allocated, resized):
+    """Kubelets tell resources of each container, mostly those of the spec."""
+    told = ContainerStatus(
+        name="c",
+        resources=ResourceRequirements(requests={"cpu": "2"}),
+        allocated_resources={"cpu": allocated} if allocated else None,
+    )
+    pod = replace(make_pod(requests={"cpu": "2"}), status=PodStatus(container_statuses=(told,)))
+    assert is_resized(pod) is resized
 
 
 def test_an_unreadable_amount_names_the_pod():

@@ -11,7 +11,7 @@ from kubetide.objects.pod import Pod, PodSpec
 from kubetide.scheduling.device_use import claims_of_pod
 from kubetide.scheduling.exact_key import exact_key
 from kubetide.scheduling.pod_class import Charges, PodClass, Use, charges_of
-from kubetide.scheduling.resources import has_resized_status, pod_requests_on_node
+from kubetide.scheduling.resources import is_resized, pod_requests_on_node
 from kubetide.scheduling.volume_use import claims_of, disks_of
 from kubetide.units.quantity import QuantityError
 from kubetide.units.recent import Recent
@@ -51,7 +51,7 @@ def classify_unbound(pod: Pod) -> PodClass:
     if last is not None and _shares(meta, spec, last[0], last[1]):
         return last[2]
     found = _class_of(pod, "")
-    if any(one.owner for one in found.claims) or len(found.key) > _LONGEST_OF_OWNER:
+    if len(found.key) > _LONGEST_OF_OWNER or (found.claims and any(one.owner for one in found.claims)):
         return found  # a volume is made for this very pod, or what would be kept is huge
     if len(_last_of) >= _MOST_OWNERS:
         _last_of.clear()
@@ -83,7 +83,7 @@ def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
     """
     if pod_class is None:
         pod_class = classify_unbound(pod)
-    charges = charges_on_node(pod, pod_class) if has_resized_status(pod) else pod_class.charges
+    charges = charges_on_node(pod, pod_class) if is_resized(pod) else pod_class.charges
     terminating = pod.metadata.deletion_timestamp is not None
     if terminating or charges != pod_class.charges:
         return Use(pod_class, charges, terminating)
@@ -98,7 +98,7 @@ def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
     """
     if pod_class is None:
         pod_class = classify_unbound(pod)
-    if not has_resized_status(pod):
+    if not is_resized(pod):
         return pod_class.charges
     status = pod.status
     statuses = [

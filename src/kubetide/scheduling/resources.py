@@ -9,7 +9,7 @@ KEP-2837 (pod-level resources).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from kubetide.objects.base import Quantities
@@ -85,13 +85,43 @@ def pod_requests_on_node(pod: Pod) -> dict[str, int]:
 
 
 def has_resized_status(pod: Pod) -> bool:
-    """Whether any status tells resources, so that ``pod_requests_on_node`` may differ from the spec."""
+    """Whether any status tells resources, whatever it says of them."""
     status = pod.status
     if status.resources is not None:
         return True
     for containers in (status.container_statuses, status.init_container_statuses):
         for container in containers or ():
             if container.resources is not None:
+                return True
+    return False
+
+
+def is_resized(pod: Pod) -> bool:
+    """Whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
+
+    Where nothing is being resized, statuses repeat the spec.
+    """
+    spec, status = pod.spec, pod.status
+    if status.resources is not None and spec.resources is not None:
+        return True
+    containers = spec.containers or ()
+    if spec.init_containers:
+        containers = (*spec.init_containers, *containers)
+    return any(
+        _tells_others(one, containers)
+        for statuses in (status.container_statuses, status.init_container_statuses)
+        for one in statuses or ()
+    )
+
+
+def _tells_others(status: ContainerStatus, containers: Sequence[Container]) -> bool:
+    if status.resources is None:
+        return False
+    actual, allocated = status.resources.requests, status.allocated_resources
+    for container in containers:
+        if container.name == status.name:
+            asked = container.resources.requests
+            if actual != asked or (allocated is not None and allocated != asked):
                 return True
     return False
 
