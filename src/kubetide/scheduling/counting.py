@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.columns import LabelColumn
-from kubetide.scheduling.counts import Counts, Int64Vector
+from kubetide.scheduling.columns import Int64Vector, LabelColumn, cells_of
+from kubetide.scheduling.counts import Counts
 from kubetide.scheduling.kinds import Choice, choices_of
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.pod_terms import PodTerm
@@ -134,7 +134,7 @@ class Domains:
     @property
     def cells(self) -> memoryview:
         """The codes as Python ints, by row."""
-        return memoryview(self._codes)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        return cells_of(self._codes)
 
     @property
     def size(self) -> int:

@@ -7,9 +7,8 @@ one number each.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Int64Vector = npt.NDArray[np.int64]
+from kubetide.scheduling.columns import Int64Vector, cells_of
 
 _FEW = 16
 """With more places than this that are not zero, a vector is the cheaper form; it stays one."""
@@ -91,4 +90,4 @@ class Counts:
         """Goes over to a vector, which is not used elsewhere."""
         self.few = None
         self._vector = numbers
-        self.cells = memoryview(numbers)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        self.cells = cells_of(numbers)

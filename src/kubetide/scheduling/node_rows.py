@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.objects.node import Node, Taint
-from kubetide.scheduling.columns import Column, LabelColumn
+from kubetide.scheduling.columns import Column, LabelColumn, cells_of
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import Charges, ColumnKey, Port
 from kubetide.scheduling.resources import node_allocatable
@@ -172,7 +172,7 @@ class NodeRows:
             allocatable, free = np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64)
             allocatable[:old] = column.allocatable
             free[:old] = column.free
-            column.allocatable, column.free, column.cells = allocatable, free, memoryview(free)  # type: ignore[arg-type]  # numpy arrays have a buffer
+            column.allocatable, column.free, column.cells = allocatable, free, cells_of(free)
         for label in self._labels.values():
             label.codes = np.concatenate([label.codes, np.zeros(old, np.int32)])
         self._unschedulable = np.concatenate([self._unschedulable, np.zeros(old, np.bool_)])

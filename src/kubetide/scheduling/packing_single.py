@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubetide.scheduling.columns import cells_of
 from kubetide.scheduling.conditions import Conditions, OwnSpread
 from kubetide.scheduling.filters.base import UNLIMITED
 from kubetide.scheduling.rows import Int64Vector
@@ -81,7 +82,7 @@ class SinglePacking:
         self._max_nodes = max_nodes
         self._stock = stock
         self._columns: list[Int64Vector] = [np.full(_ROOM, amount, np.int64) for amount in stock]
-        self._cells = [memoryview(column) for column in self._columns]  # type: ignore[arg-type]  # numpy arrays have a buffer
+        self._cells = [cells_of(column) for column in self._columns]
         self._counts = list(counts)
         self._own: list[dict[int, int]] = [{} for _ in range(own)]
         # By size: how many of the first nodes have too little left. They never have more again, and
@@ -131,7 +132,7 @@ class SinglePacking:
                 np.concatenate([column, np.full(len(column), amount, np.int64)])
                 for column, amount in zip(self._columns, self._stock, strict=True)
             ]
-            self._cells = [memoryview(column) for column in self._columns]  # type: ignore[arg-type]  # numpy arrays have a buffer
+            self._cells = [cells_of(column) for column in self._columns]
 
     def _put(self, kind: Kind, at: int, placed: dict[int, int]) -> None:
         cells = self._cells

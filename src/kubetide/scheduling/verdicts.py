@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubetide.scheduling.columns import Column
+from kubetide.scheduling.columns import Column, cells_of
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
 from kubetide.scheduling.filters.registry import (
@@ -100,7 +100,7 @@ class Passing:
             self._of_copies.clear()
             self._room = np.zeros(rows.capacity, np.bool_)
             self._room[: rows.n] = _judge_nodes(pod_class, rows)
-            self.cells = memoryview(self._room)  # type: ignore[arg-type]  # numpy arrays have a buffer
+            self.cells = cells_of(self._room)
         self.static = self._room[: rows.n]
 
     def _passes(self, pod_class: PodClass, alone: Rows) -> bool:
