@@ -10,7 +10,7 @@ from tests.conformance.cases import Selection, read_document, selected_cases
 from tests.conformance.scheduling import node_of, pod_of
 
 from kubetide.scheduling import PodGroup, classify
-from kubetide.scheduling.packing_order import score_order
+from kubetide.scheduling.packing_order import Orders
 
 DATA = Path(__file__).parent / "data" / "scheduling"
 
@@ -58,5 +58,5 @@ def test_orders_of_many_groups():
     for case in cases:
         pods = list(map(pod_of, case["pods"]))
         groups = [PodGroup((pod,), classify(pod)) for pod in pods]
-        assert score_order(node_of(case["template"]), groups) == case["order"], case["id"]
+        assert Orders(groups).of(node_of(case["template"]), range(len(groups))) == case["order"], case["id"]
     assert len(cases) == 50

@@ -19,7 +19,7 @@ from kubetide.scheduling import (
     estimate,
     similar_groups_threshold,
 )
-from kubetide.scheduling.packing_order import score_order
+from kubetide.scheduling.packing_order import Orders
 from kubetide.scheduling.rounds import go_round
 
 
@@ -51,7 +51,7 @@ def one_by_one(snapshot, template, daemon_pods, groups, limits, start):
         counts[index][name] = counts[index].get(name, 0) + 1
         used[name] = True
 
-    for index in score_order(template, groups):
+    for index in Orders(groups).of(template, range(len(groups))):
         pending = list(groups[index].pods)
         while pending and added:
             blocked = np.array(snapshot.unschedulable)
@@ -220,8 +220,8 @@ def test_larger_groups_are_packed_first():
         group(make_pod("b", {"cpu": "500m", "memory": "900"}), 1),
         group(make_pod("c", {"memory": "250"}), 1),
     ]
-    assert score_order(make_node("t"), groups) == [1, 0, 2]
-    assert score_order(make_node("t", memory=None), groups) == [0, 1, 2]
+    assert Orders(groups).of(make_node("t"), range(3)) == [1, 0, 2]
+    assert Orders(groups).of(make_node("t", memory=None), range(3)) == [0, 1, 2]
 
 
 def test_thresholds():

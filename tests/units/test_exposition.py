@@ -116,7 +116,10 @@ def test_a_summary_forgets_what_is_older_than_its_window():
     now = [minutes(0)]
     registry = Registry()
     took = registry.summary("took", "", (), window=hours(1), elapsed=lambda: now[0])
-    lines = lambda: registry.text().decode().splitlines()[2:]  # noqa: E731
+
+    def lines():
+        return registry.text().decode().splitlines()[2:]
+
     took.observe(5)
     now[0] = minutes(30)
     took.observe(1)

@@ -83,7 +83,6 @@ class Conditions(NamedTuple):
     minds: bool = True
 
 
-NO_CONDITIONS = Conditions()
 REFUSED = Conditions(limits=(_NEVER,))
 """Of pods that no new node takes."""
 

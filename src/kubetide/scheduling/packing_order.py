@@ -49,8 +49,3 @@ class Orders:
         if positions is None:
             positions = self._known[key] = descending_order(ranks.tolist())
         return given[positions].tolist()  # type: ignore[no-any-return]  # numpy does not say
-
-
-def score_order(template: Node, groups: Sequence[PodGroup]) -> list[int]:
-    """Gives the order of the groups for one template."""
-    return Orders(groups).of(template, range(len(groups)))

@@ -84,18 +84,6 @@ def pod_requests_on_node(pod: Pod) -> dict[str, int]:
     return _whole_amounts(pod, effective, pod_level=pod_level)
 
 
-def has_resized_status(pod: Pod) -> bool:
-    """Whether any status tells resources, whatever it says of them."""
-    status = pod.status
-    if status.resources is not None:
-        return True
-    for containers in (status.container_statuses, status.init_container_statuses):
-        for container in containers or ():
-            if container.resources is not None:
-                return True
-    return False
-
-
 def is_resized(pod: Pod) -> bool:
     """Whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
 

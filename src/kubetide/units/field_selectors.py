@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 _TERM = re.compile(r"([^=!]*?)(!=|==|=)(.*)", re.DOTALL)
 
@@ -54,16 +54,6 @@ class FieldSelector:
 
     def __str__(self) -> str:
         return ",".join(map(str, self.terms))
-
-
-def json_field(document: Mapping[str, Any], path: str) -> str:
-    """Gives the scalar at a dotted path as text, empty where there is none."""
-    value: Any = document
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else ""
 
 
 @lru_cache(maxsize=1 << 10)

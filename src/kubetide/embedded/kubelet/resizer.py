@@ -24,7 +24,7 @@ from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod, PodSpec, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.scheduling.resources import has_resized_status, pod_requests
+from kubetide.scheduling.resources import pod_requests
 from kubetide.units.time import after, seconds
 from kubetide.watching import Informer, Key
 
@@ -59,7 +59,7 @@ class Resizer:
         """Grants a pod that is new here what it asks for, and one that runs already what it has."""
         life.generation = pod.metadata.generation
         life.allocated = pod.spec
-        if pod.status.phase == "Running" and has_resized_status(pod):
+        if pod.status.phase == "Running" and _tells_resources(pod):
             life.allocated, life.actual = granted_before(pod)
             self.look(key, life, pod)
 
@@ -183,3 +183,10 @@ def _under_way(life: Life) -> bool:
 
 def _requests(pod: Pod, spec: PodSpec) -> dict[str, int]:
     return pod_requests(msgspec.structs.replace(pod, spec=spec))
+
+
+def _tells_resources(pod: Pod) -> bool:
+    """Whether any status tells resources, whatever it says of them."""
+    status = pod.status
+    containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return status.resources is not None or any(one.resources is not None for one in containers)
