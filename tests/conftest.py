@@ -44,6 +44,15 @@ def pytest_sessionstart():
 
 
 @pytest.fixture(scope="session")
+def helm():
+    """The program; skips where it is not built."""
+    found = find("helm")
+    if found is None:
+        pytest.skip("helm is not built (python -m tools.plane build helm)")
+    return found
+
+
+@pytest.fixture(scope="session")
 def plane(tmp_path_factory):
     """A real control plane with its controllers and scheduler, and no nodes; skips without its programs."""
     skip_without_plane()

@@ -166,11 +166,11 @@ class World:
         return found.data["status"]
 
 
-def play(story, groups=(SMALL,), **settings):
+def play(story, groups=(SMALL,), *, world_of=None, **settings):
     """Runs a story in virtual time and gives the world as it was left."""
 
     async def main(clock):
-        world = World(clock, groups, **settings)
+        world = (world_of or World)(clock, groups, **settings)
         async with world.running():
             await story(world)
         return world

@@ -21,11 +21,8 @@ def audited(tmp_path_factory):
 
 
 @pytest.fixture
-def roles_of_the_chart(audited, tmp_path):
+def roles_of_the_chart(audited, helm, tmp_path):
     """What the account of the chart may do in a release that acts with both loops."""
-    helm = find("helm")
-    if helm is None:
-        pytest.skip("helm is not built (python -m tools.plane build helm)")
     values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true"
     rendered = yaml.safe_load_all(render(helm, f"--set={values}"))
     roles = [one for one in rendered if one and "Role" in one["kind"]]

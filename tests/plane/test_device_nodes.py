@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from tests.plane.gpu_driver import DEVICES, DRIVER, GROUP, RESOURCE, gpu_driver, promised
-from tests.plane.towns import ACCOUNT, MEDIUM, kubetide_run, requests_of, together, town
+from tests.plane.towns import ACCOUNT, MEDIUM, SOON, kubetide_run, requests_of, together, town
 
 from kubetide.cli.main import cli
 from kubetide.embedded.cloud import GroupSpec
@@ -42,19 +42,7 @@ GPUS = GroupSpec(
     ready=fixed(milliseconds(500)),
     shutdown=fixed(milliseconds(500)),
 )
-FLAGS = (
-    "--act",
-    "--controllers=nodes",
-    "--scan-interval=1s",
-    "--scale-down-unneeded-time=3s",
-    "--scale-down-delay-after-add=3s",
-    "--scale-down-delay-after-failure=3s",
-    "--unremovable-node-recheck-timeout=1s",
-    "--node-delete-delay-after-taint=1s",
-    "--skip-nodes-with-custom-controller-pods=false",
-    "--kube-api-qps=200",
-    "--kube-api-burst=200",
-)
+FLAGS = ("--act", "--controllers=nodes", *SOON)
 
 
 def wanting(count):

@@ -8,7 +8,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 import yaml
-from tests.plane.towns import ACCOUNT, CRON_TABS, MEDIUM, ROOT, cron_tabs, kubetide_run, requests_of, town
+from tests.plane.towns import (
+    ACCOUNT,
+    CRON_TABS,
+    MEDIUM,
+    ROOT,
+    SOON,
+    cron_tabs,
+    kubetide_run,
+    requests_of,
+    town,
+)
 
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, PDBS, PODS
 from kubetide.runtime.clock import run_real
@@ -27,15 +37,7 @@ BOTH = (
     "--horizontal-pod-autoscaler-downscale-stabilization=2s",
     "--horizontal-pod-autoscaler-cpu-initialization-period=0s",
     "--horizontal-pod-autoscaler-initial-readiness-delay=0s",
-    "--scan-interval=1s",
-    "--scale-down-unneeded-time=3s",
-    "--scale-down-delay-after-add=3s",
-    "--scale-down-delay-after-failure=3s",
-    "--unremovable-node-recheck-timeout=1s",
-    "--node-delete-delay-after-taint=1s",
-    "--skip-nodes-with-custom-controller-pods=false",
-    "--kube-api-qps=200",
-    "--kube-api-burst=200",
+    *SOON,
 )
 AT_ONCE = {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
 LEASE_S = 6

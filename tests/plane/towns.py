@@ -45,6 +45,19 @@ CRON_TABS = CONTROLLER.CRON_TABS
 ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 """Whom the shipped roles are for."""
 
+SOON = (
+    "--scan-interval=1s",
+    "--scale-down-unneeded-time=3s",
+    "--scale-down-delay-after-add=3s",
+    "--scale-down-delay-after-failure=3s",
+    "--unremovable-node-recheck-timeout=1s",
+    "--node-delete-delay-after-taint=1s",
+    "--skip-nodes-with-custom-controller-pods=false",
+    "--kube-api-qps=200",
+    "--kube-api-burst=200",
+)
+"""Flags of a node loop that nobody has to wait long for."""
+
 SILENT = "kubetide.test/silent"
 """Label of nodes that no kubelet speaks for."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import World as Frozen
-from tests.nodes.live import START, World
+from tests.nodes.live import World, play
 from tests.runtime.series.reading import read
 
 from kubetide.embedded.cloud import GroupSpec
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.series import Heard, NodesSeries
 from kubetide.units.exposition import Registry
 
@@ -32,15 +31,8 @@ class Scraped(World):
 
 
 def told(story, groups=(SMALL,), *, world_of=Scraped, **settings):
-    """Runs a story in virtual time and gives the world as it was left."""
-
-    async def main(clock):
-        world = world_of(clock, groups, **settings)
-        async with world.running():
-            await story(world)
-        return world
-
-    return run_virtual(main, start=START)
+    """Plays a story in a world that is listened to."""
+    return play(story, groups, world_of=world_of, **settings)
 
 
 class Telling(Frozen):

@@ -98,7 +98,10 @@ def test_the_longest_time_without_a_look_is_told():
             "cores_total": "16:100",
         },
     )
-    longest = lambda: world.read()["max_node_skip_eval_duration_seconds",]  # noqa: E731
+
+    def longest():
+        return world.read()["max_node_skip_eval_duration_seconds",]
+
     assert longest() == 0
     seen = []
     for at in (0, 10, 20, 30):
