@@ -115,7 +115,21 @@ def test_up_prints_a_line_a_decision(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_run_cleanly(tmp_path):
+def test_no_speed_is_ahead_of_the_work(tmp_path):
+    """A speed that nothing keeps up with gives the figures of `simulate`, and says how fast the run was."""
+    call("simulate", EXAMPLE, "--out", tmp_path / "virtual")
+    run = call("up", EXAMPLE, "--speed", 100_000, "--until", "1h", "--out", tmp_path / "live")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert re.search(
+        r"^pace     ran at [\d,]+x, not 100,000x: the clock waited for the work", run.stdout, re.MULTILINE
+    )
+    summaries = [(tmp_path / name / "summary.json").read_bytes() for name in ("virtual", "live")]
+    assert summaries[0] == summaries[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_a_run_cleanly(tmp_path, number):
     """An interrupted run prints the summary of what there was, and its records replay."""
     with subprocess.Popen(
         [*KUBETIDE, "up", "--speed", "600", "--out", tmp_path],
@@ -125,7 +139,7 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     ) as run:
         while " because " not in run.stdout.readline():
             assert run.poll() is None
-        run.send_signal(signal.SIGINT)
+        run.send_signal(number)
         out, err = run.communicate(timeout=PATIENCE_S)
     assert (run.returncode, err) == (0, "")
     assert "web-shop   2026-03-02 11:00 UTC" in out
@@ -133,7 +147,8 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path, number):
     """An interrupted `simulate` holds its folder until then, leaves its files, says when, and exits with 130."""
     with subprocess.Popen(
         [*KUBETIDE, "simulate", EXAMPLE.with_name("web-shop.yaml"), "--out", tmp_path],
@@ -144,7 +159,7 @@ def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path):
         while not is_running(tmp_path) or not list(tmp_path.glob("records/nodes-*.jsonl")):
             assert run.poll() is None
         second = call("simulate", EXAMPLE, "--out", tmp_path)
-        run.send_signal(signal.SIGINT)
+        run.send_signal(number)
         out, err = run.communicate(timeout=PATIENCE_S)
     assert second.returncode == 1
     assert f"another run is writing to {tmp_path}" in second.stderr

@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from kubetide.runtime.clock import LoopClock, Stalled, run_real, run_virtual, ticks
+from kubetide.runtime.clock import LoopClock, Pace, Stalled, run_paced, run_real, run_virtual, ticks
+from kubetide.runtime.process import ended_by_signals
 from kubetide.units.time import Instant, milliseconds, minutes, seconds
 
 START = Instant(1_790_000_000_000_000_007)
@@ -189,8 +191,56 @@ def test_a_speed_scales_the_loop():
         await clock.sleep(seconds(60))
         return clock.now()
 
-    now = run_real(main, start=START, speed=1000)
-    assert START + seconds(60) <= now < START + seconds(120)
+    pace = Pace(1000)
+    assert run_paced(main, start=START, pace=pace) == START + seconds(60)
+    assert 0 < pace.reached <= 1000
+
+
+@pytest.mark.parametrize("speed", [1, 1e5, 1e9])
+def test_time_does_not_run_ahead_of_the_work(speed):
+    """Timers fire at their instants and in their order at any speed, however long the work between them takes."""
+
+    async def main(clock):
+        seen = []
+
+        async def worker(name, period):
+            for _ in range(3):
+                await clock.sleep(period)
+                before = clock.now()
+                sum(range(200_000))  # real time passes: some milliseconds
+                await asyncio.sleep(0)
+                seen.append((name, clock.now() - START))
+                assert clock.now() == before
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker("a", milliseconds(20)))
+            group.create_task(worker("b", milliseconds(30)))
+        return seen
+
+    assert run_paced(main, start=START, pace=(pace := Pace(speed))) == run_virtual(main, start=START)
+    assert pace.lost or speed == 1
+
+
+def test_clients_that_keep_a_paced_run_busy_do_not_stop_its_time():
+    """While something comes in on a socket at every turn of the loop, timers are still due."""
+
+    async def main(clock):
+        near, far = socket.socketpair()
+        with near, far:
+            far.send(b"x")
+            reads = []
+
+            def read():
+                # What one read brings about is always still to be done when the next one comes.
+                reads.append(1)
+                asyncio.get_running_loop().call_soon(lambda: None)
+
+            asyncio.get_running_loop().add_reader(near, read)
+            await clock.sleep(seconds(10))
+            asyncio.get_running_loop().remove_reader(near)
+        return len(reads)
+
+    assert run_paced(main, start=START, pace=Pace(1000)) > 0
 
 
 def test_real_time_begins_at_the_given_instant():
@@ -202,7 +252,26 @@ def test_real_time_begins_at_the_given_instant():
     assert 0 <= run_real(main, start=START) - START < seconds(30)
     assert run_real(main) > Instant(1_600_000_000_000_000_000)
     with pytest.raises(ValueError, match="speed"):
-        run_real(main, speed=0)
+        Pace(0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_is_as_ctrl_c(number):
+    """SIGTERM and SIGHUP end a run through its own clean-up; afterwards they do again what they did."""
+    cleaned = []
+
+    async def main(clock):
+        try:
+            asyncio.get_running_loop().call_later(0, os.kill, os.getpid(), number)
+            await clock.sleep(seconds(1000))
+        finally:
+            cleaned.append(True)
+
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), ended_by_signals():
+        run_paced(main, start=START, pace=Pace(1))
+    assert cleaned == [True]
+    assert signal.getsignal(number) is before
 
 
 def test_ctrl_c_cancels_main_and_waits_for_its_clean_up():
@@ -234,6 +303,7 @@ def test_a_loop_clock_needs_a_loop_with_integer_time():
 _PROGRAM = """
 import asyncio, hashlib
 from kubetide.runtime.clock import run_virtual, ticks
+from kubetide.runtime.process import ended_by_signals
 from kubetide.units.time import Instant, seconds, milliseconds
 junk = [object() for _ in range(hash("x") % 1000)]
 async def main(clock):

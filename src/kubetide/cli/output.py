@@ -27,6 +27,11 @@ def finish(name: str, result: RunResult, out: Path) -> None:
             f"cannot write the report under {out}: {error.strerror}; free space there or choose another --out"
         ) from error
     click.echo()
+    if result.pace is not None and result.pace.lost:
+        click.echo(
+            f"pace     ran at {result.pace.reached:,.0f}x, not {result.pace.speed:,g}x: the clock waited for the work, "
+            "so the figures are those of any speed"
+        )
     click.echo(f"report   {out / REPORT}")
     click.echo(f"numbers  {out / SUMMARY}, {out / TIMELINE}")
     if any((out / "records").glob("*.jsonl")):

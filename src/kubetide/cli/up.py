@@ -125,7 +125,7 @@ def command(
     with it and fall after it, within two minutes. No cluster is needed and no kubeconfig is read.
 
     On a terminal it shows a live view (with the extra: pip install 'kubetide[live]'); elsewhere it
-    prints one line a decision. Ctrl-C ends the run early. Either way it ends with the summary and
+    prints one line a decision. Ctrl-C or SIGTERM ends the run early. Either way it ends with the summary and
     leaves the report and the decision records in --out.
 
     With --serve (extra: pip install 'kubetide[tls]') the cluster speaks the Kubernetes API over

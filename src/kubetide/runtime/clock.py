@@ -1,23 +1,23 @@
 """The one mechanism for time: the event loop's own clock plus an epoch.
 
-``run_virtual`` and ``run_real`` start a program and hand it a ``LoopClock``. In virtual time the
-loop jumps to its next timer; at a speed other than 1 the loop's time is scaled; nothing else
-changes. This module alone may read the machine's clock and use ``asyncio.sleep``.
+``run_virtual``, ``run_paced`` and ``run_real`` start a program and hand it a ``LoopClock``. In virtual
+time the loop jumps to its next timer; at a pace it waits for it as long as the speed says; nothing else
+changes. This module and ``paced.py`` alone may read the machine's clock, and this one ``asyncio.sleep``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import selectors
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Protocol, TypeVar, cast
 
 from kubetide.ports.clock import Clock
+from kubetide.runtime.paced import Pace, PacedLoop
 from kubetide.runtime.virtual import Stalled, VirtualLoop
 from kubetide.units.time import ZERO, Duration, Instant
 
-__all__ = ["LoopClock", "Stalled", "run_real", "run_virtual", "ticks"]
+__all__ = ["LoopClock", "Pace", "Stalled", "run_paced", "run_real", "run_virtual", "ticks"]
 
 T = TypeVar("T")
 Main = Callable[[Clock], Coroutine[Any, Any, T]]
@@ -30,7 +30,7 @@ class _TimedLoop(Protocol):
 class LoopClock:
     """The Clock port over the running event loop: ``epoch`` is the wall time at loop time 0.
 
-    Must be made while a loop of ``run_virtual`` or ``run_real`` runs.
+    Must be made while a loop of ``run_virtual``, ``run_paced`` or ``run_real`` runs.
     """
 
     def __init__(self, epoch: Instant) -> None:
@@ -88,50 +88,45 @@ def run_virtual(main: Main[T], *, start: Instant) -> T:
         return runner.run(run())
 
 
-def run_real(main: Main[T], *, start: Instant | None = None, speed: float = 1.0) -> T:
-    """Runs ``main(clock)`` in real time, or ``speed`` times as fast, and gives what it returns.
+def run_paced(main: Main[T], *, start: Instant, pace: Pace) -> T:
+    """Return what ``main(clock)`` returns, run at a pace from ``start``; ``pace`` tells how fast it was.
 
-    Wall time begins at ``start``, by default at the machine's. When the work cannot keep up with
-    the speed, ticks come late and are never skipped by the loop itself. Time-outs of network
-    clients are scaled too. Ctrl-C cancels ``main``, waits for its clean-up, and then raises
-    KeyboardInterrupt.
+    Time is never ahead of the work: where it cannot keep up, the clock slows down. Time-outs of network
+    clients are scaled too. Ctrl-C cancels ``main``, waits for its clean-up, and then raises KeyboardInterrupt.
     """
-    if not speed > 0:
-        raise ValueError(f"speed must be positive, not {speed}")
+
+    async def run() -> T:
+        return await main(LoopClock(start))
+
+    with asyncio.Runner(loop_factory=lambda: PacedLoop(pace)) as runner:
+        return runner.run(run())
+
+
+def run_real(main: Main[T], *, start: Instant | None = None) -> T:
+    """Return what ``main(clock)`` returns, run in real time; wall time begins at ``start``, else the machine's.
+
+    Ctrl-C cancels ``main``, waits for its clean-up, and then raises KeyboardInterrupt.
+    """
     epoch = Instant(time.time_ns()) if start is None else start
 
     async def run() -> T:
         return await main(LoopClock(epoch))
 
-    with asyncio.Runner(loop_factory=lambda: _ScaledLoop(speed)) as runner:
+    with asyncio.Runner(loop_factory=_RealLoop) as runner:
         return runner.run(run())
 
 
-class _ScaledSelector(selectors.DefaultSelector):
-    """Waits the real time that a wait of scaled seconds takes."""
+class _RealLoop(asyncio.SelectorEventLoop):
+    """The stock loop, its time counted from 0."""
 
-    def __init__(self, speed: float) -> None:
-        super().__init__()
-        self._speed = speed
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return super().select(None if timeout is None else timeout / self._speed)
-
-
-class _ScaledLoop(asyncio.SelectorEventLoop):
-    """The stock loop, its time counted from 0 and scaled."""
-
-    def __init__(self, speed: float) -> None:
-        self._speed = speed
+    def __init__(self) -> None:
         self._base_ns = time.monotonic_ns()
-        super().__init__(_ScaledSelector(speed))
-        # A timer is due when it is nearer than one step of the clock; a step is longer when scaled.
-        self._clock_resolution = max(speed, 1.0) * time.get_clock_info("monotonic").resolution
+        super().__init__()
 
     def time(self) -> float:
-        """Scaled seconds since the loop was made."""
+        """Seconds since the loop was made."""
         return self.time_ns() / 1e9
 
     def time_ns(self) -> int:
-        """Scaled nanoseconds since the loop was made."""
-        return int((time.monotonic_ns() - self._base_ns) * self._speed)
+        """Nanoseconds since the loop was made."""
+        return time.monotonic_ns() - self._base_ns

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Of mallopt(3), which glibc has.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -34,3 +37,21 @@ def give_memory_back() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, _GIVEN_BACK)
     mallopt(_M_TRIM_THRESHOLD, _GIVEN_BACK)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a terminal that is closed, end what runs inside as Ctrl-C does.
+
+    A signal that this process was started to ignore (``nohup``) stays ignored.
+    """
+    before = {
+        number: signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

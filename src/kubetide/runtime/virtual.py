@@ -35,18 +35,18 @@ class Stalled(KubetideError):
     """Tasks wait, and no timer or task is left that could wake them."""
 
 
-class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop in virtual time; made by ``runtime.clock.run_virtual``.
+class IntegerTimeLoop(asyncio.BaseEventLoop):
+    """An event loop whose time is a count of nanoseconds that moves only from timer to timer.
 
     It builds on three private names of ``BaseEventLoop`` (``_ready``, ``_stopping``,
-    ``_timer_handle_cancelled``) and replaces ``_run_once``; tests hold them for each Python.
+    ``_timer_handle_cancelled``); those that inherit replace ``_run_once``. Tests hold them for each Python.
     """
 
     _ready: deque[asyncio.Handle]
     _stopping: bool
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._now_ns = 0
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._timers_set = 0
@@ -99,29 +99,46 @@ class VirtualLoop(asyncio.BaseEventLoop):
             heapify(self._timers)
             self._timers_cancelled = 0
 
-    def _run_once(self) -> None:
-        ready = self._ready
-        if not ready and not self._stopping:
-            self._jump()
+    def _next_due(self) -> int | None:
+        """Return when the next timer is due, None if no timer is set."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heappop(timers)
+        return timers[0][0] if timers else None
+
+    def _move_to(self, now: int) -> None:
+        """Moves time and makes all timers that are due ready; time never goes back."""
+        self._now_ns = now = max(self._now_ns, now)
+        timers = self._timers
+        while timers and timers[0][0] <= now:
+            handle = heappop(timers)[2]
+            if not handle.cancelled():
+                self._ready.append(handle)
+
+    def _run_ready(self) -> None:
         # Callbacks that these callbacks add have their turn in the next round, as in the stock loop.
+        ready = self._ready
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle.cancelled():
                 handle._run()  # noqa: SLF001  (the loop is the other half of a Handle)
 
-    def _jump(self) -> None:
-        """Moves time to the next timer and makes all timers of that instant ready."""
-        timers = self._timers
-        while timers and timers[0][2].cancelled():
-            heappop(timers)
-        if not timers:
-            raise Stalled(self._who_waits())
-        # A timer set in the past is due now: time never goes back.
-        self._now_ns = now = max(self._now_ns, timers[0][0])
-        while timers and timers[0][0] <= now:
-            handle = heappop(timers)[2]
-            if not handle.cancelled():
-                self._ready.append(handle)
+    def close(self) -> None:
+        """Closes the loop and drops its timers."""
+        super().close()
+        self._timers.clear()
+
+
+class VirtualLoop(IntegerTimeLoop):
+    """An event loop in virtual time; made by ``runtime.clock.run_virtual``."""
+
+    def _run_once(self) -> None:
+        if not self._ready and not self._stopping:
+            due = self._next_due()
+            if due is None:
+                raise Stalled(self._who_waits())
+            self._move_to(due)
+        self._run_ready()
 
     def _who_waits(self) -> str:
         tasks = sorted((task for task in asyncio.all_tasks(self) if not task.done()), key=_place)
@@ -131,11 +148,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
             f"nothing will ever wake: at {self.time():g} s of virtual time {len(tasks)} task(s) wait "
             f"and no timer is set: {named}{more}"
         )
-
-    def close(self) -> None:
-        """Closes the loop and drops its timers."""
-        super().close()
-        self._timers.clear()
 
     def _process_events(self, _events: list[Any]) -> None:
         """Has nothing to do: there is no selector."""
@@ -150,7 +162,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         )
 
     def _no_sockets(self, *_args: object, **_named: object) -> NoReturn:
-        raise RuntimeError("virtual time has no sockets: use run_real (with a speed) to listen or to connect")
+        raise RuntimeError("virtual time has no sockets: use run_real or run_paced to listen or to connect")
 
     add_reader = _no_sockets
     add_writer = _no_sockets

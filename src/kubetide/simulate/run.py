@@ -11,8 +11,8 @@ import msgspec
 
 from kubetide.embedded.admission import Caller
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real, run_virtual
-from kubetide.runtime.process import tune_gc
+from kubetide.runtime.clock import Pace, run_paced, run_virtual
+from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import RecordWriter
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
@@ -28,7 +28,8 @@ class RunResult(msgspec.Struct, frozen=True):
     Attributes:
         violations: Invariants that were broken, a sentence each.
         unsettled: What had not come to rest at the end, a sentence each; not a fault by itself.
-        interrupted: Whether Ctrl-C ended it early.
+        interrupted: Whether Ctrl-C or SIGTERM ended it early.
+        pace: Of a live run, how fast it was to be and how fast it was.
     """
 
     timeline: Timeline
@@ -36,6 +37,7 @@ class RunResult(msgspec.Struct, frozen=True):
     violations: tuple[str, ...]
     unsettled: tuple[str, ...]
     interrupted: bool = False
+    pace: Pace | None = None
 
 
 Beside = Callable[[World], AbstractAsyncContextManager[None]]
@@ -83,10 +85,11 @@ class _Run:
         return first if self._kept is None else self._kept.resumes_at or first
 
     def run(self, start: Callable[[Callable[[Clock], Coroutine[Any, Any, None]]], None]) -> RunResult:
-        """Runs to the end; Ctrl-C ends it early and cleanly, with the result so far."""
+        """Runs to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far."""
         tune_gc()
         try:
-            start(self.main)
+            with ended_by_signals():
+                start(self.main)
         except KeyboardInterrupt:
             if self._world is None:
                 raise
@@ -146,7 +149,7 @@ def run_simulation(
     warn: Callable[[str], None],
     progress: Callable[[Instant], None] | None = None,
 ) -> RunResult:
-    """Runs a scenario in virtual time, from its start for its duration, or until Ctrl-C.
+    """Runs a scenario in virtual time, from its start for its duration, or until Ctrl-C or SIGTERM.
 
     Args:
         base: The folder that the scenario's files lie beside.
@@ -166,7 +169,9 @@ def run_simulation(
 
 
 class LiveRun:
-    """Runs a scenario in real time, ``speed`` times as fast, until ``until`` or Ctrl-C.
+    """Runs a scenario in real time, ``speed`` times as fast, until ``until``, Ctrl-C or SIGTERM.
+
+    Time never runs ahead of the work: where the work cannot keep up with the speed, the run is slower.
 
     ``beside`` is open while the world runs; ``kept`` is where its state is kept and comes from;
     ``webhooks`` calls admission webhooks.
@@ -188,7 +193,7 @@ class LiveRun:
         kept: KeptRun | None = None,
         webhooks: Webhooks | None = None,
     ) -> None:
-        self._speed = speed
+        self._pace = Pace(speed)
         self._run = _Run(
             scenario,
             base=base,
@@ -204,9 +209,10 @@ class LiveRun:
         )
 
     def run(self) -> RunResult:
-        """Runs to the end; Ctrl-C ends it early and cleanly, with the result so far.
+        """Runs to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far.
 
         Raises: KeyboardInterrupt when interrupted before it began; the errors of ``run_simulation``.
         """
-        start, speed = self._run.warm_up_start, self._speed
-        return self._run.run(lambda main: run_real(main, start=start, speed=speed))
+        start, pace = self._run.warm_up_start, self._pace
+        result = self._run.run(lambda main: run_paced(main, start=start, pace=pace))
+        return msgspec.structs.replace(result, pace=pace)
