@@ -28,12 +28,15 @@ PACKAGES = {
     "io.k8s.api.admissionregistration.v1": "k8s.io/api@{v}/admissionregistration/v1",
     "io.k8s.api.storage.v1": "k8s.io/api@{v}/storage/v1",
     "io.k8s.api.resource.v1": "k8s.io/api@{v}/resource/v1",
+    "io.k8s.api.networking.v1": "k8s.io/api@{v}/networking/v1",
+    "io.k8s.api.rbac.v1": "k8s.io/api@{v}/rbac/v1",
     "io.k8s.api.authorization.v1": "k8s.io/api@{v}/authorization/v1",
     "io.k8s.api.authentication.v1": "k8s.io/api@{v}/authentication/v1",
     META: "k8s.io/apimachinery@{v}/pkg/apis/meta/v1",
 }
 ROOTS = {
-    "io.k8s.api.core.v1": "Pod Node Namespace Event ConfigMap Binding PersistentVolume PersistentVolumeClaim",
+    "io.k8s.api.core.v1": "Pod Node Namespace Event ConfigMap Binding PersistentVolume PersistentVolumeClaim "
+    "Service Secret ServiceAccount ResourceQuota",
     "io.k8s.api.apps.v1": "Deployment ReplicaSet DaemonSet StatefulSet ControllerRevision",
     "io.k8s.api.autoscaling.v1": "HorizontalPodAutoscaler Scale",
     "io.k8s.api.autoscaling.v2": "HorizontalPodAutoscaler",
@@ -44,6 +47,8 @@ ROOTS = {
     "io.k8s.api.admissionregistration.v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
     "io.k8s.api.storage.v1": "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment",
     "io.k8s.api.resource.v1": "ResourceSlice DeviceClass ResourceClaim ResourceClaimTemplate",
+    "io.k8s.api.networking.v1": "Ingress IngressClass NetworkPolicy",
+    "io.k8s.api.rbac.v1": "Role RoleBinding ClusterRole ClusterRoleBinding",
     "io.k8s.api.authorization.v1": "SelfSubjectAccessReview SelfSubjectRulesReview",
     "io.k8s.api.authentication.v1": "SelfSubjectReview",
     META: "DeleteOptions Status",

@@ -6,6 +6,8 @@ struct field with a wrong JSON name stays empty.
 
 from __future__ import annotations
 
+from tests.docs.inert_samples import INERT_SAMPLES
+
 META = {
     "name": "web-7d4b9c6f5-x2x7k",
     "generateName": "web-7d4b9c6f5-",
@@ -621,6 +623,7 @@ DEVICES = [
 ]
 
 SAMPLES = (
+    *INERT_SAMPLES,
     POD,
     NODE,
     DEPLOYMENT,

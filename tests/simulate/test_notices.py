@@ -117,9 +117,9 @@ def test_services_of_two_namespaces_keep_their_own_figures(tmp_path):
 
 def test_kinds_that_scale_nothing_are_passed_over(tmp_path):
     """Objects that stand beside workloads are skipped, one sentence a kind, and make no error."""
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
-    ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}}
-    beside = yaml.safe_dump_all([service, {**service, "metadata": {"name": "other"}}, ingress])
+    service = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "web"}}
+    route = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "web"}}
+    beside = yaml.safe_dump_all([service, {**service, "metadata": {"name": "other"}}, route])
     scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, beside))
     path = tmp_path / "scenario.yaml"
     path.write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
@@ -128,8 +128,8 @@ def test_kinds_that_scale_nothing_are_passed_over(tmp_path):
     found = manifests_of(scenario, tmp_path, skipped=skipped)
     assert [kind.kind for kind, _ in found] == ["Deployment", "HorizontalPodAutoscaler"]
     assert [notice.split(";")[0] for notice in notices_of(found, skipped)] == [
-        "Service: 2 skipped",
-        "Ingress: 1 skipped",
+        "Endpoints: 2 skipped",
+        "HTTPRoute: 1 skipped",
     ]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kubetide.objects.defaults_devices import resource_claim_defaults, resource_claim_template_defaults
+from kubetide.objects.defaults_inert import INERT_DEFAULTS
 from kubetide.objects.defaults_storage import (
     claim_defaults,
     class_defaults,
@@ -361,4 +362,5 @@ _BY_KIND: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("storage.k8s.io", "CSIDriver"): driver_defaults,
     ("resource.k8s.io", "ResourceClaim"): resource_claim_defaults,
     ("resource.k8s.io", "ResourceClaimTemplate"): resource_claim_template_defaults,
+    **INERT_DEFAULTS,
 }

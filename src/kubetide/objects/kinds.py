@@ -15,6 +15,19 @@ from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
+from kubetide.objects.inert import (
+    ClusterRole,
+    ClusterRoleBinding,
+    Ingress,
+    IngressClass,
+    NetworkPolicy,
+    ResourceQuota,
+    Role,
+    RoleBinding,
+    Secret,
+    Service,
+    ServiceAccount,
+)
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
@@ -238,6 +251,33 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
     short_names=("crd", "crds"),
 )
 """Served by the embedded cluster beside ``STORED_KINDS``; what they define is served as well."""
+SERVICES = Kind("", "v1", "Service", "services", Service, subresources=("status",), short_names=("svc",))
+RESOURCE_QUOTAS = Kind(
+    "",
+    "v1",
+    "ResourceQuota",
+    "resourcequotas",
+    ResourceQuota,
+    subresources=("status",),
+    short_names=("quota",),
+)
+_NETWORKING = "networking.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+INERT_KINDS: tuple[Kind[Any], ...] = (
+    SERVICES,
+    Kind("", "v1", "Secret", "secrets", Secret),
+    Kind("", "v1", "ServiceAccount", "serviceaccounts", ServiceAccount, short_names=("sa",)),
+    RESOURCE_QUOTAS,
+    Kind(_NETWORKING, "v1", "Ingress", "ingresses", Ingress, subresources=("status",), short_names=("ing",)),
+    Kind(_NETWORKING, "v1", "IngressClass", "ingressclasses", IngressClass, namespaced=False),
+    Kind(_NETWORKING, "v1", "NetworkPolicy", "networkpolicies", NetworkPolicy, short_names=("netpol",)),
+    Kind(_RBAC, "v1", "Role", "roles", Role),
+    Kind(_RBAC, "v1", "RoleBinding", "rolebindings", RoleBinding),
+    Kind(_RBAC, "v1", "ClusterRole", "clusterroles", ClusterRole, namespaced=False),
+    Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False),
+)
+"""What applications and charts bring beside workloads: stored and shown, without effect."""
+
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 
@@ -277,6 +317,7 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     *VOLUME_KINDS,
     *DEVICE_KINDS,
     RESOURCE_CLAIM_TEMPLATES,
+    *INERT_KINDS,
 )
 """Kinds that a cluster stores; metrics are computed on reading."""
 

@@ -42,7 +42,7 @@ _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
 _NOT_YET = frozenset({"ReplicationController", "VerticalPodAutoscaler"})
 WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
-    "": frozenset({"Endpoints", "Secret", "Service", "ServiceAccount"}),
+    "": frozenset({"Endpoints"}),
     "admissionregistration.k8s.io": frozenset(
         {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
     ),
@@ -50,8 +50,6 @@ WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
     "discovery.k8s.io": frozenset({"EndpointSlice"}),
     "gateway.networking.k8s.io": frozenset({"Gateway", "GatewayClass", "HTTPRoute"}),
     "monitoring.coreos.com": frozenset({"PodMonitor", "PrometheusRule", "ServiceMonitor"}),
-    "networking.k8s.io": frozenset({"Ingress", "IngressClass", "NetworkPolicy"}),
-    "rbac.authorization.k8s.io": frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
 }
 """Kinds that stand beside workloads in real manifests and that no scaling decision reads, by API group."""
 
@@ -230,7 +228,9 @@ def _rule_problems(kind: Kind[Any], value: Json) -> list[tuple[str, str]]:
 
 def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, str]:
     kinds = {**_MANIFEST_KINDS, **custom}
-    served = sorted(api_version for api_version, kind in kinds if kind == name)
+    group = _group(str(version))
+    is_custom = "." in group and all(_group(known) != group for known, _ in kinds)
+    served = sorted(api_version for api_version, kind in kinds if kind == name and not is_custom)
     if served:
         if not version:
             return "apiVersion", f"is missing: {name} is {served[0]}"
@@ -238,8 +238,6 @@ def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, st
     names = sorted({kind for _, kind in kinds})
     if name in _NOT_YET:
         return "kind", f"{name} is not supported yet; of workloads, {', '.join(_WORKLOADS)} are"
-    group = _group(str(version))
-    is_custom = "." in group and all(_group(known) != group for known, _ in kinds)
     near = (
         []
         if is_custom

@@ -109,6 +109,18 @@ _SPECS: dict[str, dict[str, Shape]] = {
             ),
         )
     },
+    "services": {
+        "spec": struct(
+            ports=keyed("port", PLAIN, "protocol", defaults={"protocol": "TCP"}),
+            selector=ATOMIC,
+        ),
+        "status": _STATUS,
+    },
+    "serviceaccounts": {"secrets": keyed("name", ATOMIC)},
+    "resourcequotas": {"spec": struct(scopeSelector=ATOMIC)},
+    "networkpolicies.networking.k8s.io": {"spec": struct(podSelector=ATOMIC)},
+    "rolebindings.rbac.authorization.k8s.io": {"roleRef": ATOMIC},
+    "clusterrolebindings.rbac.authorization.k8s.io": {"roleRef": ATOMIC},
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": _WEBHOOKS},
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubetide.objects import (
     batch,
     hpa,
+    inert,
     meta,
     node,
     pod,
@@ -30,6 +31,17 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
     owner: frozenset(names.split())
     for owner, names in {
         meta.ObjectMeta: "managedFields selfLink",
+        inert.Service: "spec status",
+        inert.Secret: "data immutable stringData type",
+        inert.ServiceAccount: "automountServiceAccountToken imagePullSecrets secrets",
+        inert.ResourceQuota: "spec status",
+        inert.Ingress: "spec status",
+        inert.IngressClass: "spec",
+        inert.NetworkPolicy: "spec",
+        inert.Role: "rules",
+        inert.RoleBinding: "roleRef subjects",
+        inert.ClusterRole: "aggregationRule rules",
+        inert.ClusterRoleBinding: "roleRef subjects",
         meta.LabelSelector: "",
         meta.LabelSelectorRequirement: "",
         meta.OwnerReference: "",

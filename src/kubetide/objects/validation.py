@@ -111,7 +111,7 @@ def validate(
 def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     name = metadata.get("name") or ""
-    check = _namespace_errors if kind.kind == "Namespace" else dns1123_subdomain_errors
+    check = _name_rule(kind)
     prefix = metadata.get("generateName") or ""
     if prefix:
         # What is appended makes good what a prefix ends with.
@@ -145,6 +145,19 @@ def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
     if kind.model is not dict and kind.group != "apiextensions.k8s.io":
         errors += _unqualified_finalizers(names)
     return errors
+
+
+def _name_rule(kind: Kind[Any]) -> Callable[[str], tuple[str, ...]]:
+    if kind.kind == "Namespace":
+        return _namespace_errors
+    # Roles are named like system:node, in any characters of a part of a path.
+    return _path_part_errors if kind.group == "rbac.authorization.k8s.io" else dns1123_subdomain_errors
+
+
+def _path_part_errors(name: str) -> tuple[str, ...]:
+    if name in {".", ".."}:
+        return (f"may not be '{name}'",)
+    return tuple(f"may not contain '{char}'" for char in "/%" if char in name)
 
 
 def _namespace_errors(name: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from kubetide.objects.kinds import (
     REPLICA_SETS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
     VALIDATING_WEBHOOKS,
@@ -59,6 +60,7 @@ def notices_of(
         *_of_device_claims(manifests),
         *_of_hpas(manifests),
         *_of_custom_kinds(manifests),
+        *_of_quotas(manifests),
         *_of_skipped(skipped),
     )
     if not calls_webhooks:
@@ -72,6 +74,12 @@ def _of_custom_kinds(manifests: Manifests) -> Iterator[str]:
             f"{kind}: {number} of a custom kind; nothing here acts on it but a controller of yours, beside "
             "kubetide up --serve"
         )
+
+
+def _of_quotas(manifests: Manifests) -> Iterator[str]:
+    for kind, json in manifests:
+        if kind is RESOURCE_QUOTAS:
+            yield f"ResourceQuota {_name(json)}: stored without effect; a run creates pods above it"
 
 
 def _of_skipped(skipped: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubetide.ports.errors import Forbidden, Unauthorized
+from kubetide.ports.errors import BadRequest, Forbidden, Unauthorized
 
 ADMINISTRATORS = "system:masters"
 """Whoever is in this group may do everything."""
@@ -87,6 +87,10 @@ class User:
             raise Forbidden(f'forbidden: User "{self.name}" cannot {verb} path "{path}"')
 
 
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+_ANONYMOUS = "system:anonymous"
+
+
 class Identities:
     """Knows users by their tokens; a client certificate (already verified) names its own user."""
 
@@ -110,6 +114,51 @@ class Identities:
                 groups = tuple(value for key, value in fields if key == "organizationName")
                 return _authenticated(User(name, groups, self._certificate_rules))
         raise Unauthorized("Unauthorized")
+
+    def acting_as(self, user: User, headers: Mapping[str, str], groups: Sequence[str]) -> User:
+        """Return the user that a request acts as: its own, or the one that it impersonates.
+
+        The one impersonated has the rules of the token of that name, if there is one, and else none: Roles are
+        stored here without effect. What it may do as a member of ``system:masters`` it may as well.
+
+        Args:
+            headers: Of the request.
+            groups: The values of its header ``Impersonate-Group``.
+        Raises: Forbidden for a user who may not; BadRequest for a request that does not say whom, or more than a name
+            and groups.
+        Source: apiserver v1.36, the filter for impersonation.
+        """
+        name = headers.get("Impersonate-User", "")
+        others = [key for key in headers if key.lower().startswith(("impersonate-uid", "impersonate-extra-"))]
+        if not name:
+            if groups or others:
+                raise BadRequest(f"requested {list(groups) or others} without impersonating a user")
+            return user
+        if others:
+            raise BadRequest(f"this server impersonates users and groups; {others[0]} is not supported")
+        user.require(_impersonation(name))
+        for group in groups:
+            user.require(Wish("impersonate", "", "groups", name=group))
+        own = tuple(groups) or _groups_of_account(name)
+        rules = next((known.rules for _, known in self._tokens if known.name == name), ())
+        acted = User(name, own, rules)
+        return acted if name == _ANONYMOUS else _authenticated(acted)
+
+
+def _impersonation(name: str) -> Wish:
+    """Return what a user must be allowed to act as another."""
+    if name.startswith(_SERVICE_ACCOUNT):
+        namespace, _, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+        return Wish("impersonate", "", "serviceaccounts", namespace, account)
+    return Wish("impersonate", "", "users", name=name)
+
+
+def _groups_of_account(name: str) -> tuple[str, ...]:
+    """Return the groups that a service account is in by its name."""
+    if not name.startswith(_SERVICE_ACCOUNT):
+        return ()
+    namespace = name.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
 def _authenticated(user: User) -> User:

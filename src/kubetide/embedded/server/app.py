@@ -188,6 +188,8 @@ class ApiServer:
         if path in _VERSION_PATHS:
             return _json(VERSION)
         user = self._identities.user_of(request.headers.get("Authorization", ""), _certificate(request))
+        groups = request.headers.getall("Impersonate-Group", [])
+        user = self._identities.acting_as(user, request.headers, groups)
         if path == METRICS_PATH:
             user.require_path(request.method.lower(), path)
             return web.Response(body=self._series.text(), headers={"Content-Type": SERIES_TYPE})

@@ -42,6 +42,7 @@ from kubetide.embedded.store.scale import SCALE
 from kubetide.embedded.store.watcher import Watcher
 from kubetide.objects.api_types import BINDING, EVICTION
 from kubetide.objects.base import Json
+from kubetide.objects.kinds import PODS
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import BadRequest, Expired, MethodNotAllowed, Unclassified
 
@@ -67,6 +68,9 @@ _OPTIONS: dict[Verb, str] = {
     "replace": "UpdateOptions",
     "patch": "PatchOptions",
 }
+
+# What kubectl asks a container for by logs, exec, attach, cp and port-forward.
+_OF_CONTAINERS = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 
 # Of these a delete answers with the object also when it is gone at once.
 _DELETED_SHOWN = frozenset({"pods", "namespaces"})
@@ -100,6 +104,12 @@ class Resources:
         verb = _verb_of(request, target)
         user.require(_wish(verb, target))
         request[ADMITTED] = True
+        if target.kind is PODS and target.subresource in _OF_CONTAINERS:
+            self._rest.handle(_request("get", replace(target, subresource="")))  # NotFound comes first
+            raise BadRequest(
+                f"pod {target.namespace}/{target.name} runs no container: the embedded cluster plays the lives of pods, "
+                f"without their programs, so there is nothing for {target.subresource}"
+            )
         view = View(
             SCALE if target.subresource == "scale" else target.kind,
             accepted_form(request.headers.get("Accept", ""), OBJECT_SHAPES),

@@ -30,6 +30,7 @@ _OPEN_PATHS: tuple[Json, ...] = (
     {"verbs": ["get"], "nonResourceURLs": list(_HEALTH)},
 )
 _EVERYTHING = Rule()
+_NO_ROLES = "no rule of this identity allows it; kubetide stores Roles and their bindings without effect"
 
 
 def answer_review(path: str, user: User, body: Any) -> Json:
@@ -70,7 +71,7 @@ def answer_review(path: str, user: User, body: Any) -> Json:
         "apiVersion": "authorization.k8s.io/v1",
         "metadata": {"creationTimestamp": None},
         "spec": spec,
-        "status": {"allowed": allowed},
+        "status": {"allowed": allowed} if allowed else {"allowed": False, "reason": _NO_ROLES},
     }
 
 

@@ -11,6 +11,7 @@ from kubetide.embedded.server.tables.cluster import CLUSTER_TABLES
 from kubetide.embedded.server.tables.column import AGE, NAME, Columns, age
 from kubetide.embedded.server.tables.custom import custom_columns
 from kubetide.embedded.server.tables.devices import DEVICE_TABLES
+from kubetide.embedded.server.tables.inert import INERT_TABLES
 from kubetide.embedded.server.tables.pods import POD_TABLES
 from kubetide.embedded.server.tables.storage import STORAGE_TABLES
 from kubetide.embedded.server.tables.workloads import WORKLOAD_TABLES
@@ -27,6 +28,7 @@ _TABLES: dict[str, Columns] = {
     **WORKLOAD_TABLES,
     **STORAGE_TABLES,
     **DEVICE_TABLES,
+    **INERT_TABLES,
 }
 
 _OTHERS = Columns((NAME, AGE), lambda obj, now: [obj["metadata"]["name"], age(obj, now)])

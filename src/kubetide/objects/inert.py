@@ -1,0 +1,49 @@
+"""Kinds of applications and charts that no scaling decision reads: stored and shown as they are, without effect."""
+
+from __future__ import annotations
+
+from kubetide.objects.meta import ApiObject
+
+
+class Service(ApiObject):
+    pass
+
+
+class Secret(ApiObject):
+    pass
+
+
+class ServiceAccount(ApiObject):
+    pass
+
+
+class ResourceQuota(ApiObject):
+    pass
+
+
+class Ingress(ApiObject):
+    pass
+
+
+class IngressClass(ApiObject):
+    pass
+
+
+class NetworkPolicy(ApiObject):
+    pass
+
+
+class Role(ApiObject):
+    pass
+
+
+class RoleBinding(ApiObject):
+    pass
+
+
+class ClusterRole(ApiObject):
+    pass
+
+
+class ClusterRoleBinding(ApiObject):
+    pass
