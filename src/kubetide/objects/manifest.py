@@ -16,6 +16,7 @@ from msgspec import inspect
 from kubetide.objects.custom import kinds_defined_by
 from kubetide.objects.defaults import defaults
 from kubetide.objects.definition import CustomResourceDefinition
+from kubetide.objects.dumped import as_sent, is_dumped, is_over
 from kubetide.objects.hpa_older import as_v2
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
 from kubetide.objects.structure import child_path, type_of
@@ -83,12 +84,15 @@ def load_manifests(
     *,
     skipped: list[str] | None = None,
     custom: CustomKinds | None = None,
+    places: list[tuple[str, int]] | None = None,
 ) -> list[tuple[Kind[Any], Json]]:
     """Reads every object of a file, ``List`` kinds taken apart; documents may be empty.
 
     The objects come back as written, without defaults; null members are dropped; autoscalers of older
     versions come as autoscaling/v2. An object of a custom
-    kind follows its CustomResourceDefinition; it is not held against the schema here.
+    kind follows its CustomResourceDefinition; it is not held against the schema here. Of objects that a server
+    has printed (``kubectl get -o yaml``) what it added is taken away, but for uid and owners; those that are
+    being deleted or have run to their end are left out.
 
     Args:
         text: YAML or JSON, any number of documents.
@@ -96,6 +100,7 @@ def load_manifests(
         skipped: where given, objects of kinds that no decision reads are passed over, and the kind of
             each is added here; else they are errors.
         custom: kinds that definitions have brought already; those of the file are added.
+        places: takes, for each object, the file's name and the line where it begins.
 
     Raises: ManifestError with everything that was found wrong.
     """
@@ -108,10 +113,16 @@ def load_manifests(
                 if skipped is not None and _has_no_influence(value, known):
                     skipped.append(value["kind"])
                     continue
+                if is_dumped(value):
+                    if is_over(value):
+                        continue
+                    value = as_sent(value)  # noqa: PLW2901 the object from here on
                 current, older = as_v2(value)
                 kind, texts = (None, older) if older else _checked(current, known)
                 if kind is not None and not texts:
                     objects.append((kind, current))
+                    if places is not None:
+                        places.append((source, document.line_of(path)))
                     known |= _kinds_in(kind, current)
                 subject = _subject(value)
                 for field, problem in texts:

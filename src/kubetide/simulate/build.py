@@ -19,6 +19,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, Kind
 from kubetide.objects.manifest import CustomKinds, ManifestError, load_manifests
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.node import Taint
+from kubetide.simulate.dumps import without_made
 from kubetide.simulate.spec import (
     FaultSpec,
     InstanceTypeSpec,
@@ -36,6 +37,8 @@ from kubetide.units.selectors import Selector
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, to_seconds
 
 Manifests = list[tuple[Kind[object], Json]]
+Places = dict[tuple[str, str, str], str]
+"""Where objects stand, by kind, namespace (``default`` where they have none) and name."""
 
 
 def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
@@ -117,17 +120,37 @@ def between(text: str) -> Between:
     return Between(found.low, found.high)
 
 
-def manifests_of(scenario: Scenario, base: Path, *, skipped: list[str] | None = None) -> Manifests:
+def manifests_of(
+    scenario: Scenario,
+    base: Path,
+    *,
+    skipped: list[str] | None = None,
+    notices: list[str] | None = None,
+    places: Places | None = None,
+) -> Manifests:
     """The objects of the scenario: each entry of ``manifests`` is YAML text or a path beside the scenario.
 
-    The kinds of the objects that no decision reads are added to ``skipped``.
+    Args:
+        skipped: Takes the kinds of the objects that no decision reads.
+        notices: Takes what is to say of a dump of a cluster among them.
+        places: Takes where each object stands, by kind, namespace and name: ``shop.yaml:12``.
     Raises: ScenarioError naming file or entry, object, field and fix.
     """
     found: Manifests = []
     custom: CustomKinds = {}
+    lines: list[tuple[str, int]] = []
     for index, entry in enumerate(scenario.manifests):
-        found += manifests_in(entry, f"manifests[{index}]", base, skipped=skipped, custom=custom)
-    return found
+        field = f"manifests[{index}]"
+        found += manifests_in(entry, field, base, skipped=skipped, custom=custom, lines=lines)
+    if places is not None:
+        for (kind, json), (source, line) in zip(found, lines, strict=True):
+            metadata = json["metadata"]
+            key = (kind.kind, metadata.get("namespace") or "default", metadata.get("name") or "")
+            places[key] = f"{source}:{line}"
+    begun, said = without_made(found)
+    if notices is not None:
+        notices.extend(said)
+    return begun
 
 
 def manifests_in(
@@ -138,6 +161,7 @@ def manifests_in(
     within: tuple[str, int] | None = None,
     skipped: list[str] | None = None,
     custom: CustomKinds | None = None,
+    lines: list[tuple[str, int]] | None = None,
 ) -> Manifests:
     """The objects of one entry of ``manifests``.
 
@@ -148,6 +172,7 @@ def manifests_in(
         within: File and line that the text is a block of, for messages that count lines there.
         skipped: Takes the kinds of the objects that no decision reads and that are passed over.
         custom: Kinds that definitions of earlier entries bring; takes those of this one.
+        lines: Takes, for each object, its file (or ``field``) and line.
     Raises: ScenarioError, a line for each problem.
     """
     text, source = entry, field
@@ -166,7 +191,9 @@ def manifests_in(
             ) from error
         within = None
     try:
-        return load_manifests(text, source, skipped=[] if skipped is None else skipped, custom=custom)
+        return load_manifests(
+            text, source, skipped=[] if skipped is None else skipped, custom=custom, places=lines
+        )
     except ManifestError as error:
         problems = error.problems
         if within is not None:

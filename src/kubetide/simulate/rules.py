@@ -17,6 +17,7 @@ from kubetide.simulate.build import (
     manifests_in,
     no_instance_type,
 )
+from kubetide.simulate.dumps import without_made
 from kubetide.simulate.load_rules import check_external_metrics, check_services
 from kubetide.simulate.notices import targets_missing, twice_in
 from kubetide.simulate.problems import Checker, nanoseconds
@@ -163,6 +164,7 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifest
             check.told(str(error))
     if not whole:
         return None
+    found, _ = without_made(found)
     for name in twice_in(found):
         check.that(False, "manifests", f"{name} stands twice; give each object its own name")
     for name, problem in targets_missing(found):

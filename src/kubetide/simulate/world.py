@@ -63,6 +63,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
 from kubetide.runtime.settings import parse_flags
 from kubetide.simulate.build import (
+    Places,
     catalogue_of,
     cloud_faults_of,
     external_series_of,
@@ -132,10 +133,11 @@ class World:
         self._seed = seed
         self._on_sample = on_sample
         settings = parse_flags({**_FLAGS, **scenario.flags})
-        skipped: list[str] = []
-        self._manifests = manifests_of(scenario, base, skipped=skipped)
+        skipped, dump = list[str](), list[str]()
+        self._places: Places = {}
+        self._manifests = manifests_of(scenario, base, skipped=skipped, notices=dump, places=self._places)
         services = services_of(scenario, self._manifests, base, seed, end)
-        notices = notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None)
+        notices = (*dump, *notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None))
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
@@ -394,4 +396,5 @@ class World:
         except AlreadyExists:
             return
         except ApiError as error:
-            raise ScenarioError(f"manifests: {kind.kind} {namespace}/{meta.get('name')}: {error}") from error
+            place = self._places.get((kind.kind, namespace or "default", meta.get("name") or ""), "manifests")
+            raise ScenarioError(f"{place}: {kind.kind} {namespace}/{meta.get('name')}: {error}") from error
