@@ -14,11 +14,12 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.simulate.made import timeline
+from tests.simulate.worlds import small
 
 from kubetide.cli.main import cli
 from kubetide.cli.output import finish
 from kubetide.runtime.folder import is_running
-from kubetide.simulate.run import RunResult
+from kubetide.simulate.run import RunResult, run_simulation
 from kubetide.simulate.scenario import Scenario, load_scenario
 from kubetide.simulate.spec import FAULT_KINDS
 from kubetide.simulate.timeline import Summary, Timeline, summarize
@@ -267,3 +268,21 @@ def test_serving_wants_an_address(address, tmp_path):
     result = CliRunner().invoke(cli, ["up", "--serve", address, "--out", str(tmp_path)])
     assert "write HOST:PORT" in str(result.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_explain_takes_the_names_that_it_suggests(tmp_path):
+    """A pod or an HPA is named with its namespace, in one word or in two."""
+    scenario = small(duration="1m")
+    run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
+
+    def explain(*words):
+        return CliRunner().invoke(cli, ["explain", "hpa", *words, "--out", str(tmp_path)])
+
+    assert "hpa default/web at" in explain("default/web").output
+    assert explain("default/web").output == explain("web").output
+    assert explain("default/web", "-n", "default").exit_code == 0
+    refused = explain("default/web", "-n", "shop")
+    assert (refused.exit_code, "names another namespace than --namespace shop" in refused.output) == (2, True)
+    suggested = re.search(r"did you mean ([\w/]+)\?", str(explain("wbe").exception))
+    assert suggested is not None
+    assert explain(suggested[1]).exit_code == 0

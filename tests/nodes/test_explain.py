@@ -239,3 +239,39 @@ def test_replicas_to_come_are_named_in_words():
     assert (
         "group g cannot hold a pod of default/web that is still to be created: Insufficient memory" in texts
     )
+
+
+def test_a_zone_is_not_a_label_that_somebody_adds():
+    """A pod for a zone without a group: a group there or no such selector is offered, not other labels on nodes."""
+    where = {"nodeSelector": {"topology.kubernetes.io/zone": "zone-c", "disk": "ssd"}}
+    world = World(pods=[pod("a", spec=where)], groups=[group("g")])
+    assert world.increases() == {}
+    found = explained(world)
+    assert found.remedy is not None
+    assert found.remedy.verified
+    assert found.remedy.text == (
+        "add label disk=ssd to the nodes of group g and add a group like g in zone zone-c, or drop "
+        "topology.kubernetes.io/zone=zone-c from the pod's node selector"
+    )
+
+
+def test_a_pod_of_another_size_needs_other_machines():
+    """Nobody makes a pod of 64 cores one of 4: a machine type that holds it is offered, and verified."""
+    world = World(pods=[pod("a", cpu="64")], groups=[group("g")])
+    assert world.increases() == {}
+    found = explained(world)
+    assert found.remedy is not None
+    assert (found.remedy.text, found.remedy.verified) == (
+        "add a group like g with a larger machine type: 64 cpu allocatable or more",
+        True,
+    )
+
+
+def test_the_cheapest_help_comes_first():
+    """What one setting does is offered before a new group."""
+    big = group("large", maximum=0, made=template(cpu="96", memory="384Gi"))
+    world = World(pods=[pod("a", cpu="64")], groups=[group("g"), big])
+    assert world.increases() == {}
+    found = explained(world)
+    assert found.remedy is not None
+    assert found.remedy.text == "raise max of group large from 0 to 1"

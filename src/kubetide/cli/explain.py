@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 
 @click.command("explain")
@@ -32,6 +33,8 @@ import click
 def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, out: Path) -> None:
     """Say why a pod waits, an HPA wants what it wants, a node stays or goes, a node group cannot grow.
 
+    NAME of a pod or an HPA may say its namespace: shop/cart.
+
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,
     where the group's template comes from, and the smallest change that would help. With --nodes the
@@ -42,6 +45,7 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
       kubetide explain pod storefront-7d9f8c6b5-x2kqp
       kubetide explain pod storefront-7d9f8c6b5-x2kqp --nodes
       kubetide explain hpa storefront --at 12:20
+      kubetide explain hpa shop/cart
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.simulate.when import read_moment, start_of_records
@@ -60,4 +64,12 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
                 "from the start (90m)",
                 param_hint="--at",
             ) from error
+    if "/" in name and kind in ("pod", "hpa"):
+        given = click.get_current_context().get_parameter_source("namespace")
+        stated, name = name.split("/", 1)
+        if given is not ParameterSource.DEFAULT and stated != namespace:
+            raise click.UsageError(
+                f"{stated}/{name} names another namespace than --namespace {namespace}; state one"
+            )
+        namespace = stated
     click.echo(explain_object(out, kind, name, namespace=namespace, at=moment, by_node=nodes))

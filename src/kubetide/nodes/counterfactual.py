@@ -7,16 +7,18 @@ offered as verified has been decided on as if it were so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.cluster_state import observe
+from kubetide.nodes.group_changes import asks_far_too_much, change_of_labels, larger_machine
 from kubetide.nodes.limits import CLUSTER_WIDE_FLAGS, capacity_of
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import TEMPLATE_LABEL
-from kubetide.nodes.pod_changes import Change, Changed, ask_less, labels_missing, labels_text, tolerate
+from kubetide.nodes.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.pods import kind_of
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
 from kubetide.nodes.scale_up import open_tick, plan_scale_up
@@ -52,9 +54,10 @@ class Remedy(msgspec.Struct, frozen=True):
 
     @property
     def effort(self) -> tuple[int, bool, Instant]:
-        """How much is asked for; the least is the smallest: few changes, rather waiting, and not for long."""
+        """How much is asked for; the least is the smallest: few changes and no new group, rather waiting, not for long."""
         waits = [change.until for change in self.changes if change.until is not None]
-        return len(self.changes), len(waits) < len(self.changes), max(waits, default=Instant(0))
+        groups = sum(change.kind == "group" for change in self.changes)
+        return len(self.changes) + groups, len(waits) < len(self.changes), max(waits, default=Instant(0))
 
 
 @dataclass(slots=True)
@@ -65,6 +68,7 @@ class _Supposed:
     groups: dict[str, NodeGroup]
     settings: Settings
     labels: dict[str, str] = field(default_factory=dict)
+    machine: Node | None = None
     forgiven: dict[str, None] = field(default_factory=dict)
 
 
@@ -92,9 +96,9 @@ class Supposing:
             if _takes(tick, group_id, self._key):
                 return Remedy(group_id, tuple(changes), verified=True) if changes else None
             change = self._next_change(tick, group_id, supposed)
-            if change is None:
+            if not change:
                 break
-            changes.append(change)
+            changes += change
         return Remedy(group_id, tuple(changes), verified=False) if changes else None
 
     def _unchanged(self) -> _Supposed:
@@ -116,6 +120,8 @@ class Supposing:
             state.memory.backoff.pop(forgiven, None)
             state.memory.useless.pop(forgiven, None)
         learn_templates(state, self._now)
+        if supposed.machine is not None:
+            _suppose_machine(state, group_id, supposed.machine)
         if supposed.labels:
             _suppose_labels(state, group_id, supposed.labels)
         view = observe(state, self._now)
@@ -125,8 +131,18 @@ class Supposing:
         state.put_pod(original)
         return tick
 
-    def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> Change | None:
-        """Changes the supposed world by what keeps the group from taking the pod, and says so."""
+    def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...]:
+        """Changes the supposed world by what keeps the group from taking the pod, and says so; empty for nothing known."""
+        change = self._limit_change(tick, group_id, supposed)
+        if change is not None:
+            return (change,)
+        rejection, template = _rejection(tick, group_id, self._key), tick.templates[group_id]
+        if rejection is None or rejection.refusal is None or template is None:
+            return ()
+        return _put_refusal_right(rejection.refusal, template, group_id, supposed)
+
+    def _limit_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> Change | None:
+        """Changes a limit, or waits, where the group is not even asked."""
         group, template = supposed.groups[group_id], tick.templates[group_id]
         if tick.result == "ScaleUpLimitedByMaxNodesTotal":
             return _raise_total(supposed, tick)
@@ -146,9 +162,7 @@ class Supposing:
                 f"wait until {format_rfc3339(until)}, when group {group_id} is offered to these pods again",
                 until,
             )
-        if rejection.refusal is None or template is None:
-            return None
-        return _put_refusal_right(rejection.refusal, template, group_id, supposed)
+        return None
 
     def _put_skip_right(
         self, why: str, group: NodeGroup, template: Template | None, tick: Tick, supposed: _Supposed
@@ -192,10 +206,14 @@ def _rejection(tick: Tick, group_id: str, key: Key) -> Rejection | None:
 
 def _put_refusal_right(
     refusal: Refusal, template: Template, group_id: str, supposed: _Supposed
-) -> Change | None:
+) -> tuple[Change, ...]:
     changed: Changed | None = None
     match refusal.plugin:
         case "NodeResourcesFit":
+            larger = larger_machine(refusal, template.node, group_id) if asks_far_too_much(refusal) else None
+            if larger is not None:
+                supposed.machine, change = larger
+                return (change,)
             changed = ask_less(supposed.pod, refusal)
         case "TaintToleration":
             changed = tolerate(supposed.pod, template.node.spec.taints or ())
@@ -205,11 +223,11 @@ def _put_refusal_right(
             )
             if missing:
                 supposed.labels.update(missing)
-                return Change("label", f"add label {labels_text(missing)} to the nodes of group {group_id}")
+                return change_of_labels(missing, group_id)
     if changed is None:
-        return None
+        return ()
     supposed.pod, change = changed
-    return change
+    return (change,)
 
 
 def _raise_total(supposed: _Supposed, tick: Tick) -> Change | None:
@@ -239,14 +257,33 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
 
 
 def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:
-    """Gives the group's template these labels, whoever vouches for it."""
+    """Gives the group's template these labels."""
+    _change_template(state, group_id, lambda node: _labelled(node, labels))
+
+
+def _suppose_machine(state: State, group_id: str, machine: Node) -> None:
+    """Gives the group's template the amounts of this machine."""
+    _change_template(
+        state,
+        group_id,
+        lambda node: replace(
+            node,
+            status=replace(
+                node.status, capacity=machine.status.capacity, allocatable=machine.status.allocatable
+            ),
+        ),
+    )
+
+
+def _change_template(state: State, group_id: str, change: Callable[[Node], Node]) -> None:
+    """Changes what the group's nodes are taken to be, whoever vouches for it."""
     seen = state.memory.templates.get(group_id)
     if seen is not None:
-        state.memory.templates[group_id] = replace(seen, node=_labelled(seen.node, labels))
+        state.memory.templates[group_id] = replace(seen, node=change(seen.node))
         return
     group = state.groups[group_id]
     if group.template is not None:
-        changed = replace(group.template, node=_labelled(group.template.node, labels))
+        changed = replace(group.template, node=change(group.template.node))
         state.set_groups({**state.groups, group_id: replace(group, template=changed)}.values())
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.amounts import refusal_text
+from kubetide.nodes.group_changes import SET_BY_THE_CLOUD, asks_far_too_much
 from kubetide.nodes.pod_changes import (
     Change,
     ask_less,
@@ -158,7 +159,7 @@ def _put_right(snapshot: Snapshot, pod: Pod, node_name: str, refusal: Refusal) -
 
     match refusal.plugin:
         case "NodeResourcesFit":
-            return ask_less(pod, refusal)
+            return None if asks_far_too_much(refusal) else ask_less(pod, refusal)
         case "TaintToleration":
             return tolerate(pod, node.spec.taints or ())
         case "PodTopologySpread":
@@ -181,4 +182,8 @@ def _label(snapshot: Snapshot, pod: Pod, node: Node) -> tuple[Pod, Change] | Non
     if not missing:
         return None
     snapshot.set_node(replace(node, metadata=replace(node.metadata, labels={**labels, **missing})))
-    return pod, Change("label", f"add label {labels_text(missing)} to the node")
+    fixed = {key: value for key, value in missing.items() if key in SET_BY_THE_CLOUD}
+    free = {key: value for key, value in missing.items() if key not in fixed}
+    parts = [f"add label {labels_text(free)} to the node"] if free else []
+    parts += [f"drop {labels_text(fixed)} from the pod's node selector"] if fixed else []
+    return pod, Change("label", " and ".join(parts))
