@@ -14,9 +14,15 @@ from kubetide.simulate.report import write_report
 from kubetide.simulate.run import RunResult
 from kubetide.simulate.table import summary_table
 
+STUCK = 3
+"""Exit status of a strict run in which something could not scale."""
 
-def finish(name: str, result: RunResult, out: Path) -> None:
-    """Writes report, summary and timeline, prints the summary, and exits with 1 if an invariant was broken."""
+
+def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> None:
+    """Writes report, summary and timeline, and prints the summary.
+
+    Exits with 1 if an invariant was broken, and with 3 if something could not scale and the run is ``strict``.
+    """
     click.echo(summary_table(result.summary))
     try:
         write_whole(out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary))
@@ -43,6 +49,9 @@ def finish(name: str, result: RunResult, out: Path) -> None:
         for violation in result.violations:
             click.echo(f"  {violation}", err=True)
         sys.exit(1)
+    if strict and result.stuck:
+        click.echo(f"strict: {len(result.stuck)} thing(s) could not scale, see the notices above", err=True)
+        sys.exit(STUCK)
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:

@@ -23,7 +23,8 @@ from kubetide.units.time import Instant
     show_default=True,
     help="Folder for the report, the summary and the decision records.",
 )
-def command(scenario: Path, trace: Path | None, seed: int, out: Path) -> None:
+@click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
+def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool) -> None:
     """Run SCENARIO.yaml in virtual time: a day takes seconds.
 
     The loops are the ones that run in production; the cluster, the cloud and the load are embedded.
@@ -68,7 +69,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path) -> None:
 
     with claimed(out):
         result = run()
-        finish(loaded.name, result, out)
+        finish(loaded.name, result, out, strict=strict)
     if result.interrupted:
         summary = result.summary
         reached = format_rfc3339(Instant(summary.start + round(summary.hours * 3600e9)))

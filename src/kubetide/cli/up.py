@@ -110,6 +110,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the cluster in this folder, and go on from there the next time.",
 )
+@click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
 def command(
     scenario: Path | None,
     speed: float | None,
@@ -118,6 +119,7 @@ def command(
     out: Path,
     serve: str | None,
     state: Path | None,
+    strict: bool,
 ) -> None:
     """Run SCENARIO live: an embedded cluster under load, the loops at work, the reason for every step.
 
@@ -174,7 +176,7 @@ def command(
                 webhooks=HttpCaller(),
             )
             result = run.run()
-        finish(loaded.name, result, out)
+        finish(loaded.name, result, out, strict=strict)
 
 
 def _kept(folder: Path | None, scenario: Scenario, end: Instant) -> AbstractContextManager[KeptRun | None]:

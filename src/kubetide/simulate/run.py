@@ -14,9 +14,11 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import RecordWriter
+from kubetide.simulate.build import manifests_of
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.stuck import stuck
 from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, before, parse_duration
@@ -29,6 +31,7 @@ class RunResult(msgspec.Struct, frozen=True):
         violations: Invariants that were broken, a sentence each.
         unsettled: What had not come to rest at the end, a sentence each; not a fault by itself.
         interrupted: Whether Ctrl-C or SIGTERM ended it early.
+        stuck: What could not scale, a sentence each; notices as well.
         pace: Of a live run, how fast it was to be and how fast it was.
     """
 
@@ -38,6 +41,7 @@ class RunResult(msgspec.Struct, frozen=True):
     unsettled: tuple[str, ...]
     interrupted: bool = False
     pace: Pace | None = None
+    stuck: tuple[str, ...] = ()
 
 
 Beside = Callable[[World], AbstractAsyncContextManager[None]]
@@ -125,12 +129,15 @@ class _Run:
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
+        found = stuck(self._world, manifests_of(self._scenario, self._base, skipped=[]))
+        timeline.notices += found
         return RunResult(
             timeline=timeline,
             summary=summarize(self._scenario.name, timeline),
             violations=tuple(self._world.violations()),
             unsettled=tuple(self._world.unsettled()),
             interrupted=interrupted,
+            stuck=found,
         )
 
     def _mark(self, mark: Mark) -> None:

@@ -1,0 +1,97 @@
+"""A set-up that cannot scale says so at the end of a run."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.simulate.worlds import MANIFEST, small
+
+from kubetide.cli.main import cli
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.table import summary_table
+
+BIG = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: big}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: big}}
+  template:
+    metadata: {labels: {app: big}}
+    spec:
+      %s
+      containers: [{name: main, image: big, resources: {requests: {cpu: "%s", memory: 128Mi}}}]
+"""
+PODS_METRIC = """
+  - type: Pods
+    pods: {metric: {name: nobody_has_it}, target: {type: AverageValue, averageValue: "5"}}
+"""
+RESOURCE = """
+  - type: Resource
+    resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}
+"""
+
+
+def stuck(tmp_path, manifest):
+    scenario = msgspec.structs.replace(small(), manifests=(manifest,))
+    return run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (
+            MANIFEST.replace(RESOURCE.strip("\n"), PODS_METRIC.strip("\n")),
+            ["HorizontalPodAutoscaler default/web", "FailedGetPodsMetric", "nobody_has_it", "explain hpa default/web"],
+        ),
+        (
+            MANIFEST.replace("requests: {cpu: 200m, memory: 128Mi}", "limits: {}"),
+            ["HorizontalPodAutoscaler default/web", "FailedGetResourceMetric", "missing request for cpu"],
+        ),
+        (
+            MANIFEST + BIG % ("", "64"),
+            ["ReplicaSet default/big-", "2 pods without a node", "Insufficient cpu", "larger machine type", "explain pod default/big-"],
+        ),
+        (
+            MANIFEST + BIG % ("nodeSelector: {topology.kubernetes.io/zone: zone-x}", "100m"),
+            ["ReplicaSet default/big-", "add a group like general in zone zone-x, or drop"],
+        ),
+        (
+            (MANIFEST + BIG % ("", "100m")).replace(
+                "metadata: {name: big}",
+                "metadata: {name: big, ownerReferences: [{apiVersion: x/v1, kind: Shop, name: s, uid: u-1}]}",
+            ),
+            ["Deployment default/big: its owner Shop s (uid u-1) is not there, so it is deleted"],
+        ),
+    ],
+    ids=["unknown metric", "no requests", "64 cores", "no such zone", "owner"],
+)  # fmt: skip
+def test_what_cannot_scale_is_told(tmp_path, manifest, words):
+    """The reason stands in the summary, in its notices, and nothing else is accused."""
+    result = stuck(tmp_path, manifest)
+    [said] = result.stuck
+    assert [word for word in words if word not in said] == []
+    assert said in result.summary.notices
+    assert said in summary_table(result.summary)
+
+
+def test_what_scales_is_not_accused(tmp_path):
+    """A run in which everything has a node and an answer says nothing."""
+    result = stuck(tmp_path, MANIFEST)
+    assert (result.stuck, result.summary.notices) == ((), ())
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 0), (("--strict",), 3)])
+def test_strict_makes_it_an_exit_status(tmp_path, options, status):
+    """Without --strict the run ends well; with it, with status 3, after the summary and the files."""
+    path = tmp_path / "s.yaml"
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST + BIG % ("", "64"),))
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
+    run = CliRunner().invoke(cli, ["simulate", str(path), "--out", str(tmp_path / "out"), *options])
+    assert run.exit_code == status
+    assert "without a node" in run.output
+    assert (tmp_path / "out" / "report.html").exists()
