@@ -12,15 +12,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from click.testing import CliRunner
 from tests.simulate.made import timeline
 from tests.simulate.worlds import small
 
+from kubetide.cli.examples import scenario_path
 from kubetide.cli.main import cli
 from kubetide.cli.output import finish
+from kubetide.runtime.clock import machine_time
 from kubetide.runtime.folder import is_running
 from kubetide.simulate.run import RunResult, run_simulation
-from kubetide.simulate.scenario import Scenario, load_scenario
+from kubetide.simulate.scenario import Scenario, load_scenario, start_of
 from kubetide.simulate.spec import FAULT_KINDS
 from kubetide.simulate.timeline import Summary, Timeline, summarize
 
@@ -38,7 +41,7 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["up", "simulate", "explain", "replay"])
+@pytest.mark.parametrize("name", ["up", "simulate", "examples", "explain", "replay"])
 def test_every_command_helps_with_examples(name):
     """The help page of a command says what it is for and shows how it is called."""
     result = CliRunner().invoke(cli, [name, "--help"])
@@ -52,7 +55,9 @@ def test_a_run_leaves_its_files(tmp_path):
     """`simulate` prints the summary and leaves report, summary, timeline and records that replay."""
     run = call("simulate", EXAMPLE, "--out", tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("from-zero-wrong-catalogue   2026-03-02 00:00 UTC, 1.00 h\n")
+    assert run.stdout.startswith(
+        "from-zero-wrong-catalogue   2026-03-02 00:00 UTC, 1.00 h, after 3 min of warm-up\n"
+    )
     assert {path.name for path in tmp_path.iterdir()} == {
         "report.html",
         "summary.json",
@@ -247,6 +252,56 @@ def test_the_shipped_scenarios_are_read(tmp_path):
     ]
     assert all(stem == name for stem, name in found.items())
     assert SHIPPED.samefile(ROOT / "examples" / "web-shop.yaml")
+
+
+def test_examples_are_played_and_copied_by_name(tmp_path, monkeypatch):
+    """From any folder: the list names all, a copy has all that it needs, and a near miss is told."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        return CliRunner().invoke(cli, words)
+
+    listed = run("examples")
+    assert listed.exit_code == 0
+    names = [line.split()[0] for line in listed.output.splitlines()[:-2]]
+    assert names == sorted(names)
+    assert {"web-shop", "crontab", "bad-day", "autothrottle"} <= set(names)
+    assert "Needs --trace requests_per_minute" in listed.output
+    for name in names:
+        assert run("examples", name).exit_code == 0
+        trace = EXAMPLE.with_name("diurnal-2.txt.gz") if name == "worldcup98" else None
+        path = tmp_path / name / f"{name}.yaml"
+        path = path.with_name("scenario.yaml") if path.with_name("scenario.yaml").exists() else path
+        load_scenario(path, trace=trace)
+    assert "is there already" in str(run("examples", "web-shop").exception)
+    assert scenario_path(Path("web-shop")) == Path("web-shop/web-shop.yaml")
+    near = str(run("simulate", "web-shp").exception)
+    assert near == "web-shp: there is no such file and no example of that name; did you mean `web-shop`?"
+    unknown = run("simulate", "worldcup98")
+    assert "It is to be had from https://" in str(unknown.exception)
+
+
+@pytest.mark.slow
+def test_an_example_is_played_by_its_name(tmp_path):
+    """`simulate NAME` needs no path, and an example with a shipped trace needs none either."""
+    run = CliRunner().invoke(cli, ["simulate", "autothrottle", "--out", str(tmp_path)])
+    assert (run.exit_code, run.output.startswith("autothrottle-diurnal-2")) == (0, True)
+
+
+def test_no_text_installs_what_no_index_has():
+    """Until the package is on an index, an extra is installed by the names of its packages."""
+    texts = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py")]
+    assert [str(path) for path in texts if re.search(r"pip install\s+['\"]?kubetide", path.read_text())] == []
+
+
+def test_a_scenario_may_start_now(tmp_path):
+    """`start: now` is the time when the file is read; kept state needs a time that stays."""
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(msgspec.structs.replace(small(), start="now"))))
+    before = machine_time()
+    assert before - 10**9 <= start_of(load_scenario(path)) <= machine_time()
+    refused = CliRunner().invoke(cli, ["up", str(path), "--state", str(tmp_path / "kept")])
+    assert (refused.exit_code, "starts now" in refused.output) == (2, True)
 
 
 def fields_of(part: type[msgspec.Struct]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.simulate.timeline import Mark, ServiceSeries, Timeline
+from kubetide.simulate.timeline import GroupPrice, Mark, ServiceSeries, Timeline
 from kubetide.units.time import Instant, after, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T11:00:00Z")
@@ -20,6 +20,7 @@ def timeline(
             name,
             offered=[100.0 if high else 50.0 for high in burst],
             capacity=[120.0 if high else 60.0 for high in late],
+            asked=[120.0 if high else 60.0 for high in late],
             queue=[0.0] * steps,
             latency=[0.02] * steps,
             wanted=[4 if high else 2 for high in burst],
@@ -47,6 +48,11 @@ def timeline(
     made.cpu_requested = [4.0 if high else 2.0 for high in late]
     made.cpu_used = [3.0 if high else 1.5 for high in burst]
     made.cpu_allocatable = [8.0 if high else 4.0 for high in late]
+    made.prices = {
+        "general": GroupPrice(per_hour=0.1, cores=3.9),
+        "burst": GroupPrice(per_hour=0.2, cores=7.8),
+    }
+    made.warm_up_s = 180.0
     made.cost = [round(0.001 * step, 4) for step in range(1, steps + 1)]
     return made
 

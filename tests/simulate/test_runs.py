@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import subprocess
@@ -69,6 +70,20 @@ def test_a_bad_day_breaks_no_invariant_and_replays(tmp_path, seed):
     assert replayed.differences == ()
     assert replayed.records["nodes"] > 1000
     assert replayed.records["horizontal"] > 1000
+
+
+def test_a_run_inside_a_running_event_loop(tmp_path):
+    """In a notebook, where a loop is running, a run gives the same as outside of one."""
+
+    def run(name):
+        return run_simulation(
+            small(duration="2m"), base=tmp_path, out=tmp_path / name, seed=1, warn=pytest.fail
+        )
+
+    async def cell():
+        return run("inside")
+
+    assert asyncio.run(cell()).timeline == run("outside").timeline
 
 
 SET = """

@@ -17,7 +17,7 @@ from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.records import NullRecorder
 from kubetide.scheduling import pod_requests
 from kubetide.simulate.scenario import load_scenario, start_of
-from kubetide.simulate.timeline import ServiceSeries, Timeline, minutes_lost, summarize
+from kubetide.simulate.timeline import GroupPrice, ServiceSeries, Timeline, minutes_lost, summarize
 from kubetide.simulate.world import World
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, before, minutes, parse_duration
@@ -37,6 +37,7 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         "web",
         offered=[row[0] for row in rows],
         capacity=[row[1] for row in rows],
+        asked=[row[1] / 2 for row in rows],
         existing=[row[2] for row in rows],
         wanted=[row[3] for row in rows],
         violated=[row[4] for row in rows],
@@ -48,6 +49,11 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         pending=[row[3] for row in rows],
         nodes={"general": [row[2] for row in rows]},
         cost=[price * index for index in range(len(rows))],
+        cpu_requested=[row[1] for row in rows],
+        prices={
+            "general": GroupPrice(per_hour=price, cores=4.0),
+            "dear": GroupPrice(per_hour=99.0, cores=1.0),
+        },
     )
     summary = summarize("run", timeline)
     (service,), (group,) = summary.services, summary.groups
@@ -61,18 +67,21 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         requests += offered
         room += capacity
         unmet += max(0.0, offered - capacity)
-        idle += max(0.0, capacity - offered)
+        idle += max(0.0, capacity / 2 - offered)
         if violated:
             lost.add(math.floor(index * step_s / 60))
     assert service.pod_minutes == pytest.approx(pod_s / 60, abs=0.0051)
     assert service.slo_minutes_lost == len(lost)
     assert service.requests == pytest.approx(requests * step_s, abs=0.0051)
     assert service.unserved_share == pytest.approx(unmet / requests if requests else 0, abs=1e-5)
-    assert service.slack == pytest.approx(idle / room if room else 0, abs=1e-3)
+    assert service.slack == pytest.approx(2 * idle / room if room else 0, abs=1e-3)
     assert service.rescales == sum(rows[i][3] != rows[i + 1][3] for i in range(len(rows) - 1))
     assert group.node_hours == pytest.approx(node_s / 3600, abs=1e-4)
     assert (group.nodes_min, group.nodes_max) == (min(r[2] for r in rows), max(r[2] for r in rows))
     assert summary.cost == pytest.approx(price * (len(rows) - 1), abs=1e-4)
+    hours = len(rows) * step_s / 3600
+    assert summary.cost_unscaled == pytest.approx(max(r[2] for r in rows) * price * hours, abs=1e-3)
+    assert summary.cost_bound == pytest.approx(room * step_s / 3600 * price / 4, abs=1e-3)
     assert summary.pending_pod_minutes == pytest.approx(waiting_s / 60, abs=0.0051)
     assert summary.hours == pytest.approx(len(rows) * step_s / 3600, abs=1e-4)
 

@@ -246,7 +246,7 @@ def _cluster(timeline: Timeline) -> Table:
         ("CPU used/asked/all", "/".join(decimal(cores, 0 if max(cpu) >= 100 else 1) for cores in cpu)),
         ("SLO minutes lost", Text(count(lost), style="red" if lost else "")),
         ("pods started", count(timeline.pod_starts)),
-        ("cost", decimal(timeline.cost[-1], 2)),
+        ("cost", f"{decimal(timeline.cost[-1], 2)} {printable(timeline.currency)}"),
     )
     for label, value in rows:
         table.add_row(Text(label, style="bright_black"), value)

@@ -15,6 +15,7 @@ _COMMANDS = {
     "run": "Run the loops on the cluster of your kubeconfig: advice, or with --act the real thing.",
     "config": "Show and check what `run` would be configured with.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
+    "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
     "replay": "Decide every recorded tick again and compare the bytes.",
 }

@@ -11,7 +11,7 @@ from kubetide.units.time import Instant
 
 
 @click.command("simulate")
-@click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file."
 )
@@ -25,7 +25,7 @@ from kubetide.units.time import Instant
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
 def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool) -> None:
-    """Run SCENARIO.yaml in virtual time: a day takes seconds.
+    """Run SCENARIO, a file or the name of a shipped example, in virtual time: a day takes seconds.
 
     The loops are the ones that run in production; the cluster, the cloud and the load are embedded.
     The same scenario and seed give the same bytes. Prints a summary and writes into --out:
@@ -38,15 +38,18 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
 
     \b
     Examples:
-      kubetide simulate examples/web-shop.yaml
-      kubetide simulate examples/worldcup98.yaml --trace requests.csv.gz --out june
+      kubetide simulate web-shop
+      kubetide simulate my-shop.yaml --out monday --strict
+      kubetide simulate worldcup98 --trace requests.csv.gz --out june
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
     from kubetide.runtime.folder import claimed
     from kubetide.simulate.run import RunResult, run_simulation
     from kubetide.simulate.scenario import load_scenario, start_of
     from kubetide.units.time import format_rfc3339, parse_duration
 
+    scenario = scenario_path(scenario)
     loaded = load_scenario(scenario, trace=trace)
     start, length = start_of(loaded), parse_duration(loaded.duration)
 

@@ -85,7 +85,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 
 
 @click.command("up")
-@click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.argument("scenario", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--speed", type=float, callback=_checked_speed, help="Times real time.  [default: the scenario's]"
 )
@@ -121,16 +121,16 @@ def command(
     state: Path | None,
     strict: bool,
 ) -> None:
-    """Run SCENARIO live: an embedded cluster under load, the loops at work, the reason for every step.
+    """Run SCENARIO, a file or the name of a shipped example, live: an embedded cluster under load, the loops at work, the reason for every step.
 
     Without SCENARIO it plays the shipped web shop: an hour before a burst, pods and nodes that rise
     with it and fall after it, within two minutes. No cluster is needed and no kubeconfig is read.
 
-    On a terminal it shows a live view (with the extra: pip install 'kubetide[live]'); elsewhere it
+    On a terminal it shows a live view (with: pip install 'rich>=14'); elsewhere it
     prints one line a decision. Ctrl-C or SIGTERM ends the run early. Either way it ends with the summary and
     leaves the report and the decision records in --out.
 
-    With --serve (extra: pip install 'kubetide[tls]') the cluster speaks the Kubernetes API over
+    With --serve (with: pip install 'cryptography>=45') the cluster speaks the Kubernetes API over
     HTTPS; the kubeconfig for it lies in --out while the run lasts.
 
     With --state every write to the cluster and every machine is kept in a folder: a run that was
@@ -145,14 +145,19 @@ def command(
       kubetide up my-shop.yaml --speed 1 --serve
       kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
     from kubetide.embedded.admission.http import HttpCaller
     from kubetide.runtime.folder import claimed
     from kubetide.simulate.run import LiveRun
-    from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.scenario import NOW, load_scenario, load_unchecked
     from kubetide.simulate.show import end_of_show, shown_part
 
-    path = SHIPPED if scenario is None else scenario
+    path = SHIPPED if scenario is None else scenario_path(scenario)
+    if state is not None and load_unchecked(path).start == NOW:
+        raise click.UsageError(
+            f"--state: {path} starts now, so no start could go on from another; write a time"
+        )
     loaded = shown_part(load_scenario(path))
     end = end_of_show(loaded, until)
     chosen = loaded.show.speed if speed is None else speed
@@ -193,7 +198,7 @@ def _address(text: str) -> Address:
     try:
         from kubetide.simulate.serve import parse_address
     except ImportError as error:
-        raise click.UsageError("--serve needs certificates: pip install 'kubetide[tls]'") from error
+        raise click.UsageError("--serve needs certificates: pip install 'cryptography>=45'") from error
     return parse_address(text)
 
 
@@ -209,7 +214,7 @@ def _view() -> Callable[[Scenario, float, Instant], View]:
         try:
             from kubetide.cli.live import LiveView, can_show
         except ImportError:
-            click.echo("kubetide: plain lines; for the live view: pip install 'kubetide[live]'", err=True)
+            click.echo("kubetide: plain lines; for the live view: pip install 'rich>=14'", err=True)
         else:
             if can_show():
                 return LiveView

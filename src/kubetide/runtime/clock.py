@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar, cast
 
 from kubetide.ports.clock import Clock
@@ -17,9 +18,10 @@ from kubetide.runtime.paced import Pace, PacedLoop
 from kubetide.runtime.virtual import Stalled, VirtualLoop
 from kubetide.units.time import ZERO, Duration, Instant
 
-__all__ = ["LoopClock", "Pace", "Stalled", "run_paced", "run_real", "run_virtual", "ticks"]
+__all__ = ["LoopClock", "Pace", "Stalled", "machine_time", "run_paced", "run_real", "run_virtual", "ticks"]
 
 T = TypeVar("T")
+_Loop = asyncio.AbstractEventLoop
 Main = Callable[[Clock], Coroutine[Any, Any, T]]
 
 
@@ -55,6 +57,11 @@ class LoopClock:
         await asyncio.sleep(max(duration, 0) / 1e9)
 
 
+def machine_time() -> Instant:
+    """Return the machine's wall time, for what stands outside of a run."""
+    return Instant(time.time_ns())
+
+
 async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> AsyncGenerator[Instant, None]:
     """Gives the due instants ``start + offset + k * period``, each when it has come; start is the first call.
 
@@ -78,14 +85,42 @@ async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> A
 def run_virtual(main: Main[T], *, start: Instant) -> T:
     """Runs ``main(clock)`` in virtual time that begins at ``start``, and gives what it returns.
 
+    Where an event loop is running already (a notebook), it runs in a thread of its own, and this waits for it.
     Raises: Stalled when tasks wait and nothing will ever wake them; else what ``main`` raises.
     """
 
     async def run() -> T:
         return await main(LoopClock(start))
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(run())
+    return _run_apart(run, VirtualLoop)
+
+
+def _run_apart(run: Callable[[], Coroutine[Any, Any, T]], make_loop: Callable[[], _Loop]) -> T:
+    """Return what ``run`` returns on a loop of its own; a thread has room for one running loop only."""
+
+    def whole(made: Callable[[_Loop], None] = lambda _: None) -> T:
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            made(runner.get_loop())
+            return runner.run(run())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return whole()
+    loops: list[_Loop] = []
+    with ThreadPoolExecutor(1, "kubetide") as threads:
+        result = threads.submit(whole, loops.append)
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            for loop in loops:
+                loop.call_soon_threadsafe(_cancel_all, loop)
+            raise
+
+
+def _cancel_all(loop: _Loop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
 
 
 def run_paced(main: Main[T], *, start: Instant, pace: Pace) -> T:
@@ -98,8 +133,7 @@ def run_paced(main: Main[T], *, start: Instant, pace: Pace) -> T:
     async def run() -> T:
         return await main(LoopClock(start))
 
-    with asyncio.Runner(loop_factory=lambda: PacedLoop(pace)) as runner:
-        return runner.run(run())
+    return _run_apart(run, lambda: PacedLoop(pace))
 
 
 def run_real(main: Main[T], *, start: Instant | None = None) -> T:
@@ -107,7 +141,7 @@ def run_real(main: Main[T], *, start: Instant | None = None) -> T:
 
     Ctrl-C cancels ``main``, waits for its clean-up, and then raises KeyboardInterrupt.
     """
-    epoch = Instant(time.time_ns()) if start is None else start
+    epoch = machine_time() if start is None else start
 
     async def run() -> T:
         return await main(LoopClock(epoch))

@@ -285,4 +285,4 @@ def _check(run: RunSettings) -> None:
     if run.kube_api_qps <= 0 or run.kube_api_burst < 1:
         raise ConfigError("kube-api-qps must be greater than 0 and kube-api-burst at least 1")
     if run.kube_api_content_type == MEDIA_TYPE and not is_protobuf_installed():
-        raise ConfigError(f"kube-api-content-type: {MEDIA_TYPE} needs: pip install 'kubetide[protobuf]'")
+        raise ConfigError(f"kube-api-content-type: {MEDIA_TYPE} needs: pip install 'protobuf>=7.34'")

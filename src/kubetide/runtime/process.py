@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,8 +44,12 @@ def give_memory_back() -> None:
 def ended_by_signals() -> Iterator[None]:
     """Let SIGTERM, and SIGHUP of a terminal that is closed, end what runs inside as Ctrl-C does.
 
-    A signal that this process was started to ignore (``nohup``) stays ignored.
+    A signal that this process was started to ignore (``nohup``) stays ignored. Outside of the main thread, which alone
+    may handle signals, nothing is changed.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = {
         number: signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
         for number in (signal.SIGTERM, signal.SIGHUP)

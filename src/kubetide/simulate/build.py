@@ -32,6 +32,7 @@ from kubetide.simulate.spec import (
     parse_time_of_day,
     start_of,
 )
+from kubetide.simulate.timeline import GroupPrice
 from kubetide.units.quantity import milli, whole
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, to_seconds
@@ -80,6 +81,21 @@ def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
         reserved_memory_bytes=whole(spec.reserved_memory),
         catalogue_memory_bytes=None if actual == listed else listed,
     )
+
+
+def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
+    """What a node of each group costs, and what it has for pods."""
+    catalogue = catalogue_of(scenario)
+    types = {group.name: catalogue[group.instance_type] for group in scenario.node_groups}
+    return {
+        group.name: GroupPrice(
+            per_hour=types[group.name].price_per_hour
+            if group.price_per_hour is None
+            else group.price_per_hour,
+            cores=(types[group.name].cpu_milli - types[group.name].reserved_cpu_milli) / 1000,
+        )
+        for group in scenario.node_groups
+    }
 
 
 def groups_of(scenario: Scenario) -> tuple[GroupSpec, ...]:

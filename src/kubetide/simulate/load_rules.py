@@ -114,7 +114,8 @@ def _check_load(check: Checker, load: LoadSpec, where: str, base: Path) -> None:
         check.that(
             (base / load.trace).is_file(),
             f"{where}.trace",
-            f"there is no file {base / load.trace}; put it there or name one with --trace",
+            f"there is no file {base / load.trace}; put it there or name one with --trace"
+            f"{f'. It is to be had from {load.trace_from}' if load.trace_from else ''}",
         )
     if load.step is not None:
         check.duration(load.step, f"{where}.step", least=1)

@@ -69,12 +69,21 @@ class Observer:
             return
         line, counts, deployments = self.timeline, self._counts, self._deployments.objects
         # As lists, because an array gives its elements one by one slowly.
-        columns = (step.offered, step.capacity, step.queue, step.latency, step.existing, step.ready)
+        columns = (
+            step.offered,
+            step.capacity,
+            step.asked,
+            step.queue,
+            step.latency,
+            step.existing,
+            step.ready,
+        )
         rows = zip(*(column.tolist() for column in columns), step.violated.tolist(), strict=True)
         for (key, series), row in zip(self._series, rows, strict=True):
-            offered, capacity, queue, latency, existing, ready, violated = row
+            offered, capacity, asked, queue, latency, existing, ready, violated = row
             series.offered.append(round(offered, 4))
             series.capacity.append(round(capacity, 4))
+            series.asked.append(round(asked, 4))
             series.queue.append(round(queue, 2))
             series.latency.append(round(latency, 5))
             series.existing.append(existing)

@@ -14,14 +14,14 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import RecordWriter
-from kubetide.simulate.build import manifests_of
+from kubetide.simulate.build import manifests_of, prices_of
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.scenario import Scenario, start_of
 from kubetide.simulate.stuck import stuck
 from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
 from kubetide.simulate.world import World
-from kubetide.units.time import Instant, before, parse_duration
+from kubetide.units.time import ZERO, Instant, before, between, parse_duration, to_seconds
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -121,7 +121,10 @@ class _Run:
             webhooks=webhooks,
             served=self._beside is not None,
         )
-        for notice in self._world.timeline.notices:
+        timeline = self._world.timeline
+        timeline.currency, timeline.prices = self._scenario.currency, prices_of(self._scenario)
+        timeline.warm_up_s = to_seconds(max(between(clock.now(), self._world.start), ZERO))
+        for notice in timeline.notices:
             self._warn(notice)
         async with nullcontext() if self._beside is None else self._beside(self._world):
             await self._world.run()

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
+from kubetide.runtime.clock import machine_time
 from kubetide.simulate.rules import check_scenario
 from kubetide.simulate.spec import (
     FAULT_KINDS,
@@ -29,9 +30,14 @@ from kubetide.simulate.spec import (
     start_of,
 )
 from kubetide.simulate.structure import structure_problems
+from kubetide.units.time import format_rfc3339
+
+NOW = "now"
+"""As ``start``: when the scenario is read."""
 
 __all__ = [
     "FAULT_KINDS",
+    "NOW",
     "BurstSpec",
     "DailySpec",
     "DurationRange",
@@ -47,6 +53,7 @@ __all__ = [
     "ShowSpec",
     "TaintSpec",
     "load_scenario",
+    "load_unchecked",
     "parse_range",
     "parse_time_of_day",
     "start_of",
@@ -56,11 +63,28 @@ __all__ = [
 def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
     """Reads and checks a scenario file, and the manifests it names; traces are read when it runs.
 
+    A ``start`` of ``now`` becomes the machine's time.
+
     Args:
         path: The YAML file; what it names lies beside it.
         trace: A trace that takes the place of the load of the first service.
     Raises: ScenarioError with a line for each problem, naming file, line, field and fix.
     """
+    document, scenario = _read(path)
+    if scenario.start == NOW:
+        scenario = msgspec.structs.replace(scenario, start=format_rfc3339(machine_time()))
+    if trace is not None:
+        scenario = _with_trace(path, scenario, trace)
+    check_scenario(path, document, scenario)
+    return scenario
+
+
+def load_unchecked(path: Path) -> Scenario:
+    """Reads a scenario file as it is, whatever its content. Raises ScenarioError where its form is wrong."""
+    return _read(path)[1]
+
+
+def _read(path: Path) -> tuple[Document, Scenario]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -68,11 +92,7 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     document = _document(path, text)
-    scenario = _convert(path, document)
-    if trace is not None:
-        scenario = _with_trace(path, scenario, trace)
-    check_scenario(path, document, scenario)
-    return scenario
+    return document, _convert(path, document)
 
 
 def _document(path: Path, text: str) -> Document:

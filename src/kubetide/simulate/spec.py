@@ -91,6 +91,7 @@ class LoadSpec(Part, frozen=True, kw_only=True):
     """Where a service's requests come from: a trace file or an invented day."""
 
     trace: str | None = None
+    trace_from: str = ""
     unit: str = "requests/s"
     step: str | None = None
     window: tuple[str, str] | None = None
@@ -158,6 +159,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     description: str = ""
     start: str = "2026-03-02T00:00:00Z"
     duration: str = "24h"
+    currency: str = "USD"
     step: str = "15s"
     warm_up: str = "3m"
     instance_types: dict[str, InstanceTypeSpec] = {}

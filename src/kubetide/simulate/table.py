@@ -49,11 +49,13 @@ def summary_cells(summary: Summary) -> SummaryCells:
     start = format_rfc3339(summary.start)[:16].replace("T", " ")
     return SummaryCells(
         name=printable(summary.name),
-        period=f"{start} UTC, {decimal(summary.hours, 2)} h",
+        period=f"{start} UTC, {decimal(summary.hours, 2)} h{_after_warm_up(summary)}",
         services=_services(summary),
         groups=_groups(summary),
         facts=(
-            ("cost", decimal(summary.cost, 2)),
+            ("cost", f"{decimal(summary.cost, 2)} {printable(summary.currency)}"),
+            ("without scaling", decimal(summary.cost_unscaled, 2)),
+            ("lower bound", decimal(summary.cost_bound, 2)),
             ("SLO minutes lost", count(sum(service.slo_minutes_lost for service in summary.services))),
             ("pods started", count(summary.pod_starts)),
             ("most pods pending", count(summary.pending_max)),
@@ -62,6 +64,12 @@ def summary_cells(summary: Summary) -> SummaryCells:
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
+
+
+def _after_warm_up(summary: Summary) -> str:
+    if not summary.warm_up_s:
+        return ""
+    return f", after {decimal(summary.warm_up_s / 60, 1).removesuffix('.0')} min of warm-up"
 
 
 def _services(summary: Summary) -> Table:

@@ -4,7 +4,10 @@ Definitions (one sampling step is ``step_s`` seconds):
 - pod-minutes: sum of the pods that exist times the step, in minutes; a pod is billed while it starts.
 - SLO minute lost: a minute with at least one step in which the service broke its objective.
 - unserved share: requests offered above the ready capacity over all requests offered.
-- slack: share of the ready capacity that was idle.
+- slack: share of the CPU that the ready pods asked for and that no request needed.
+- cost without scaling: every node group at the largest size that it had, from the beginning to the end.
+- lower bound of the cost: the CPU that pods asked for, step by step, at the cheapest price per core of all groups;
+  no packing of the same pods can cost less.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ class ServiceSeries(msgspec.Struct):
     Attributes:
         offered: Requests/s that arrived.
         capacity: Requests/s that the ready pods can serve.
+        asked: Requests/s that the CPU requests of the ready pods are for.
         queue: Requests waiting at the end of the step.
         latency: Seconds.
         wanted: Replicas asked for.
@@ -33,12 +37,20 @@ class ServiceSeries(msgspec.Struct):
     name: str
     offered: list[float] = msgspec.field(default_factory=list)
     capacity: list[float] = msgspec.field(default_factory=list)
+    asked: list[float] = msgspec.field(default_factory=list)
     queue: list[float] = msgspec.field(default_factory=list)
     latency: list[float] = msgspec.field(default_factory=list)
     wanted: list[int] = msgspec.field(default_factory=list)
     existing: list[int] = msgspec.field(default_factory=list)
     ready: list[int] = msgspec.field(default_factory=list)
     violated: list[bool] = msgspec.field(default_factory=list)
+
+
+class GroupPrice(msgspec.Struct, frozen=True):
+    """What a node of a group costs an hour, and how many cores pods have of it."""
+
+    per_hour: float
+    cores: float
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -65,8 +77,10 @@ class Timeline(msgspec.Struct):
         pending: Pods without a node.
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
-        cost: Money spent since the start, in the price list's currency.
-        notices: What the run left out of its manifests, a sentence each.
+        cost: Money spent since the start, in ``currency``.
+        prices: Of each node group.
+        warm_up_s: How long the run was before the start; nothing of it counts.
+        notices: What the run left out of its manifests and what could not scale, a sentence each.
     """
 
     start: Instant
@@ -80,6 +94,9 @@ class Timeline(msgspec.Struct):
     cost: list[float] = msgspec.field(default_factory=list)
     marks: list[Mark] = msgspec.field(default_factory=list)
     pod_starts: int = 0
+    currency: str = "USD"
+    prices: dict[str, GroupPrice] = msgspec.field(default_factory=dict)
+    warm_up_s: float = 0.0
     notices: tuple[str, ...] = ()
 
 
@@ -110,7 +127,9 @@ class Summary(msgspec.Struct, frozen=True):
 
     Attributes:
         start: When the run began.
-        notices: What the run left out of its manifests, a sentence each.
+        cost_unscaled: What the groups at their largest sizes would have cost.
+        cost_bound: What the same pods cost at least.
+        notices: What the run left out of its manifests and what could not scale, a sentence each.
     """
 
     name: str
@@ -123,6 +142,10 @@ class Summary(msgspec.Struct, frozen=True):
     pending_max: int
     pending_pod_minutes: float
     decisions: int
+    currency: str = "USD"
+    cost_unscaled: float = 0.0
+    cost_bound: float = 0.0
+    warm_up_s: float = 0.0
     notices: tuple[str, ...] = ()
 
 
@@ -149,13 +172,32 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         pending_max=max(timeline.pending, default=0),
         pending_pod_minutes=round(sum(timeline.pending) * step_s / 60, 2),
         decisions=len(timeline.marks),
+        currency=timeline.currency,
+        cost_unscaled=round(_cost_unscaled(timeline), 4),
+        cost_bound=round(_cost_bound(timeline), 4),
+        warm_up_s=timeline.warm_up_s,
         notices=timeline.notices,
     )
 
 
+def _cost_unscaled(timeline: Timeline) -> float:
+    hours = len(timeline.pending) * timeline.step_s / 3600
+    return sum(
+        max(counts, default=0) * timeline.prices[group].per_hour * hours
+        for group, counts in timeline.nodes.items()
+        if group in timeline.prices
+    )
+
+
+def _cost_bound(timeline: Timeline) -> float:
+    per_core = min((one.per_hour / one.cores for one in timeline.prices.values() if one.cores), default=0.0)
+    return sum(timeline.cpu_requested) * timeline.step_s / 3600 * per_core
+
+
 def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
     offered = sum(series.offered)
-    capacity = sum(series.capacity)
+    asked = sum(series.asked)
+    needed = sum(min(o, a) for o, a in zip(series.offered, series.asked, strict=False))
     served = sum(min(o, c) for o, c in zip(series.offered, series.capacity, strict=True))
     return ServiceSummary(
         name=series.name,
@@ -166,7 +208,7 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
         pod_minutes=round(sum(series.existing) * step_s / 60, 2),
         slo_minutes_lost=minutes_lost(series.violated, step_s),
         unserved_share=round(1 - served / offered, 6) if offered else 0.0,
-        slack=round(1 - served / capacity, 4) if capacity else 0.0,
+        slack=round(1 - needed / asked, 4) if asked else 0.0,
         rescales=sum(1 for a, b in zip(series.wanted, series.wanted[1:], strict=False) if a != b),
     )
 

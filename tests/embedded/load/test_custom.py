@@ -174,8 +174,8 @@ REFUSED = [
         "the server could not find the metric queue_length for deployments.apps web with selector verb=GET",
     ),
     (
-        {"api_version": "networking.k8s.io/v1", "kind": "Ingress"},
-        'unable to map kind Ingress.networking.k8s.io to resource: no matches for kind "Ingress" in group "networking.k8s.io"',
+        {"api_version": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute"},
+        'unable to map kind HTTPRoute.gateway.networking.k8s.io to resource: no matches for kind "HTTPRoute" in group "gateway.networking.k8s.io"',
     ),
     (
         {"api_version": "v1", "kind": "Node"},

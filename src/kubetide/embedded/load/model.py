@@ -215,6 +215,7 @@ class ServiceLoad:
         worked = np.maximum(granted - base, 0.0) * serving
         could = np.maximum(able - base, 0.0) * serving
         capacity = np.bincount(service, could, count + 1)[:count] / facts.cpu_milli_s
+        paid = np.maximum(rows.request[:n] - base, 0.0) * serving
         cores = np.divide(np.bincount(service, able * serving, count + 1)[:count], ready * 1000.0,
                           out=np.full(count, np.inf), where=ready > 0)  # fmt: skip
         result = settle(
@@ -223,6 +224,7 @@ class ServiceLoad:
             queue=self._queue,
             granted=np.bincount(service, worked, count + 1)[:count] / facts.cpu_milli_s,
             capacity=capacity,
+            asked=np.bincount(service, paid, count + 1)[:count] / facts.cpu_milli_s,
             cores=cores,
             ready=ready.astype(np.int64),
             existing=existing.astype(np.int64),

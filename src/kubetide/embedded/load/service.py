@@ -76,6 +76,7 @@ class ServiceStep:
     Attributes:
         offered: Requests/s that arrived.
         capacity: Requests/s that the ready pods could have served.
+        asked: Requests/s that the CPU requests of the ready pods are for.
         served: Requests/s that were served, from the queue too.
         dropped: Requests/s that were dropped because the queue was full.
         queue: Requests waiting at the end.
@@ -87,6 +88,7 @@ class ServiceStep:
 
     offered: Float64Vector
     capacity: Float64Vector
+    asked: Float64Vector
     served: Float64Vector
     dropped: Float64Vector
     queue: Float64Vector
@@ -134,6 +136,7 @@ def settle(
     queue: Float64Vector,
     granted: Float64Vector,
     capacity: Float64Vector,
+    asked: Float64Vector,
     cores: Float64Vector,
     ready: NDArray[np.int64],
     existing: NDArray[np.int64],
@@ -147,6 +150,7 @@ def settle(
         queue: Requests that waited at the beginning.
         granted: Requests/s for which the ready pods got CPU.
         capacity: Requests/s they could have served.
+        asked: Requests/s that their CPU requests are for.
         cores: Mean CPU limit of a ready pod, in cores (inf without a limit).
         ready: Pods that serve.
         existing: Pods that exist.
@@ -165,6 +169,7 @@ def settle(
     return ServiceStep(
         offered=offered,
         capacity=capacity,
+        asked=asked,
         served=served,
         dropped=(waiting - left) / step_s,
         queue=left,

@@ -50,7 +50,7 @@ def parse_expanders(text: str) -> tuple[str, ...]:
     if names[0] == LEAST_COST and not has_solver():
         raise ExpanderError(
             f"--expander={text}: {LEAST_COST} reckons with HiGHS, which is not installed; "
-            "install kubetide[optimize]"
+            "pip install 'highspy>=1.12'"
         )
     return names
 

@@ -57,6 +57,7 @@ def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
             "allocatable": lasts(timeline.cpu_allocatable, size),
         },
         "cost": lasts(timeline.cost, size),
+        "currency": timeline.currency,
         "arrows": {str(sign): arrow for sign, arrow in ARROWS.items()},
         "marks": [_mark(mark) for mark in marks],
         "marksLeftOut": len(timeline.marks) - len(marks),

@@ -30,7 +30,7 @@ function drawAll() {
       { label: "used", values: DATA.cpu.used, colour: "--c1", kind: "line" },
     ],
   });
-  add({ title: "SLO minutes lost", unit: "since the start", series: ofMany(DATA.services, "step", (service) => service.lost), whole: true });
+  add({ title: "SLO minutes lost", unit: `${DATA.currency} since the start`, series: ofMany(DATA.services, "step", (service) => service.lost), whole: true });
   add({ title: "Cost", unit: "since the start", series: [{ label: "spent", values: DATA.cost, colour: "--c2", kind: "load" }], marks: nodes });
   if (DATA.services.length) parent.append(make("h2", {}, "Services"));
   for (const service of DATA.services) addService(service, add, pods);

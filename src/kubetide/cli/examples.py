@@ -1,0 +1,119 @@
+"""``kubetide examples``: the scenarios that are shipped, by name."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+from pathlib import Path
+
+import click
+
+import kubetide
+from kubetide.ports.errors import KubetideError
+from kubetide.simulate.scenario import Scenario, ScenarioError, load_unchecked
+
+FOLDER = Path(kubetide.__file__).parent / "examples"
+
+
+def shipped() -> dict[str, Path]:
+    """Return the scenario file of each example, by its name: a file of its own, or ``scenario.yaml`` in a folder."""
+    alone = {path.stem: path for path in FOLDER.glob("*.yaml") if not path.stem.endswith("-manifests")}
+    folders = {path.parent.name: path for path in FOLDER.glob("*/scenario.yaml")}
+    return dict(sorted({**alone, **folders}.items()))
+
+
+def scenario_path(given: Path) -> Path:
+    """Return the file that is meant: a path, a folder with a scenario, or else an example's name.
+
+    A copy of an example in a folder of its name is so played in the place of the example.
+
+    Raises: ScenarioError for a bare name that is none of them.
+    """
+    name = str(given)
+    if given.is_dir():
+        inside = [given / "scenario.yaml", given / f"{given.name}.yaml"]
+        there = next((path for path in inside if path.is_file()), None)
+        if there is not None:
+            return there
+    found = shipped()
+    if (given.exists() and name not in found) or given.is_file() or given.suffix or len(given.parts) != 1:
+        return given
+    if name in found:
+        return found[name]
+    near = difflib.get_close_matches(name, found, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"the examples are {', '.join(found)}"
+    raise ScenarioError(f"{name}: there is no such file and no example of that name; {hint}")
+
+
+@click.command("examples")
+@click.argument("name", required=False)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to copy into.  [default: one with the example's name]",
+)
+def command(name: str | None, to: Path | None) -> None:
+    """List the scenarios that are shipped, or copy one with its files, to be changed.
+
+    `kubetide simulate NAME` and `kubetide up NAME` play an example where it is.
+
+    \b
+    Examples:
+      kubetide examples
+      kubetide examples web-shop
+      kubetide examples web-shop --to my-shop
+      kubetide simulate web-shop
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    found = shipped()
+    if name is None:
+        width = max(map(len, found))
+        for one, path in found.items():
+            click.echo(f"{one:<{width}}  {_about(path)}")
+        click.echo("\nplay one: kubetide simulate NAME; copy one, to change it: kubetide examples NAME")
+        return
+    path = found.get(name)
+    if path is None:
+        raise ScenarioError(f"{name}: no example of that name; the examples are {', '.join(found)}")
+    copied = _copy(path, to or Path(name))
+    click.echo(f"copied {', '.join(one.name for one in copied)} to {to or name}")
+    click.echo(f"try: kubetide simulate {copied[0]}")
+
+
+def _about(path: Path) -> str:
+    scenario = load_unchecked(path)
+    missing = [
+        one.load.trace
+        for one in scenario.services
+        if one.load.trace is not None and not (path.parent / one.load.trace).exists()
+    ]
+    return f"{scenario.description}{f' Needs --trace {missing[0]}.' if missing else ''}"
+
+
+def _copy(path: Path, to: Path) -> list[Path]:
+    """Copies an example with what it names; returns the copies, the scenario first. Raises KubetideError."""
+    folder = path.parent
+    files = (
+        [path, *sorted(one for one in folder.iterdir() if one.is_file() and one != path)]
+        if folder != FOLDER
+        else [path, *_named(load_unchecked(path), folder)]
+    )
+    taken = [to / one.name for one in files if (to / one.name).exists()]
+    if taken:
+        raise KubetideError(f"{taken[0]} is there already; choose another folder with --to")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        return [Path(shutil.copyfile(one, to / one.name)) for one in files]
+    except OSError as error:
+        raise KubetideError(
+            f"cannot copy to {to}: {error.strerror}; choose another folder with --to"
+        ) from error
+
+
+def _named(scenario: Scenario, folder: Path) -> list[Path]:
+    """Return the files that a scenario names and that are shipped: manifests, traces and their licences."""
+    loads = [one.load for one in scenario.services] + [one.load for one in scenario.external_metrics]
+    names = [entry for entry in scenario.manifests if "\n" not in entry]
+    for load in loads:
+        if load.trace is not None:
+            names += [load.trace, f"{load.trace.partition('.')[0]}.LICENSE.txt"]
+    return [folder / one for one in dict.fromkeys(names) if (folder / one).is_file()]
