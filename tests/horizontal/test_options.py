@@ -344,3 +344,53 @@ def test_records_with_options_are_decided_again_to_the_same_bytes():
         said.append((record.get("full", False), [reason["code"] for reason in record.get("reasons", ())]))
     assert all(full for full, codes in said if "NotDue" in codes)
     assert any("NotDue" in codes for _, codes in said)
+
+
+@pytest.mark.parametrize(
+    ("rose", "ready", "found"),
+    [
+        (minutes(1), "False", 4),
+        (minutes(1), "True", 2),
+        (minutes(5), "False", 2),
+        (None, "False", 2),
+    ],
+    ids=["not ready", "ready", "too long ago", "never raised"],
+)
+def test_a_scale_down_waits_for_the_pods_of_the_last_scale_up(rose, ready, found):
+    """What was added is not taken away before it serves, for five minutes at most; without the option it is."""
+    pods = [worlds.pod(f"p{index}", ready="True" if index < 2 else ready) for index in range(4)]
+
+    def state(**annotations):
+        view = msgspec.structs.replace(
+            worlds.hpa(),
+            annotations={PREFIX + name.replace("_", "-"): text for name, text in annotations.items()},
+        )
+        memory = OptionMemory(rose_at=None if rose is None else NOW - rose)
+        return worlds.state_of(
+            hpas=[view],
+            pods=pods,
+            scales=[worlds.scale(replicas=4)],
+            usage={("default", f"p{index}"): 50 for index in range(4)},
+            memory=[MemoryEntry(*KEY, OLD, options=memory)],
+        )
+
+    assert judge(state(), KEY, NOW).desired == 2
+    verdict = judge(state(hold_until_ready="true"), KEY, NOW)
+    assert verdict.desired == found
+    if found == 4:
+        assert verdict.notes[-1].reason == "HeldUntilReady"
+        assert "HeldUntilReady" in codes(state(hold_until_ready="true"))
+
+
+def test_bounds_hold_before_pods_are_ready():
+    """A maximum that was lowered is obeyed at once."""
+    memory = OptionMemory(rose_at=NOW - minutes(1))
+    pods = {"scale": worlds.scale(replicas=4), "memory": memory, "spec": {"maximum": 3}}
+    assert desired(state_of(100, hold_until_ready="true", **pods)) == 3
+
+
+def test_a_scale_up_is_remembered_for_the_hold():
+    """The time of the last change upwards stays until the next one."""
+    state = state_of(200, hold_until_ready="true")
+    absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
+    assert state.options[KEY] == OptionMemory(rose_at=NOW)

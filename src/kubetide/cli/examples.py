@@ -71,10 +71,10 @@ def command(name: str | None, to: Path | None) -> None:
             click.echo(f"{one:<{width}}  {_about(path)}")
         click.echo("\nplay one: kubetide simulate NAME; copy one, to change it: kubetide examples NAME")
         return
-    path = found.get(name)
-    if path is None:
+    chosen = found.get(name)
+    if chosen is None:
         raise ScenarioError(f"{name}: no example of that name; the examples are {', '.join(found)}")
-    copied = _copy(path, to or Path(name))
+    copied = _copy(chosen, to or Path(name))
     click.echo(f"copied {', '.join(one.name for one in copied)} to {to or name}")
     click.echo(f"try: kubetide simulate {copied[0]}")
 

@@ -188,6 +188,7 @@ def _option_memory(
         looked_at=now if options.sync_period else None,
         last_good=(verdict.raw if by_metrics else before.last_good) if options.fallback else None,
         changes=kept(before.changes, new, now) if options.flap_report else (),
+        rose_at=(now if change > 0 else before.rose_at) if options.hold_until_ready else None,
     )
 
 

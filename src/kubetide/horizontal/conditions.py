@@ -91,6 +91,14 @@ def paused(wanted: int) -> Note:
     return Note(LIMITED, "True", "Paused", text)
 
 
+def held_until_ready(wanted: int, ready: int, current: int) -> Note:
+    text = (
+        f"scaling to {wanted} waits until the pods of the last scale-up are ready ({ready} of {current} are), by the "
+        "annotation horizontal.kubetide.io/hold-until-ready"
+    )
+    return Note(LIMITED, "True", "HeldUntilReady", text)
+
+
 def fallen_back(replicas: int, problem: str) -> Note:
     text = f"falling back to {replicas} by the annotation horizontal.kubetide.io/fallback: {problem}"
     return Note(ACTIVE, "True", "FallbackInUse", text)

@@ -23,6 +23,8 @@ class ScaleWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         namespace, name: The HPA that wants it.
         resource_version: The scale that the decision was made from; a precondition.
+        unready: What would be wanted without waiting for pods to be ready; None when nothing waits.
+        ready: Pods that were ready then.
         costs: Names of pods and the deletion costs that they get first.
     """
 
@@ -108,6 +110,8 @@ class Verdict(msgspec.Struct, eq=False):
     limit: str = ""
     fallback: bool = False
     unpaused: int | None = None
+    unready: int | None = None
+    ready: int = 0
     costs: tuple[tuple[str, int], ...] = ()
     held_back: int | None = None
 
@@ -119,7 +123,7 @@ class Verdict(msgspec.Struct, eq=False):
     @property
     def limited(self) -> int:
         """What policies and bounds let through, before holds and pauses."""
-        kept = (self.held_back, self.unpaused)
+        kept = (self.held_back, self.unready, self.unpaused)
         return next((number for number in kept if number is not None), self.desired)
 
 

@@ -14,11 +14,12 @@ from kubetide.horizontal.known import known_of, pods_of, samples_of
 from kubetide.horizontal.limits import Limited, limit_by_rules, limit_plainly
 from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.registry import propose
-from kubetide.horizontal.metrics.types import MetricFailure
+from kubetide.horizontal.metrics.types import MetricFailure, Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.fallback import fallback_proposal
 from kubetide.horizontal.options.pause import unpaused
+from kubetide.horizontal.options.until_ready import held_until_ready
 from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.stabilization import Stabilized, stabilize, stabilize_both_ways
 from kubetide.horizontal.state import State
@@ -67,6 +68,8 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
         if best is None:
             return verdict
         _normalize(verdict, spec, best, state, now)
+    if spec.options.hold_until_ready:
+        _wait_for_ready(verdict, state, spec, scale, now)
     if spec.options.pause:
         _pause(verdict, spec.options.pause)
     verdict.rescale = verdict.desired != current
@@ -81,6 +84,28 @@ def _pause(verdict: Verdict, pause: str) -> None:
     if left != verdict.desired:
         verdict.unpaused, verdict.desired = verdict.desired, left
         verdict.notes += (say.paused(verdict.unpaused),)
+
+
+def _wait_for_ready(verdict: Verdict, state: State, spec: Autoscaler, scale: ScaleView, now: Instant) -> None:
+    """Leaves the number as it is while pods of the last scale-up are not ready; bounds hold all the same."""
+    if verdict.raw is None or verdict.desired >= verdict.current:
+        return
+    rose_at = state.options.get(spec.key, _NO_MEMORY).rose_at
+    serving = sum(pod.phase == "Running" and pod.ready == "True" for pod in pods_of(state, spec, scale))
+    _, known = verdict.grounds() if verdict.grounds is not None else ((), ())
+    # A pod that serves counts as not ready until its sample is of a time when it was.
+    ready = min([serving, *(one.ready for one in known if isinstance(one, Tally))])
+    left = held_until_ready(
+        verdict.desired,
+        verdict.current,
+        ready=ready,
+        rose_at=None if rose_at is None else Instant(rose_at),
+        longest=state.settings.cpu_initialization_period,
+        now=now,
+    )
+    if left != verdict.desired:
+        verdict.unready, verdict.desired, verdict.ready = verdict.desired, left, ready
+        verdict.notes += (say.held_until_ready(verdict.unready, ready, verdict.current),)
 
 
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:

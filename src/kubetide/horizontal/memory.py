@@ -62,11 +62,13 @@ class OptionMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         looked_at: When it was decided about last, ns.
         last_good: The last proposal that metrics made.
         changes: Of the last hour, oldest first.
+        rose_at: When the number was raised last, ns.
     """
 
     looked_at: int | None = None
     last_good: int | None = None
     changes: tuple[Change, ...] = ()
+    rose_at: int | None = None
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -37,6 +37,7 @@ VOCABULARY = Vocabulary(
         "Stabilized": "recent recommendations hold {proposed} at {held}",
         "StabilizedAtStart": "the replicas found at the start count as a recommendation and hold {proposed} at {held}",
         "Limited": "{held} is held at {desired} ({limit})",
+        "HeldUntilReady": "the change from {current} to {wanted} waits until the pods of the last scale-up are ready: {ready} of {current} are",
         "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
         "IdlestFirst": "{pods:pod} that use least are marked to go first",
         "ScaleDownHeld": "the change from {current} to {proposed} holds: {why}",
@@ -117,6 +118,16 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
         )
     else:
         return (say("ScalingDisabled", subject),)
+    if verdict.unready is not None:
+        reasons.append(
+            say(
+                "HeldUntilReady",
+                subject,
+                current=verdict.current,
+                wanted=verdict.unready,
+                ready=verdict.ready,
+            )
+        )
     if verdict.unpaused is not None:
         reasons.append(say("Paused", subject, current=verdict.current, wanted=verdict.unpaused))
     if verdict.costs:

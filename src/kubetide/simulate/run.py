@@ -17,8 +17,9 @@ from kubetide.runtime.records import RecordWriter
 from kubetide.simulate.build import manifests_of, prices_of
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.restless import restless
 from kubetide.simulate.scenario import Scenario, start_of
-from kubetide.simulate.stuck import stuck
+from kubetide.simulate.stuck import hpas_of, stuck
 from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
 from kubetide.simulate.world import World
 from kubetide.units.time import ZERO, Instant, before, between, parse_duration, to_seconds
@@ -133,7 +134,8 @@ class _Run:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
         found = stuck(self._world, manifests_of(self._scenario, self._base, skipped=[]))
-        timeline.notices += found
+        hours = len(timeline.pending) * timeline.step_s / 3600
+        timeline.notices += (*found, *restless(timeline.marks, hpas_of(self._world), hours))
         return RunResult(
             timeline=timeline,
             summary=summarize(self._scenario.name, timeline),

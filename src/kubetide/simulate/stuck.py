@@ -49,9 +49,7 @@ def owners_missing(manifests: Manifests) -> Iterator[str]:
 
 
 def _hpas(world: World, now: Instant, least: Duration) -> Iterator[str]:
-    listing = world.cluster.rest.handle(Request("list", HPAS)).listing or ()
-    for revision in listing:
-        hpa = revision.read_as(HorizontalPodAutoscaler)
+    for hpa in hpas_of(world):
         failed = next((one for one in hpa.status.conditions or () if _is_lasting(one, now, least)), None)
         if failed is None:
             continue
@@ -60,6 +58,12 @@ def _hpas(world: World, now: Instant, least: Duration) -> Iterator[str]:
             f"HorizontalPodAutoscaler {name}: has not scaled since {_time(failed.last_transition_time)}: {failed.reason}: "
             f"{failed.message} (ask: kubetide explain hpa {name})"
         )
+
+
+def hpas_of(world: World) -> list[HorizontalPodAutoscaler]:
+    """Return the HPAs that are there."""
+    listing = world.cluster.rest.handle(Request("list", HPAS)).listing or ()
+    return [revision.read_as(HorizontalPodAutoscaler) for revision in listing]
 
 
 def _is_lasting(condition: Condition, now: Instant, least: Duration) -> bool:

@@ -21,6 +21,7 @@ PAUSE = PREFIX + "pause"
 COUNT_ONLY_OWNED = PREFIX + "count-only-owned"
 COUNT_OLD_DURING_ROLLOUT = PREFIX + "count-old-during-rollout"
 FLAP_REPORT = PREFIX + "flap-report"
+HOLD_UNTIL_READY = PREFIX + "hold-until-ready"
 IDLEST_FIRST = PREFIX + "idlest-first"
 
 STATIC, CURRENT, LAST_GOOD = "static", "current", "last-good"
@@ -48,6 +49,7 @@ class Options:
         count_only_owned: Pods of the selector that the target does not own do not count.
         count_old_during_rollout: While a Deployment is rolled out, samples of the new pods do not count.
         flap_report: Changes of the last hour are remembered.
+        hold_until_ready: A scale-down waits for the pods of the last scale-up.
         idlest_first: The pods that do least are marked to go first.
         problems: What cannot be read, in order of the annotations' names.
     """
@@ -60,6 +62,7 @@ class Options:
     count_only_owned: bool = False
     count_old_during_rollout: bool = False
     flap_report: bool = False
+    hold_until_ready: bool = False
     idlest_first: bool = False
     problems: tuple[str, ...] = ()
 
@@ -149,5 +152,6 @@ _READERS: dict[str, tuple[str, Callable[[str], object], str]] = {
     COUNT_ONLY_OWNED: ("count_only_owned", _truth, _TRUTH),
     COUNT_OLD_DURING_ROLLOUT: ("count_old_during_rollout", _truth, _TRUTH),
     FLAP_REPORT: ("flap_report", _truth, _TRUTH),
+    HOLD_UNTIL_READY: ("hold_until_ready", _truth, _TRUTH),
     IDLEST_FIRST: ("idlest_first", _truth, _TRUTH),
 }
