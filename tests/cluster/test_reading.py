@@ -25,7 +25,7 @@ from kubetide.embedded.server.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Informer
@@ -230,7 +230,7 @@ def test_what_is_kept_comes_in_the_place_of_objects():
             in_pages = client.list_and_watch(CONFIG_MAPS, keep=upper)
             assert await taken(in_pages) == ([Listing(("A",), "7")], ["A", "A"])
 
-    run_real(main, speed=20)
+    run_paced(main, start=machine_time(), pace=Pace(20))
 
 
 def test_changes_right_behind_the_list():
@@ -288,7 +288,7 @@ def test_servers_without_streaming_lists(refuses, stream):
         assert ["sendInitialEvents" in query for query in server.queries] == [True] + [False] * 4
         assert server.queries[2]["resourceVersion"] == "7"
 
-    run_real(main, speed=20)
+    run_paced(main, start=machine_time(), pace=Pace(20))
 
 
 def test_a_wrong_question_is_not_a_server_without_streams():
@@ -475,7 +475,7 @@ def test_an_informer_over_http():
                 }
                 assert dict(informer.objects) == held
 
-    run_real(main, speed=10)
+    run_paced(main, start=machine_time(), pace=Pace(10))
 
 
 def test_many_clients_do_not_come_back_at_once():
@@ -501,7 +501,7 @@ def test_many_clients_do_not_come_back_at_once():
         for pause, least in zip(failing, (1, 2, 4), strict=True):
             assert seconds(least) <= pause < seconds(2 * least + 1)
 
-    run_real(main, speed=10)
+    run_paced(main, start=machine_time(), pace=Pace(10))
 
 
 def test_a_watch_that_is_given_up_leaves_no_connection():

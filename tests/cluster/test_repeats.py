@@ -21,7 +21,7 @@ from kubetide.ports.errors import (
     Unavailable,
     Withheld,
 )
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
 from kubetide.units.time import Duration, milliseconds, seconds, to_seconds
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -183,7 +183,7 @@ def test_flow_control_is_honoured(act):
         assert heard.answers == [(method, "429"), (method, "429"), (method, "200")]
         assert heard.repeats == [(method, "429")] * 2
 
-    run_real(main, speed=20)
+    run_paced(main, start=machine_time(), pace=Pace(20))
 
 
 def test_a_pause_past_the_deadline_is_not_waited_for():
@@ -216,7 +216,7 @@ def test_only_reads_are_repeated_after_a_fault():
                     await write(client)
             assert len(script.asked) == 1
 
-    run_real(main, speed=10)
+    run_paced(main, start=machine_time(), pace=Pace(10))
 
 
 def test_an_answer_that_breaks_off_is_read_again():
@@ -238,7 +238,7 @@ def test_an_answer_that_breaks_off_is_read_again():
         async with asking(handler, clock) as client:
             assert (await read(client)).metadata.name == "a"
 
-    run_real(main, speed=10)
+    run_paced(main, start=machine_time(), pace=Pace(10))
 
 
 def test_nobody_listening():
@@ -253,7 +253,7 @@ def test_nobody_listening():
                 await write(client)
         assert heard.answers == [("POST", "<error>")] * 4
 
-    run_real(main, speed=10)
+    run_paced(main, start=machine_time(), pace=Pace(10))
 
 
 @pytest.mark.parametrize("stage", ["head", "body"])
@@ -350,7 +350,7 @@ def test_what_may_not_be_written_is_not_sent():
             assert (await read(client)).metadata.name == "a"
         assert [method for method, _ in script.asked] == ["POST", "GET"]
 
-    run_real(main, speed=10)
+    run_paced(main, start=machine_time(), pace=Pace(10))
 
 
 @pytest.mark.parametrize(

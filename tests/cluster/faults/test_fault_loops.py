@@ -27,7 +27,7 @@ from kubetide.embedded.controllers.scheduler import Scheduler
 from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.nodes.slim_pods import slim_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, machine_time, run_paced
 from kubetide.runtime.config import make_config
 from kubetide.runtime.service import Service, Sources
 from kubetide.testing import builders
@@ -245,7 +245,7 @@ def test_a_schedule_of_faults(seed):
             await has_nodes(world, 4)
             assert await world.replicas() == 4
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 @pytest.mark.parametrize("ahead", [minutes(-2), minutes(2), minutes(60)])
@@ -264,7 +264,7 @@ def test_a_wrong_clock_is_told_of_and_acts_as_upstream_s(ahead):
             shown = read(world.registry)["kubetide_clock_skew_seconds",]
             assert abs(shown - to_seconds(ahead)) <= 6
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 def test_one_forbidden_resource_stops_one_loop():
@@ -281,7 +281,7 @@ def test_one_forbidden_resource_stops_one_loop():
             world.proxy.set()
             await until(clock, lambda: world.loops["horizontal"].last_tick)
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 async def refuses(world):
@@ -321,7 +321,7 @@ def test_a_long_outage_is_no_reason_to_restart(goes):
             assert service.not_alive() == ""
             assert read(registry)["kubetide_cache_failures", "pods"] == 0
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 def test_a_lost_lease_stops_every_write():
@@ -338,4 +338,4 @@ def test_a_lost_lease_stops_every_write():
             assert world.proxy.written[before:] == []
             assert (await world.replicas(), await nodes_of(world)) == (2, 2)
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))

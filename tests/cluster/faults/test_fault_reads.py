@@ -13,7 +13,7 @@ from tests.cluster.served import served
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.limits import Limits
 from kubetide.objects.kinds import PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, machine_time, run_paced
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Informer
@@ -202,4 +202,4 @@ def test_a_cache_outlives(name):
                 await cached.churn(2)
             await cached.settle()
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))

@@ -25,7 +25,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, machine_time, run_paced
 from kubetide.runtime.config import make_config
 from kubetide.runtime.service import Service, Sources
 from kubetide.testing import builders
@@ -300,4 +300,4 @@ def test_any_schedule(schedule):
             arrived = Counter((one.method, one.path, one.body) for one in world.proxy.written)
             assert not [one for one, times in arrived.items() if times > world.sent[one]]
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))

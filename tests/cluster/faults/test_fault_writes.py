@@ -18,7 +18,7 @@ from kubetide.cluster.limits import Limits
 from kubetide.embedded.server import tls
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
 from kubetide.ports.errors import Unauthorized, Unavailable, Withheld
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 
@@ -61,7 +61,7 @@ def through(story, **more):
             await client.get(DEPLOYMENTS, "web", namespace="default")
             await story(cluster, proxy, client, clock)
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
@@ -166,7 +166,7 @@ def test_an_unreachable_and_flapping_server():
                 await clock.sleep(seconds(2))
             await cached.settle()
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 def expired_context():
@@ -198,7 +198,7 @@ def test_the_server_s_certificate_has_run_out():
             await proxy.listen()
             await cached.settle()
 
-    run_real(main, speed=SPEED)
+    run_paced(main, start=machine_time(), pace=Pace(SPEED))
 
 
 def test_another_authority_is_not_trusted():

@@ -1,0 +1,45 @@
+"""The script that prepares a new machine waits for other package managers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+APT_GET = Path(__file__).parents[2] / ".ci" / "apt-get"
+LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 735 (apt)"
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "status"),
+    [([""], 1, 0), ([LOCKED, LOCKED, ""], 3, 0), (["E: Unable to locate package chromium"], 1, 1)],
+    ids=["free", "locked", "another error"],
+)
+def test_apt_get_waits_for_a_lock_and_for_nothing_else(tmp_path, answers, calls, status):
+    """A lock that another holds is asked for again; any other failure is one at once, with its words."""
+    for number, answer in enumerate(answers, 1):
+        (tmp_path / f"answer-{number}").write_text(answer)
+    program = tmp_path / "apt-get"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'echo "$@" >> {tmp_path}/calls\n'
+        f"said=$(cat {tmp_path}/answer-$(wc -l < {tmp_path}/calls))\n"
+        'echo "$said" >&2; [ -z "$said" ]\n'
+    )
+    sudo = tmp_path / "sudo"
+    sudo.write_text('#!/bin/sh\nexec "$@"\n')
+    for path in (program, sudo):
+        path.chmod(0o755)
+    run = subprocess.run(
+        [APT_GET, "update", "-qq"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBETIDE_LOCK_PAUSE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    made = (tmp_path / "calls").read_text().splitlines()
+    assert (run.returncode, len(made)) == (status, calls)
+    assert made[0] == "-o DPkg::Lock::Timeout=600 update -qq"
+    assert run.stderr.strip() == (answers[-1] if status else "")
