@@ -43,6 +43,15 @@ def pytest_sessionstart():
             raise pytest.UsageError(f"KUBETIDE_REQUIRE_KUBECTL is set, and {path} is not a program")
 
 
+def pytest_collection_modifyitems(items):
+    """What takes long even on a quick machine is played where KUBETIDE_LONG is set."""
+    if os.environ.get("KUBETIDE_LONG"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="takes long; set KUBETIDE_LONG=1 to play it"))
+
+
 @pytest.fixture(scope="session")
 def helm():
     """The program; skips where it is not built."""

@@ -170,13 +170,13 @@ def test_an_informer(namespace):
         informer.add_event_handler(kind, lambda item, kind=kind: events.put((kind, item.metadata.name)))
     informer.start()
     try:
-        assert events.get(timeout=60) == ("ADDED", "old")
+        assert events.get(timeout=300) == ("ADDED", "old")
         core.create_namespaced_config_map(namespace, config_map("new"))
-        assert events.get(timeout=60) == ("ADDED", "new")
+        assert events.get(timeout=300) == ("ADDED", "new")
         core.patch_namespaced_config_map("new", namespace, {"data": {"k": "2"}})
-        assert events.get(timeout=60) == ("MODIFIED", "new")
+        assert events.get(timeout=300) == ("MODIFIED", "new")
         core.delete_namespaced_config_map("old", namespace)
-        assert events.get(timeout=60) == ("DELETED", "old")
+        assert events.get(timeout=300) == ("DELETED", "old")
         assert informer.cache.list_keys() == [f"{namespace}/new"]
         assert informer.cache.get_by_key(f"{namespace}/new").data == {"k": "2"}
     finally:
@@ -429,7 +429,7 @@ def test_leader_election(namespace):
     leases = client.CoordinationV1Api()
     first = threading.Thread(target=run, args=("first", lead_first), daemon=True)
     first.start()
-    assert events.get(timeout=60) == "first leads"
+    assert events.get(timeout=300) == "first leads"
     assert leases.read_namespaced_lease("leader", namespace).spec.holder_identity == "first"
     second_stops = threading.Event()
 
@@ -441,10 +441,10 @@ def test_leader_election(namespace):
     second = threading.Thread(target=run, args=("second", lead_second), daemon=True)
     second.start()
     give_up.set()
-    assert events.get(timeout=60) == "first stops"
-    assert events.get(timeout=60) == "second leads"
+    assert events.get(timeout=300) == "first stops"
+    assert events.get(timeout=300) == "second leads"
     assert leases.read_namespaced_lease("leader", namespace).spec.holder_identity == "second"
     second_stops.set()
-    assert events.get(timeout=60) == "second stops"
+    assert events.get(timeout=300) == "second stops"
     first.join(60)
     second.join(60)

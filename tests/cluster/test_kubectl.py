@@ -37,13 +37,13 @@ def served(folder):
     command = [sys.executable, "-c", code, "up", str(SCENARIO), "--speed", "5", "--out", str(out), "--serve"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         try:
-            assert select.select([run.stderr], [], [], 60)[0], "nothing was said for a minute"
+            assert select.select([run.stderr], [], [], 300)[0], "nothing was said for five minutes"
             assert "kubectl --kubeconfig" in run.stderr.readline()
             yield out / "kubeconfig"
         finally:
             run.send_signal(signal.SIGINT)
             rest = run.stderr.read()
-        assert (run.wait(30), rest) == (0, "")
+        assert (run.wait(300), rest) == (0, "")
         assert not (out / "kubeconfig").exists()
 
 

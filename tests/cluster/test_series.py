@@ -159,7 +159,7 @@ def test_watches_are_counted_while_they_last():
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
 
                 async def reaches(value):
-                    async with asyncio.timeout(60):
+                    async with asyncio.timeout(300):
                         while True:
                             async with session.get(f"{server.url}/metrics") as answer:
                                 if f"{name} {value}" in (await answer.text()).splitlines():

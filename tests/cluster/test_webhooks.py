@@ -109,7 +109,7 @@ def test_pods_of_a_deployment_are_mutated():
         tasks.append(asyncio.ensure_future(controller.run()))
         body = builders.replica_set("web", replicas=2)
         await b.client.create(REPLICA_SETS, body, **WHERE)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(found := (await b.client.list(PODS, **WHERE)).items) < 2:
                 await b.clock.sleep(0)
         for task in tasks:

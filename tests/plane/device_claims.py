@@ -41,7 +41,7 @@ from kubetide.testing import builders
 from kubetide.units.time import seconds
 from kubetide.watching import Informer
 
-_PATIENCE = seconds(30)
+_PATIENCE = seconds(300)
 _SECOND_LOOK = seconds(5)
 DRIVERS = ("gpu.test", "nic.test")
 SELECTORS = (

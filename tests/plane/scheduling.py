@@ -42,7 +42,7 @@ from kubetide.watching import Informer, Key
 PATIENCE = ("--node-monitor-grace-period=24h",)
 """For kube-controller-manager: no node is missed, however long it is silent."""
 
-_PATIENCE = seconds(60)
+_PATIENCE = seconds(300)
 _SECOND_LOOK = seconds(8)
 _WITH_CLAIMS = 0.3
 _CORDON = "node.kubernetes.io/unschedulable"

@@ -12,7 +12,7 @@ from tests.cluster.kubectl.play import minor_of
 from tests.conftest import skip_without_plane
 from tools.plane.build import find
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_a_real_plane_answers_as_recorded():

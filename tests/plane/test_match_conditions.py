@@ -90,7 +90,7 @@ class Side:
 
     async def effective(self, *, there):
         """Waits until the configuration holds, or holds no more."""
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(300):
             while True:
                 before = len(self.hooks.requests("allow"))
                 await self.ask("DELETE", f"{CONFIG}/shown?dryRun=All")

@@ -259,7 +259,7 @@ def test_watches(filled):
         await plain.patch(PODS, "brief", {"metadata": {"labels": {"a": "b"}}}, namespace=NAMESPACE)
         await plain.patch(PODS, "brief", {"status": STATUS}, namespace=NAMESPACE, subresource="status")
         await plain.delete(PODS, "brief", namespace=NAMESPACE, grace_period_s=0)
-        one, other = await asyncio.wait_for(asyncio.gather(*watching), 60)
+        one, other = await asyncio.wait_for(asyncio.gather(*watching), 300)
         assert [event.type for event in one][:3] == ["ADDED", "MODIFIED", "MODIFIED"]
         assert one == other
 

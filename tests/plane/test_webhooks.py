@@ -37,7 +37,7 @@ def test_recorded_answers(quiet_plane):
 
             async def effective(path, *, there):
                 """Gives the first answer that was made with, or without, the webhook."""
-                async with asyncio.timeout(90):
+                async with asyncio.timeout(300):
                     while True:
                         before = len(hooks.requests(path))
                         answer = await ask("POST", CONFIG, {"metadata": {"name": "a"}})

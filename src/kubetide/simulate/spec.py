@@ -91,7 +91,6 @@ class LoadSpec(Part, frozen=True, kw_only=True):
     """Where a service's requests come from: a trace file or an invented day."""
 
     trace: str | None = None
-    trace_from: str = ""
     unit: str = "requests/s"
     step: str | None = None
     window: tuple[str, str] | None = None
@@ -99,6 +98,7 @@ class LoadSpec(Part, frozen=True, kw_only=True):
     gaps: str = "error"
     daily: DailySpec | None = None
     multiplier: float = 1.0
+    trace_from: str = ""
 
 
 class ServiceSpec(Part, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ WATCH = "get configmaps --watch --field-selector metadata.name!=kube-root-ca.crt
 _LAST = "end-of-session"
 """The object that the watch is to show at the end, so that nothing before it is missed."""
 
-_PATIENCE_S = 30
+_PATIENCE_S = 300
 _STEP_TIMEOUT_S = 90
 
 
