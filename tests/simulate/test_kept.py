@@ -102,7 +102,7 @@ def objects_of(folder: Path) -> tuple[dict, dict]:
 def test_killed_in_the_middle_of_a_scale_down_it_goes_on(tmp_path):
     """kill -9 while a node is drained, and a start again: nothing is lost, no taint stays, no group falls below its minimum."""
     first = start(tmp_path, "--speed", "30")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while TAINT not in log_of(tmp_path):
         assert first.poll() is None, first.communicate()[0].decode()
         assert time.monotonic() < deadline, "no node was drained"
@@ -114,7 +114,7 @@ def test_killed_in_the_middle_of_a_scale_down_it_goes_on(tmp_path):
     tainted = [name for name, node in before["nodes"].items() if TAINT.decode() in str(node["spec"])]
     assert tainted, "killed too late to be in the middle"
 
-    second = start(tmp_path, "--speed", "300", "--until", "30m")
+    second = start(tmp_path, "--speed", "3000", "--until", "30m")
     output = second.communicate(timeout=300)[0].decode()
     assert second.returncode == 0, output
 

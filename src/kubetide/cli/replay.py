@@ -20,7 +20,7 @@ def command(folder: Path) -> None:
 
     \b
     Examples:
-      kubetide simulate examples/web-shop.yaml --out monday
+      kubetide simulate web-shop --out monday
       kubetide replay monday
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.simulate.replay import replay
