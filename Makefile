@@ -14,7 +14,7 @@ run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with 
 	$(RUN_ENV)/bin/kubetide up $(ARGS)
 
 test: check  ## Everything that must pass: format, lint, types, import contracts, tests
-	$(DEV)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
+	$(DEV)/python -m pytest -n $(TEST_WORKERS) --dist worksteal $(ARGS)
 
 check: $(DEV_ENV)/.ready  ## Format, lint, types and import contracts only
 	$(DEV)/ruff format --check .
