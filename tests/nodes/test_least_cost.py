@@ -256,7 +256,7 @@ def test_existing_nodes_are_full_of_their_own():
 def test_without_the_solver_the_flag_says_what_to_install(monkeypatch):
     """HiGHS is an extra: without it least-cost cannot be the first, and the message names the extra."""
     monkeypatch.setitem(sys.modules, "highspy", None)
-    with pytest.raises(ExpanderError, match=r"install kubetide\[optimize\]"):
+    with pytest.raises(ExpanderError, match=r"pip install .highspy"):
         parse_expanders("least-cost")
     assert parse_expanders("least-waste,least-cost")
 
