@@ -88,5 +88,12 @@ ACTIONS = (
 )
 """What is done or befalls; all other codes say why."""
 
-VOCABULARY = Vocabulary({**SCALE_UP, **SCALE_DOWN}, actions=ACTIONS)
+VOCABULARY = Vocabulary(
+    {**SCALE_UP, **SCALE_DOWN},
+    actions=ACTIONS,
+    fruitless=("IncreaseAdvised", "IncreaseRefused", "RemovalAdvised", "DeletionFailed"),
+    changes={"Increased": ("size", "to"), "IncreaseAdvised": ("size", "to"), "NodeDeleted": -1},
+    # A tick tells only what is new since the one before.
+    alternatives={"Increased": ("GroupSkipped", "GroupRefuses")},
+)
 reason = VOCABULARY.reason
