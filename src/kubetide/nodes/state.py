@@ -94,6 +94,7 @@ class State:
         self.lineup: Lineup | None = None
         self.quiet_at: int | None = None
         self._group_of_provider: dict[str, str] = {}
+        self._deleting: frozenset[str] = frozenset()
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
         self._node_devices: tuple[Devices | None, NodeDevices] | None = None
 
@@ -149,6 +150,10 @@ class State:
         """Whether the cloud still has the node's machine; True for a node in no group."""
         node = self.nodes[node_name]
         return node.spec.provider_id in self._group_of_provider or self.group_of(node_name) is None
+
+    def is_leaving(self, node_name: str) -> bool:
+        """Return whether the cloud is deleting the node's machine, which it still has."""
+        return self.nodes[node_name].spec.provider_id in self._deleting
 
     def nodes_by_group(self) -> dict[str, list[str]]:
         """Gives the names of each group's nodes, in name order; groups without nodes are there too."""
@@ -242,6 +247,12 @@ class State:
             for group in self.groups.values()
             for instance in group.instances or ()
         }
+        self._deleting = frozenset(
+            instance.provider_id
+            for group in self.groups.values()
+            for instance in group.instances or ()
+            if instance.state == "Deleting"
+        )
         known = {**self.memory.former_instances, **former}
         registered = [node.spec.provider_id for node in self.nodes.values()]
         self.memory.former_instances = {
