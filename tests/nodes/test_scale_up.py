@@ -70,7 +70,9 @@ def test_a_drained_node_s_pods_count_until_they_are_being_deleted(stopping, boug
     old = [pod(f"a-{at}", cpu="1", node="n0", **(stops if at in stopping else {})) for at in range(3)]
     new = [pod(f"b-{at}", cpu="1", node="n1") for at in range(3)]
     world = World(
-        nodes=[node("n0", spec=TAINTED), node("n1")], pods=[*old, *new], groups=[group("g", nodes=("n0", "n1"))]
+        nodes=[node("n0", spec=TAINTED), node("n1")],
+        pods=[*old, *new],
+        groups=[group("g", nodes=("n0", "n1"))],
     )
     world.state.memory.scale_down.deletions["n0"] = in_flight("n0", "terminating")
     assert world.increases() == bought

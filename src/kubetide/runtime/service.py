@@ -172,6 +172,7 @@ class Service:
                 seed=seed,
                 caches=self._caches,
                 before_tick=None if horizontal is None else horizontal.resting,
+                aside=asyncio.to_thread,
             )
             per_group = config.run.emit_per_nodegroup_metrics
             heard.listen("nodes", NodesSeries(registry, node_loop, clock, per_group=per_group).heard)

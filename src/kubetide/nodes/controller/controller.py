@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.demand import check_sources
-from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.cluster import ObjectReference
@@ -44,6 +45,8 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError
 from kubetide.units.time import ZERO, Duration, Instant, after
 from kubetide.watching import Caches
+
+Aside = Callable[[Callable[[], Commands]], Awaitable[Commands]]
 
 LOOP = "nodes"
 COMPONENT = "cluster-autoscaler"
@@ -64,6 +67,7 @@ class NodesController:
         seed: int,
         caches: Caches | None = None,
         before_tick: Callable[[], Awaitable[None]] | None = None,
+        aside: Aside | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
 
@@ -72,6 +76,8 @@ class NodesController:
             seed: For picks among equals.
             caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
             before_tick: Waited for before each tick: lets a loop that ticks at the same instant announce first.
+            aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
+                where there is only one thread, as in virtual time.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -82,6 +88,9 @@ class NodesController:
         self._board = board
         self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
         self._before_tick = before_tick
+        self._aside = aside
+        self.deciding = False
+        """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._own_caches = Caches(cluster, clock) if caches is None else None
         kept = caches or self._own_caches
         assert kept is not None
@@ -177,7 +186,7 @@ class NodesController:
         full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
         gathered = self._apply(delta, full=full)
         await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
-        commands = decide(self._state, now)
+        commands = await self._decide(now)
         outcomes = await self._actor.act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
@@ -193,6 +202,17 @@ class NodesController:
         if self._actor.bugs:
             raise self._actor.bugs[0]
         return commands
+
+    async def _decide(self, now: Instant) -> Commands:
+        state = self._state
+        long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
+        if self._aside is None or not long:
+            return decide(state, now)
+        self.deciding = True
+        try:
+            return await self._aside(partial(decide, state, now))
+        finally:
+            self.deciding = False
 
     def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
         """Gives what the record of this step says of the state; in pieces where it is everything."""

@@ -188,6 +188,8 @@ class NodesSeries:
         of_api = controller.failures - controller.cloud_failures - controller.bugs
         for kind, count in zip(ERRORS, (controller.cloud_failures, of_api, controller.bugs), strict=False):
             self._errors.set(count, kind)
+        if controller.deciding:
+            return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
