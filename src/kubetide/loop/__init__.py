@@ -3,7 +3,7 @@
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
-from kubetide.loop.protocol import Health, Loop, Parts, Sources
+from kubetide.loop.protocol import Aside, Health, Loop, Parts, Sources
 from kubetide.loop.registry import BUILT_IN, UnknownLoop, loop_entries, loop_entry, loop_names
 from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
 from kubetide.loop.runner import Runner
@@ -14,6 +14,7 @@ __all__ = [
     "BUILT_IN",
     "CACHED",
     "EVENTS",
+    "Aside",
     "BaseLoop",
     "Explainer",
     "FlagError",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from kubetide.explain.records import Recorder
 from kubetide.plan.board import Board
@@ -14,6 +14,8 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Key
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -94,6 +96,12 @@ class Loop(Protocol):
         ...
 
 
+class Aside(Protocol):
+    """Runs a function where it holds nobody up, and returns what it returns."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
 class Sources(NamedTuple):
     """Where metrics come from; custom and external ones may be missing."""
 
@@ -112,6 +120,8 @@ class Parts:
         board: Where intents are announced and capacity is answered; None in strict drop-in modes.
         seed: For picks among equals.
         left_alone: Returns the keys of HPAs that another controller serves.
+        aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
+            there is only one thread, as in virtual time.
     """
 
     cluster: Cluster
@@ -123,6 +133,7 @@ class Parts:
     cloud: Cloud | None = None
     seed: int = 0
     left_alone: LeftAlone = tuple
+    aside: Aside | None = None
 
 
 class LeftAlone(Protocol):

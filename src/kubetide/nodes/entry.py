@@ -39,6 +39,7 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
         settings,
         seed=parts.seed,
         caches=parts.caches,
+        aside=parts.aside,
     )
 
 

@@ -99,6 +99,7 @@ class Service:
             cloud=None if cloud is None else guarded_cloud(cloud, guard),
             seed=seed,
             left_alone=left_alone,
+            aside=asyncio.to_thread,
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
         self._failures_told: dict[str, int] = {}

@@ -6,6 +6,7 @@ While deletions are in flight it also wakes when the next of them is due.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
-from kubetide.loop import BaseLoop
+from kubetide.loop import Aside, BaseLoop
 from kubetide.nodes import scale_down
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
@@ -31,7 +32,7 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.demand import check_sources
-from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.cluster import ObjectReference
@@ -62,6 +63,7 @@ class NodesController(BaseLoop):
         *,
         seed: int,
         caches: Caches,
+        aside: Aside | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
@@ -69,6 +71,8 @@ class NodesController(BaseLoop):
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
             caches: Shared with other loops, and kept up to date by whoever made them.
+            aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
+                where there is only one thread, as in virtual time.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -79,6 +83,9 @@ class NodesController(BaseLoop):
         self._recorder = recorder
         self._board = board
         self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
+        self._aside = aside
+        self.deciding = False
+        """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._actor = Actor(cluster, cloud)
         self.stopwatch = self._state.laps = Stopwatch(clock)
@@ -136,9 +143,12 @@ class NodesController(BaseLoop):
                 break
             delta = Delta(step=commands.next_step, holds=self._state.holds)
             phase += 1
+        self._gatherer.finished()
 
     def next_wake(self) -> Instant | None:
-        """Return when the next deletion in flight is due."""
+        """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
+        if self._gatherer.failed_midway:
+            return None
         return scale_down.next_wake(self._state.memory.scale_down.deletions)
 
     async def wake(self) -> None:
@@ -147,16 +157,17 @@ class NodesController(BaseLoop):
         self._ticks += 1
         commands = await self._step(delta, self._clock.now(), 0)
         self._read_pods = commands.read_pods
+        self._gatherer.finished()
 
     async def close(self) -> None:
         """Takes the status object away, as upstream does when it is told to end."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
-        full = phase == 0 and self._recorder.wants_full(LOOP)
+        full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
         gathered = self._apply(delta, full=full)
-        await self._not_understood.look(delta, self._state)
-        commands = decide(self._state, now)
+        await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
+        commands = await self._decide(now)
         outcomes = await self._actor.act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
@@ -169,7 +180,20 @@ class NodesController(BaseLoop):
             await self._status.write(result.status, now)
         if commands.answers is not None:
             self._answer(commands.answers)
+        if self._actor.bugs:
+            raise self._actor.bugs[0]
         return commands
+
+    async def _decide(self, now: Instant) -> Commands:
+        state = self._state
+        long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
+        if self._aside is None or not long:
+            return decide(state, now)
+        self.deciding = True
+        try:
+            return await self._aside(partial(decide, state, now))
+        finally:
+            self.deciding = False
 
     def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
         """Gives what the record of this step says of the state; in pieces where it is everything."""

@@ -183,6 +183,8 @@ class NodesSeries:
         of_api = health.failures - health.cloud_failures - health.bugs
         for kind, count in zip(ERRORS, (health.cloud_failures, of_api, health.bugs), strict=False):
             self._errors.set(count, kind)
+        if controller.deciding:
+            return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
