@@ -36,9 +36,9 @@ def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full():
         await world.cluster.create(NODES, odd)
         await world.scale("web", 4)
         await world.after(minutes(5))
-        assert world.controller.bugs == 1
-        assert "a bug" in world.controller.last_failure
-        world.controller.failures = 0
+        assert world.controller.health.bugs == 1
+        assert "a bug" in world.controller.health.last_failure
+        world.controller.health.failures = 0
         assert world.pending == []
         assert world.controller.not_understood == {"nodes": 1}
         await world.cluster.delete(NODES, "odd")
@@ -76,8 +76,8 @@ def test_what_else_was_begun_is_absorbed_before_the_tick_fails():
         await world.after(minutes(6))
         await world.scale("web", 0)
         await world.after(minutes(12))
-        assert world.controller.bugs == 1
-        world.controller.failures = 0
+        assert world.controller.health.bugs == 1
+        world.controller.health.failures = 0
         assert world.nodes == []
 
     settings = {**SHORT, "expander": "random"}
