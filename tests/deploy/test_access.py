@@ -14,7 +14,7 @@ from tools.plane.build import find
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import Kind
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.permissions import ROLES
+from kubetide.runtime.permissions import roles
 from kubetide.units.time import milliseconds, seconds
 
 REVIEWS = Kind(
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 def examples():
     """Gives a request for each verb on each resource that the table grants."""
-    for role in ROLES:
+    for role in roles():
         namespace = "kube-system" if role.kind == "Role" else "shop"
         for grant in role.grants:
             for resource in grant.resources:

@@ -14,6 +14,8 @@ from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, ren
 from tools.plane.build import find
 
 from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.config import make_config, read_file
 from kubetide.units.time import seconds
@@ -87,8 +89,8 @@ def test_settings_arrive_as_they_were_said(rendered, tmp_path):
     assert config.run.controllers == ("horizontal", "nodes")
     assert (config.run.kube_api_qps, config.run.kube_api_burst) == (12.5, 1000000)
     assert config.run.leader_elect_lease_duration == seconds(20)
-    assert config.loops.nodes.scan_interval == seconds(20)
-    assert config.loops.horizontal.tolerance == 0.2
+    assert config.loops.of(NodesSettings).scan_interval == seconds(20)
+    assert config.loops.of(HorizontalSettings).tolerance == 0.2
 
 
 def test_a_change_of_settings_restarts_the_pods(rendered):

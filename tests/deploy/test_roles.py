@@ -45,9 +45,10 @@ from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, STATEFUL_SETS, STORED_KINDS
 from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.clock import run_real, run_virtual
-from kubetide.runtime.permissions import ROLES, with_hint
+from kubetide.runtime.permissions import roles, with_hint
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, minutes, seconds
+from kubetide.watching import Caches
 
 ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -64,7 +65,7 @@ def of_table(*, acting, values=()):
             "kube-system" if role.kind == "Role" else "",
             grant.names,
         )
-        for role in ROLES
+        for role in roles()
         for grant in role.grants
         if (acting or not grant.acting) and (not grant.value or grant.value in values)
         for resource in grant.resources
@@ -108,13 +109,16 @@ def of_horizontal():
 
     async def main(clock):
         world, seen = HorizontalWorld(clock), set()
+        observed = Observed(world.cluster, seen)
+        world.caches = Caches(observed, clock)
         world.controller = HorizontalController(
-            Observed(world.cluster, seen),
+            observed,
             world.usage,
             clock,
             world.recorder,
             world.board,
             HorizontalSettings(),
+            caches=world.caches,
             custom=world.measured,
             external=world.measured,
         )
@@ -147,14 +151,17 @@ def of_nodes():
 
     async def main(clock):
         world, seen = NodesWorld(clock), set()
+        observed = Observed(world.cluster, seen)
+        world.caches = Caches(observed, clock)
         world.controller = NodesController(
-            Observed(world.cluster, seen),
+            observed,
             world.cloud,
             clock,
             world.recorder,
             world.board,
             NodesSettings(**SHORT),
             seed=1,
+            caches=world.caches,
         )
         async with world.running():
             await world.deploy(replicas=6, cpu="900m")
@@ -282,13 +289,16 @@ def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):
 
     async def main(clock):
         world, seen = HorizontalWorld(clock), set()
+        observed = Observed(world.cluster, seen)
+        world.caches = Caches(observed, clock)
         world.controller = HorizontalController(
-            Observed(world.cluster, seen),
+            observed,
             world.usage,
             clock,
             world.recorder,
             world.board,
             HorizontalSettings(),
+            caches=world.caches,
         )
         world.usage.milli = 20
         extra = {"metadata": {"annotations": {"horizontal.kubetide.io/idlest-first": "true"}}}
@@ -361,7 +371,7 @@ async def scaling_active(cluster):
     return next((one for one in status.conditions or () if one.type == "ScalingActive"), None)
 
 
-@pytest.mark.parametrize("role", ROLES, ids=lambda role: f"{role.kind}-{role.name}")
+@pytest.mark.parametrize("role", roles(), ids=lambda role: f"{role.kind}-{role.name}")
 def test_a_refusal_names_the_role(role):
     """For all that a role grants, the words in which RBAC refuses it lead back to that role."""
     controllers = ("nodes",) if "nodes" in role.name else ("horizontal",) if "horizontal" in role.name else ()

@@ -9,12 +9,11 @@ import re
 from pathlib import Path
 
 from kubetide.explain.reasons import Reason, Vocabulary
-from kubetide.horizontal import reasons as horizontal
-from kubetide.nodes import reasons as nodes
+from kubetide.loop import loop_entries
 
 DOCS = Path(__file__).parents[2] / "docs"
 REASONS = DOCS / "reasons.md"
-VOCABULARIES: dict[str, Vocabulary] = {"horizontal": horizontal.VOCABULARY, "nodes": nodes.VOCABULARY}
+VOCABULARIES: dict[str, Vocabulary] = {entry.name: entry.vocabulary for entry in loop_entries()}
 
 _BLOCK = "<!-- made from the code: {} -->\n", "<!-- end -->"
 

@@ -11,19 +11,18 @@ from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
 
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.nodes.laps import Part
+from kubetide.nodes.series import NodesSeries
+from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.series import (
     ClientSeries,
-    HorizontalSeries,
-    NodesSeries,
     show_caches,
     show_dropped,
     show_holds,
     show_leases,
-    show_not_understood,
     show_skew,
-    show_sources,
 )
 from kubetide.units.exposition import Registry
 from kubetide.watching import Caches
@@ -100,7 +99,7 @@ def registered():
         show_holds(registry, [])
         show_dropped(registry, lambda: 0)
         show_not_understood(registry, dict)
-        NodesSeries(registry, NodesWorld(clock).controller, clock, per_group=True)
+        NodesSeries(registry, NodesWorld(clock, emit_per_nodegroup_metrics=True).controller, clock)
         show_leases(registry, {})
         show_skew(registry, lambda: 0)
         show_caches(registry, Caches(EmbeddedCluster(Store(), clock, 1), clock), clock)

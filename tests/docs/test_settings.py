@@ -10,9 +10,10 @@ from tests.docs.tables import DOCS, rows, section
 
 from kubetide.horizontal.settings import FeatureGates
 from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.loop import FlagError, flag_names, parse_flags
 from kubetide.nodes.expander.registry import EXPANDERS, RANDOM
+from kubetide.nodes.settings import WITHOUT_FLAG
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.runtime.settings import WITHOUT_FLAG, FlagError, flag_names, parse_flags
 from kubetide.units.time import Duration, format_duration
 
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")

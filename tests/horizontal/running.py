@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 import numpy as np
 from tests.horizontal import worlds
+from tests.loops import run_alone
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.horizontal.controller import HorizontalController
@@ -20,6 +21,7 @@ from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import guarded_cluster
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, milliseconds, minutes, parse_rfc3339
+from kubetide.watching import Caches
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 
@@ -98,8 +100,10 @@ class World:
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
         self.measured = Measured(clock)
+        seen = guarded_cluster(self.cluster, guard) if guard else self.cluster
+        self.caches = Caches(seen, clock)
         self.controller = HorizontalController(
-            guarded_cluster(self.cluster, guard) if guard else self.cluster,
+            seen,
             self.usage,
             clock,
             self.recorder,
@@ -108,6 +112,7 @@ class World:
             custom=self.measured if measures else None,
             external=self.measured if measures else None,
             left_alone=left_alone,
+            caches=self.caches,
         )
 
     async def add(self, name="web", replicas=2, **hpa):
@@ -137,13 +142,13 @@ class World:
 
     @asynccontextmanager
     async def running(self):
-        task = asyncio.create_task(self.controller.run())
+        task = asyncio.create_task(run_alone(self.controller, self.caches, self.clock))
         await asyncio.sleep(0)
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        assert self.controller.bugs == 0, self.controller.last_failure
+        assert self.controller.health.bugs == 0, self.controller.health.last_failure
 
     async def replicas(self, name="web"):
         return (await self.cluster.get(DEPLOYMENTS, name, namespace="default")).spec.replicas

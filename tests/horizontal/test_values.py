@@ -10,6 +10,7 @@ from tests.horizontal.running import play
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain import explain
 from kubetide.horizontal.settings import FeatureGates
+from kubetide.objects.kinds import HPAS
 from kubetide.units.time import minutes, seconds
 
 KEY = ("default", "web")
@@ -180,6 +181,36 @@ def test_to_zero_and_back():
             await world.clock.sleep(seconds(16))
             assert await world.replicas() == 3
             assert (await world.hpa()).status.conditions[-1].status == "False"
+
+    play(story, gates=FeatureGates(scale_to_zero=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (5_000, "external metric queue(nil) above target"),
+        (0, "Current number of replicas below Spec.MinReplicas"),
+    ],
+)
+def test_the_reason_of_coming_back_from_zero(value, why):
+    """A metric that asks for replicas is the reason also where it asks for fewer than the minimum that is given."""
+
+    async def story(world):
+        world.measured.answers = {QUEUE: [0]}
+        rules = {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]}
+        behavior = {"scaleUp": rules, "scaleDown": {"stabilizationWindowSeconds": 0}}
+        metric = worlds.external({"averageValue": "10"})
+        await world.add(min_replicas=0, **with_metrics(metric, behavior=behavior))
+        async with world.running():
+            await world.clock.sleep(minutes(1))
+            assert await world.replicas() == 0
+            await world.show_replicas(0)
+            world.measured.answers = {QUEUE: [value]}
+            patch = {"spec": {"minReplicas": 3}}
+            await world.cluster.patch(HPAS, "web", patch, namespace="default")
+            await world.clock.sleep(seconds(16))
+            assert await world.replicas() == 3
+            assert ("SuccessfulRescale", f"New size: 3; reason: {why}", 1) in await world.events()
 
     play(story, gates=FeatureGates(scale_to_zero=True))
 

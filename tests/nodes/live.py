@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 from msgspec.structs import replace
+from tests.loops import run_alone
 
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.faults import NO_FAULTS
@@ -26,7 +27,7 @@ from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import guarded_cloud, guarded_cluster
 from kubetide.testing import builders
 from kubetide.units.time import Duration, minutes, parse_rfc3339
-from kubetide.watching import Informer
+from kubetide.watching import Caches, Informer
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
@@ -89,14 +90,17 @@ class World:
         }
         extra = {} if catalogue is None else {"catalogue": catalogue}
         self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
+        seen = wrap(guarded_cluster(self.cluster, guard))
+        self.caches = Caches(seen, clock)
         self.controller = NodesController(
-            wrap(guarded_cluster(self.cluster, guard)),
+            seen,
             guarded_cloud(self.cloud, guard),
             clock,
             self.recorder,
             self.board,
             Settings(**settings),
             seed=1,
+            caches=self.caches,
         )
 
     @asynccontextmanager
@@ -124,7 +128,7 @@ class World:
                 pods=pods,
                 pod_index=index,
             ).run(),
-            self.controller.run(),
+            run_alone(self.controller, self.caches, self.clock),
         )
         tasks += [asyncio.create_task(part) for part in parts]
         try:
@@ -135,7 +139,7 @@ class World:
             for task in tasks:
                 with suppress(asyncio.CancelledError):
                     await task
-        assert self.controller.failures == 0, self.controller.last_failure
+        assert self.controller.health.failures == 0, self.controller.health.last_failure
 
     async def deploy(self, name="web", replicas=3, **pod):
         body = builders.deployment(name, replicas=replicas, **pod)

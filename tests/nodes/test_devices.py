@@ -413,7 +413,7 @@ def test_devices_are_read_once_a_pod_may_have_some():
     """Before that nothing asks for them; an extended resource is reason enough to look for them."""
 
     async def main(world, clock):
-        caches = world.controller._own_caches
+        caches = world.caches
         await world.deploy(replicas=1)
         await clock.sleep(seconds(30))
         assert not {one.kind for one in caches.all} & {*DEVICE_KINDS}
@@ -434,7 +434,7 @@ def test_the_flag_switches_them_off():
     async def main(world, clock):
         await add_pod_with_claim(world)
         await clock.sleep(seconds(30))
-        return {one.kind for one in world.controller._own_caches.all} & {*DEVICE_KINDS}
+        return {one.kind for one in world.caches.all} & {*DEVICE_KINDS}
 
     assert on_a_cluster(main, enable_dynamic_resource_allocation=False) == set()
 
@@ -445,7 +445,7 @@ def test_a_cluster_that_refuses_devices_is_served_without_them():
     async def main(world, clock):
         await add_pod_with_claim(world)
         await clock.sleep(minutes(3))
-        caches = world.controller._own_caches
+        caches = world.caches
         told = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in DEVICE_KINDS}
         assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in told)
         assert world.controller.state.devices.unread == tuple(kind.plural for kind in DEVICE_KINDS)

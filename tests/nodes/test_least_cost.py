@@ -7,6 +7,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.nodes import live
 from tests.nodes.frozen import World, daemon_set, group, node, pod, pods, template
 from tests.nodes.test_minding_others import APP, HOSTNAME, ZONE, apart, near, spread
 
@@ -15,7 +16,7 @@ from kubetide.nodes.expander import ExpanderError, parse_expanders
 from kubetide.nodes.explain import explain_pod
 from kubetide.ports.cloud import GroupOptions
 from kubetide.scheduling import Snapshot, place
-from kubetide.units.time import seconds
+from kubetide.units.time import minutes, seconds
 
 LEAST_COST = {"expander": "least-cost"}
 
@@ -273,6 +274,52 @@ def test_pods_of_a_size_of_their_own_each_are_planned_one_by_one():
     assert (bargain.left, bargain.rounds) == (0, 0)
     assert sum(len(option.pods) for option in made.state.tick.chosen) == 40
     assert bargain.gap < 0.1
+
+
+class Aside(live.World):
+    """A world whose loop decides aside; notes what the state held when it did."""
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.pending_then = []
+
+        async def aside(work):
+            assert self.controller.deciding
+            self.pending_then.append(len(self.controller.state.pending))
+            await self.clock.sleep(seconds(1))
+            return work()
+
+        self.controller._aside = aside
+
+
+@pytest.mark.parametrize(("expander", "aside"), [("least-cost", True), ("least-waste", False)])
+def test_only_what_may_take_long_is_decided_aside(expander, aside):
+    """With pods that wait and the solver at hand the decision is made aside, and its records replay all the same."""
+
+    async def story(world):
+        await world.deploy(replicas=6, cpu="1500m")
+        await world.after(minutes(5))
+        assert world.pending == []
+        assert not world.controller.deciding
+
+    played = live.play(story, world_of=Aside, expander=expander)
+    assert bool(played.pending_then) == aside
+    assert all(played.pending_then)
+    assert live.replayed(played) > 20
+
+
+def test_a_search_that_was_cut_says_so(monkeypatch):
+    """Where the work allowed does not suffice the reasons say that it is the best so far."""
+    monkeypatch.setattr("kubetide.nodes.fleet.MOST_WORK", 100)
+    wanted = [
+        pod(f"p{at}", cpu=f"{300 + 137 * at}m", memory=f"{1 + at % 5}Gi", of=f"w{at}") for at in range(20)
+    ]
+    tried = world(
+        sized("a", 4, 16, 0.2, maximum=9), sized("b", 8, 16, 0.33), sized("c", 2, 16, 0.15), wanted=wanted
+    )
+    tried.tick()
+    (cut,) = [one for one in tried.reasons if one.code == "SearchCut"]
+    assert set(cut.fields) == {"price", "gap"}
 
 
 def test_the_same_state_gives_the_same_commands():

@@ -10,9 +10,9 @@ from tests.nodes.frozen import World, node, pod, pods
 from tests.nodes.test_minding_others import ZONE, apart, near, spread
 
 from kubetide.nodes.node_fit import explain_on_nodes
+from kubetide.nodes.node_lines import node_lines
 from kubetide.objects.node import Taint
 from kubetide.scheduling import Snapshot, classify_unbound
-from kubetide.simulate.node_lines import node_lines
 
 ZONE_A, ZONE_B = {ZONE: "a"}, {ZONE: "b"}
 

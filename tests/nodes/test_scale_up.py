@@ -20,6 +20,7 @@ from tests.nodes.frozen import (
 )
 
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
+from kubetide.nodes.scale_down.memory import Deletion
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
@@ -27,6 +28,9 @@ from kubetide.plan.board import Capacity, Intent, Workload
 from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
+TAINTED = {
+    "taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1772438400", "effect": "NoSchedule"}]
+}
 WEB = Workload("default", "Deployment", "web")
 
 
@@ -43,6 +47,49 @@ def test_upcoming_room_is_used_before_more_is_bought():
     world = World(pods=pods("a", 6, cpu="1"), groups=[group("g")])
     world.tick()
     assert world.increases(at=seconds(10), pods=tuple(pods("b", 3, cpu="1"))) == {"g": 1}
+
+
+def in_flight(name, phase):
+    due = after(START, minutes(2))
+    return Deletion(
+        node=name,
+        group="g",
+        provider_id=f"cloud:///{name}",
+        drain=True,
+        phase=phase,
+        since=START,
+        due=due,
+        until=due,
+    )
+
+
+@pytest.mark.parametrize(("stopping", "bought"), [((), {"g": 1}), ((0, 1, 2), {})])
+def test_a_drained_node_s_pods_count_until_they_are_being_deleted(stopping, bought):
+    """Pods of a drained node ask for a place; once they stop, those in their place are there and count alone."""
+    stops = {"metadata": {"deletionTimestamp": format_rfc3339(START), "deletionGracePeriodSeconds": 30}}
+    old = [pod(f"a-{at}", cpu="1", node="n0", **(stops if at in stopping else {})) for at in range(3)]
+    new = [pod(f"b-{at}", cpu="1", node="n1") for at in range(3)]
+    world = World(
+        nodes=[node("n0", spec=TAINTED), node("n1")],
+        pods=[*old, *new],
+        groups=[group("g", nodes=("n0", "n1"))],
+    )
+    world.state.memory.scale_down.deletions["n0"] = in_flight("n0", "terminating")
+    assert world.increases() == bought
+
+
+def test_a_machine_that_is_being_deleted_is_none_that_was_asked_for():
+    """While the cloud deletes a machine its node does not stand for one on its way, which is not bought again."""
+    world = World(nodes=[node("n0", spec=TAINTED)], groups=[group("g", nodes=("n0",))])
+    world.state.memory.scale_down.deletions["n0"] = in_flight("n0", "deleting")
+    waiting = tuple(pods("b", 1, cpu="3"))
+    assert world.increases(pods=waiting) == {"g": 1}
+    leaving = Instance(provider_id="cloud:///n0", state="Deleting")
+    world.change("g", target_size=1, instances=(leaving,))
+    assert world.increases(at=seconds(10), pods=tuple(pods("c", 1, cpu="500m"))) == {}
+    assert world.increases(at=seconds(20)) == {}
+    world.change("g", instances=())
+    assert world.increases(at=seconds(30)) == {}
 
 
 def test_daemon_set_pods_take_their_share_of_a_new_node():

@@ -148,7 +148,7 @@ def test_volume_objects_are_read_once_a_pod_has_a_claim():
     """Before that nothing asks for them; then a claim that appears makes the pod worth a node."""
 
     async def main(world, clock):
-        caches = world.controller._own_caches
+        caches = world.caches
         await clock.sleep(seconds(30))
         assert not {one.kind for one in caches.all} & {*VOLUME_KINDS}
         await add_pod_with_claim(world)
@@ -172,7 +172,7 @@ def test_a_cluster_that_refuses_volume_objects_is_served_without_them():
     async def main(world, clock):
         await add_pod_with_claim(world)
         await clock.sleep(minutes(3))
-        caches = world.controller._own_caches
+        caches = world.caches
         told = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in VOLUME_KINDS}
         assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in told)
         assert world.controller.state.volumes.unread == tuple(kind.plural for kind in VOLUME_KINDS)

@@ -15,6 +15,7 @@ from tests.cluster.served import served
 from tests.cluster.test_crontab import CRON_TABS, EXAMPLE, running
 from tests.embedded.server.test_custom_fields import DEFINITION, NAME, ODD, TABS, tab
 from tests.horizontal.running import Kept, Usage
+from tests.loops import run_alone
 
 from kubetide.cluster import HttpCluster
 from kubetide.horizontal.controller import HorizontalController
@@ -26,6 +27,7 @@ from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually, goes, scratch
 from kubetide.units.time import format_rfc3339, minutes, seconds
+from kubetide.watching import Caches
 
 pytestmark = pytest.mark.slow
 
@@ -194,12 +196,13 @@ def test_an_hpa_of_a_custom_kind(quiet_plane):
             await cluster.patch(PODS, "tab-0", status, namespace=home, subresource="status")
             await cluster.create(HPAS, hpa, namespace=home)
             usage = Usage(cluster, clock, 100)
-            loop = HorizontalController(cluster, usage, clock, Kept(), None, Settings(sync_period=seconds(1)))
+            caches, settings = Caches(cluster, clock), Settings(sync_period=seconds(1))
+            loop = HorizontalController(cluster, usage, clock, Kept(), None, settings, caches=caches)
 
             async def doubled():
                 return (await cluster.get(CRON_TABS, name, namespace=home))["spec"]["replicas"] == 2
 
-            task = asyncio.create_task(loop.run())
+            task = asyncio.create_task(run_alone(loop, caches, clock))
             try:
                 await eventually(clock, "the HPA doubles the one pod", doubled)
             finally:
@@ -207,6 +210,6 @@ def test_an_hpa_of_a_custom_kind(quiet_plane):
                 with suppress(asyncio.CancelledError):
                     await task
                 await undefine(cluster, clock, definition)
-            assert loop.bugs == 0, loop.last_failure
+            assert loop.health.bugs == 0, loop.health.last_failure
 
     run_real(run)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from tests.cluster.served import served
 from tests.embedded.load.worlds import START, World, make_pod, make_service
+from tests.loops import run_alone
 from tests.plane.running import Programs
 from tools.plane.build import find
 
@@ -29,6 +30,7 @@ from kubetide.runtime.clock import run_real
 from kubetide.runtime.records import NullRecorder
 from kubetide.testing import builders
 from kubetide.units.time import seconds
+from kubetide.watching import Caches
 
 pytestmark = [
     pytest.mark.slow,
@@ -225,6 +227,7 @@ def ours():
 
     async def main(clock):
         async with shops(clock) as (cluster, connection), HttpCluster(connection, clock) as client:
+            caches = Caches(client, clock)
             loop = HorizontalController(
                 client,
                 HttpMetrics(client, clock),
@@ -234,8 +237,9 @@ def ours():
                 settings=Settings(sync_period=seconds(5)),
                 custom=HttpCustomMetrics(client, clock, plural_of=plurals_of(STORED_KINDS)),
                 external=HttpExternalMetrics(client),
+                caches=caches,
             )
-            running = asyncio.create_task(loop.run())
+            running = asyncio.create_task(run_alone(loop, caches, clock))
             try:
                 return await settled(cluster)
             finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.config import ConfigError, environment_values, flag_values, make_config, read_file
 from kubetide.units.time import seconds
 
@@ -20,8 +21,8 @@ def test_flags_hold_over_the_environment_and_that_over_the_file(tmp_path):
     assert config.run.controllers == ("horizontal", "nodes")
     assert config.run.kube_api_qps == 7
     assert (config.run.act, config.run.log_format) == (False, "json")
-    assert config.loops.nodes.scan_interval == seconds(40)
-    assert config.loops.nodes.skip_nodes_with_local_storage is True
+    assert config.loops.of(NodesSettings).scan_interval == seconds(40)
+    assert config.loops.of(NodesSettings).skip_nodes_with_local_storage is True
     assert config.sources["act"] == "KUBETIDE_ACT"
     assert config.sources["scan-interval"] == "--scan-interval"
     assert config.sources["controllers"] == f"{file}: controllers"
@@ -39,7 +40,7 @@ def test_flags_hold_over_the_environment_and_that_over_the_file(tmp_path):
             ("a.yaml", {"scan-interval": "soon"}),
             "a.yaml: scan-interval: --scan-interval: 'soon' cannot be read",
         ),
-        (("--", {"controllers": "horizontal,cron"}), "there is no 'cron'; there are horizontal, nodes"),
+        (("--", {"controllers": "horizontal,cron"}), "there is no loop 'cron'; there are horizontal, nodes"),
         (("--", {"controllers": "nodes"}), "set cloud-provider"),
         (("--", {"leader-elect-renew-deadline": "20s"}), "leader-elect-lease-duration must be greater"),
         (("--", {"log-format": "xml"}), "it takes console or json"),

@@ -10,11 +10,12 @@ from tests.horizontal.running import START, Usage, World
 from tests.nodes.live import FREE
 
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.loop import Sources
 from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import Forbidden, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
-from kubetide.runtime.service import Service, Sources
+from kubetide.runtime.service import Service
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 

@@ -9,8 +9,9 @@ import pytest
 
 from kubetide.horizontal.settings import FeatureGates
 from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.loop import FlagError, flag_names, parse_flags
+from kubetide.nodes.settings import WITHOUT_FLAG
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.runtime.settings import WITHOUT_FLAG, FlagError, flag_names, parse_flags
 from kubetide.units.time import Duration, minutes, seconds
 
 GATES = "feature-gates"
@@ -46,7 +47,7 @@ def changed(name: str, value: object) -> list[tuple[str, object]]:
     return list(
         dict.fromkeys(
             (field, getattr(new, field))
-            for new, old in zip(given, plain, strict=True)
+            for new, old in zip(given.by_name.values(), plain.by_name.values(), strict=True)
             for field in new.__struct_fields__
             if getattr(new, field) != getattr(old, field)
         )
@@ -93,9 +94,10 @@ def test_every_field_has_a_flag_or_is_said_by_something_else():
 
 def test_feature_gates_are_read_as_upstream_writes_them():
     """Every gate can be turned; those that are not named keep their default."""
-    gates = parse_flags({GATES: "HPAScaleToZero=true,PodLevelResources=false"}).horizontal.gates
+    gates = parse_flags({GATES: "HPAScaleToZero=true,PodLevelResources=false"}).of(HorizontalSettings).gates
     assert gates == FeatureGates(configurable_tolerance=True, scale_to_zero=True, pod_level_resources=False)
-    assert not parse_flags({GATES: "HPAConfigurableTolerance=False"}).horizontal.gates.configurable_tolerance
+    gates = parse_flags({GATES: "HPAConfigurableTolerance=False"}).of(HorizontalSettings).gates
+    assert not gates.configurable_tolerance
 
 
 BAD = [

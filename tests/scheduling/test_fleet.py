@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.scheduling.fleet import Budget, FleetProblem, narrowed, solve
+from kubetide.scheduling.fleet import Budget, FleetProblem, Meter, narrowed, solve
 from kubetide.scheduling.fleet.problem import check, no_limits, placed_by, price_of
 
 CLOSE = 1 + 1e-6
@@ -191,3 +191,41 @@ def test_one_node_that_is_needed_in_any_case_is_the_best_choice():
     fleet = solve(problem([1, 2], [[1, 3], [1, 1]], [[110, 2], [110, 5], [110, 50]], [0.5, 1.0, 5.0]))
     assert [(one.pattern.offer, one.nodes) for one in fleet.purchases] == [(1, 1)]
     assert (fleet.price, fleet.bound, fleet.bound_by, fleet.rounds) == (1.0, 1.0, "one whole node", 0)
+
+
+def many_classes():
+    """Twenty classes of one to three pods on three offers: rounding off is an integer program of many columns."""
+    draws = np.random.default_rng(7)
+    requests = np.concatenate([np.ones((20, 1), np.int64), draws.integers(150, 2600, (20, 2))], axis=1)
+    return problem(
+        draws.integers(1, 9, 20),
+        requests,
+        [[110, 1930, 6900], [110, 3920, 14800], [58, 7910, 30500]],
+        [0.107, 0.201, 0.437],
+    )
+
+
+@pytest.mark.parametrize("work", [0, 300, 1500])
+def test_work_is_bounded_and_the_best_so_far_stands(work):
+    """A search that is cut says so, is no dearer than the greedy choice, and ends at the same place each time."""
+    given_problem = many_classes()
+    meter = Meter(work)
+    fleet = solve(given_problem, Budget(), meter)
+    assert fleet.cut
+    assert meter.used <= work + 500
+    assert fleet.price <= fleet.greedy_price
+    assert check(given_problem, fleet.purchases) == ""
+    again = solve(given_problem, Budget(work=work))
+    assert (again.purchases, again.price, again.bound) == (fleet.purchases, fleet.price, fleet.bound)
+
+
+def test_with_all_the_work_that_it_needs_nothing_is_cut():
+    """With more work than is needed a search ends by itself, and finds nothing dearer than with the usual budget."""
+    given_problem = many_classes()
+    meter = Meter(100_000)
+    fleet = solve(given_problem, Budget(), meter)
+    assert not fleet.cut
+    assert meter.used < 20_000
+    usual = solve(given_problem)
+    assert usual.cut
+    assert fleet.price <= usual.price < fleet.greedy_price

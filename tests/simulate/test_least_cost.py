@@ -93,7 +93,7 @@ def test_each_node_says_what_it_says_to_a_pod(run):
         for word in str(bytes(first.state)).split('"name":"')
         if word.startswith("cache-") and word.count("-") > 1
     )
-    text = explain_object(run, "pod", name, namespace="default", at=None, by_node=True)
+    text = explain_object(run, "pod", name, namespace="default", at=None, view="nodes")
     assert "It is on node memory-" in text
     assert "1 of 9 nodes would take it as they are" in text
     assert "verified by asking the filters again" in text

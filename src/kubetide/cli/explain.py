@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 
 @click.command("explain")
-@click.argument("kind", type=click.Choice(["pod", "hpa", "node", "nodegroup"]))
+@click.argument("kind")
 @click.argument("name")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of a pod or an HPA.")
 @click.option(
@@ -35,6 +35,8 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
 
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
+    KIND is pod, hpa, node or nodegroup, or what another package's loop explains.
+
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,
     where the group's template comes from, and the smallest change that would help. With --nodes the
@@ -49,9 +51,13 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.simulate.when import read_moment, start_of_records
-    from kubetide.simulate.why import explain_object
+    from kubetide.simulate.why import explain_object, explained_kinds
 
-    if nodes and kind != "pod":
+    kinds = explained_kinds(out if out.is_dir() else None)
+    if kind not in kinds:
+        raise click.BadParameter(f"{kind!r} is not one of {', '.join(kinds)}", param_hint="KIND")
+    view = "nodes" if nodes else ""
+    if view and view not in kinds[kind]:
         raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
     moment = None
     if at is not None:
@@ -64,7 +70,7 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
                 "from the start (90m)",
                 param_hint="--at",
             ) from error
-    if "/" in name and kind in ("pod", "hpa"):
+    if "/" in name and kind not in ("node", "nodegroup"):
         given = click.get_current_context().get_parameter_source("namespace")
         stated, name = name.split("/", 1)
         if given is not ParameterSource.DEFAULT and stated != namespace:
@@ -72,4 +78,4 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
                 f"{stated}/{name} names another namespace than --namespace {namespace}; state one"
             )
         namespace = stated
-    click.echo(explain_object(out, kind, name, namespace=namespace, at=moment, by_node=nodes))
+    click.echo(explain_object(out, kind, name, namespace=namespace, at=moment, view=view))

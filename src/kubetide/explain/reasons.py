@@ -6,7 +6,8 @@ renamed silently. Fields are numbers and names; the sentence is made here, from 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -30,13 +31,33 @@ class Vocabulary:
         sentences: By code.
         actions: The codes that stand for something done (a rescale, a node bought) rather than for
             why; a report shows these as marks and the other reasons of the same subject as the why.
+        fruitless: Those actions of which nothing came: refused, or only advised.
+        changes: By code of an action, how the count of its subject changes: by a number, or from one field's
+            value to another's.
+        alternatives: By code of an action, the codes that say why other subjects were not chosen.
+        telling: Returns, of the reasons for an action, those that a person learns something from.
     """
 
-    def __init__(self, sentences: Mapping[str, str], *, actions: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        sentences: Mapping[str, str],
+        *,
+        actions: Collection[str] = (),
+        fruitless: Collection[str] = (),
+        changes: Mapping[str, int | tuple[str, str]] = MappingProxyType({}),
+        alternatives: Mapping[str, Collection[str]] = MappingProxyType({}),
+        telling: Callable[[Sequence[Reason]], Sequence[Reason]] = lambda reasons: reasons,
+    ) -> None:
         self._sentences = dict(sentences)
         self._actions = frozenset(actions)
+        self._fruitless = frozenset(fruitless)
+        self._changes = dict(changes)
+        self._alternatives = dict(alternatives)
+        self.telling = telling
         if unknown := self._actions - self._sentences.keys():
             raise ValueError(f"actions without a sentence: {sorted(unknown)}")
+        if unknown := (self._fruitless | self._changes.keys() | self._alternatives.keys()) - self._actions:
+            raise ValueError(f"no actions: {sorted(unknown)}")
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -46,6 +67,23 @@ class Vocabulary:
     def is_action(self, reason: Reason) -> bool:
         """Whether the reason stands for something done."""
         return reason.code in self._actions
+
+    def is_fruitless(self, action: Reason) -> bool:
+        """Whether nothing came of the action."""
+        return action.code in self._fruitless
+
+    def change_of(self, action: Reason) -> int:
+        """Return by how much the action changes the count of its subject; 0 where that is not known."""
+        change = self._changes.get(action.code, 0)
+        if isinstance(change, int):
+            return change
+        old, new = (action.fields.get(name) for name in change)
+        return new - old if isinstance(old, int) and isinstance(new, int) else 0
+
+    def alternatives(self, action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
+        """Return the reasons why another subject was not chosen."""
+        codes = self._alternatives.get(action.code, ())
+        return [one for one in reasons if one.code in codes and one.subject != action.subject]
 
     def reason(self, code: str, subject: str = "", **fields: Field) -> Reason:
         """Makes a reason. Raises KeyError for a code that the table lacks."""

@@ -277,8 +277,8 @@ def _normalize(
         verdict.hold()
     if current == 0 and verdict.desired < spec.minimum:
         verdict.desired = spec.minimum
-        if proposal < spec.minimum:
-            verdict.why = events.BELOW_MINIMUM
+        # A metric that asks for replicas, too few though, is the reason that it was before.
+        verdict.why = verdict.why or events.BELOW_MINIMUM
 
 
 def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.Note:

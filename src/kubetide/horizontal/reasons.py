@@ -12,7 +12,7 @@ from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.metrics.types import Metric, MetricFailure, Tally
 from kubetide.horizontal.specs import Autoscaler
-from kubetide.horizontal.workings import SENTENCES, proposal_reason, short_name
+from kubetide.horizontal.workings import PROPOSALS, SENTENCES, proposal_reason, short_name
 
 CLASS_WORDS: Mapping[str, str] = {
     "unready": "not ready",
@@ -20,6 +20,21 @@ CLASS_WORDS: Mapping[str, str] = {
     "ignored": "failing or being deleted",
 }
 """The classes of pods that do not count in full, as people read them."""
+
+
+def _telling(reasons: Sequence[Reason]) -> list[Reason]:
+    """Leave out what a person learns nothing from: that every pod counts, and the largest of one proposal.
+
+    The records keep them all.
+    """
+    proposals = sum(1 for reason in reasons if reason.code in PROPOSALS)
+    return [
+        reason
+        for reason in reasons
+        if not (reason.code == "Winner" and proposals == 1)
+        and not (reason.code == "PodsCounted" and reason.fields.get("ready") == reason.fields.get("pods"))
+    ]
+
 
 VOCABULARY = Vocabulary(
     {
@@ -48,6 +63,9 @@ VOCABULARY = Vocabulary(
         "NothingToDo": "{current} replicas are right",
     },
     actions=("Rescaled", "RescaleAdvised", "RescaleRefused"),
+    fruitless=("RescaleAdvised", "RescaleRefused"),
+    changes={"Rescaled": ("current", "desired"), "RescaleAdvised": ("current", "desired")},
+    telling=_telling,
 )
 """What is done names its HPA; the reasons for it are read beside it."""
 

@@ -141,6 +141,8 @@ def _bargain_reasons(options: tuple[Option, ...], bargain: Bargain) -> list[Reas
                 minding=bargain.minding,
             )
         )
+    if bargain.cut:
+        found.append(reason("SearchCut", price=f"{bargain.price:.4f}", gap=f"{bargain.gap:.2%}"))
     if bargain.left:
         found.append(reason("LeftForLater", pods=bargain.left))
     return found

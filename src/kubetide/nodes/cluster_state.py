@@ -33,6 +33,8 @@ class Counts:
     unready: int = 0
     resource_unready: int = 0
     being_deleted: int = 0
+    leaving: int = 0
+    """Of the ready and the unready those whose machine the cloud is deleting."""
     unregistered: list[str] = field(default_factory=list)
     long_unregistered: list[str] = field(default_factory=list)
 
@@ -121,7 +123,8 @@ def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
         state.memory.backoff.get(group_id), now
     ):
         return 0
-    joined = counts.ready + counts.unready + len(counts.long_unregistered)
+    # The target is without machines on their way out: their nodes stand for none of those that are asked for.
+    joined = counts.ready + counts.unready - counts.leaving + len(counts.long_unregistered)
     return max(0, view.group.target_size - joined)
 
 
@@ -151,6 +154,7 @@ def _count_node(
         and created is not None
         and after(parse_rfc3339(created), state.settings.max_node_startup_time) > now
     )
+    leaving = state.is_leaving(node.metadata.name)
     for counts in into:
         if counts is None:
             continue
@@ -159,10 +163,12 @@ def _count_node(
             counts.being_deleted += 1
         elif not why:
             counts.ready += 1
+            counts.leaving += leaving
         elif starting:
             counts.not_started.append(node.metadata.name)
         else:
             counts.unready += 1
+            counts.leaving += leaving
             counts.resource_unready += why == "ResourceUnready"
 
 
@@ -187,7 +193,8 @@ def _settle_requests(
 
 
 def _waits_for_nodes(group: NodeGroup, counts: Counts) -> bool:
-    return group.target_size > counts.registered - len(counts.not_started)
+    leaving = counts.being_deleted + counts.leaving
+    return group.target_size > counts.registered - len(counts.not_started) - leaving
 
 
 def _group_view(state: State, group: NodeGroup, counts: Counts) -> GroupView:

@@ -56,9 +56,10 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def drained_pods(state: State, now: Instant) -> list[Asked]:
-    """Gives the pods of nodes that are being drained: their controllers will make them anew.
+    """Return the pods of nodes that are being drained: their controllers will make them anew.
 
-    Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again.
+    Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again, and that are not being
+    deleted yet: of those the new ones are there, and count by themselves.
     """
     del now
     found = []
@@ -67,7 +68,8 @@ def drained_pods(state: State, now: Instant) -> list[Asked]:
             continue
         for pod in state.snapshot.pods_on(name):
             movable = not is_daemon_set_pod(pod) and not is_mirror_pod(pod)
-            if movable and controller_of(pod.metadata) is not None:
+            staying = pod.metadata.deletion_timestamp is None
+            if movable and staying and controller_of(pod.metadata) is not None:
                 found.append(Asked(without_node(pod), "drain", virtual=True))
     return sorted(found, key=lambda asked: (asked.pod.metadata.namespace, asked.pod.metadata.name))
 

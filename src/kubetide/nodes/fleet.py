@@ -24,10 +24,12 @@ from kubetide.nodes.fleet_rest import buy_by_arithmetic, fill_gaps
 from kubetide.nodes.limits import Headroom
 from kubetide.nodes.state import State
 from kubetide.nodes.tick import Bargain, Tick
-from kubetide.scheduling.fleet import RELAXATION, FleetProblem, narrowed, rates_of, relax
+from kubetide.scheduling.fleet import RELAXATION, Budget, FleetProblem, Meter, narrowed, rates_of, relax
 from kubetide.scheduling.resources import PODS
 from kubetide.units.time import Instant
 
+MOST_WORK = Budget().work
+"""On all programs of one tick together, see ``Meter``."""
 _FEW_KINDS = 16
 """Up to so many kinds of pods that mind others are tried with the estimator too, which takes 0.15 ms a kind and group."""
 _DIVERSE, _PODS_A_KIND = 32, 8
@@ -53,11 +55,12 @@ def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: in
         most_nodes: Most nodes that may be bought together.
         now: For a draw among equals.
     """
+    meter = Meter(MOST_WORK)
 
     def bought(*, planned: bool) -> Bought:
         state.snapshot.fork()
         try:
-            return _buy(Buying(state, tick, headroom, most_nodes, now), planned=planned)
+            return _buy(Buying(state, tick, headroom, most_nodes, now, meter), planned=planned)
         finally:
             state.snapshot.revert()
 
@@ -116,6 +119,7 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
         greedy_price=apart + (fleet.greedy_price if fleet else 0.0),
         rounds=fleet.rounds if fleet else 0,
         minding=buying.minding,
+        cut=buying.meter.cut,
         left=sum(len(group.pods) for group in buying.waiting.values()),
     )
 

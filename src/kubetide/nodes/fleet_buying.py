@@ -10,6 +10,7 @@ from kubetide.nodes.state import State
 from kubetide.nodes.tick import Tick
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass
+from kubetide.scheduling.fleet import Meter
 from kubetide.scheduling.grouping import PodGroup
 from kubetide.units.time import Instant
 
@@ -17,13 +18,16 @@ from kubetide.units.time import Instant
 class Buying:
     """One choice: offers with what is bought of them, and the pods that still wait."""
 
-    def __init__(self, state: State, tick: Tick, headroom: Headroom, most_nodes: int, now: Instant) -> None:
+    def __init__(
+        self, state: State, tick: Tick, headroom: Headroom, most_nodes: int, now: Instant, meter: Meter
+    ) -> None:
         self.state = state
         self.snapshot = state.snapshot
         self.tick = tick
         self.now = now
         self.left = dict(headroom.left)
         self.most_nodes = most_nodes
+        self.meter = meter
         self.made: dict[str, list[Pod]] = {}
         self._named = 0
         self.minding = 0

@@ -55,7 +55,7 @@ def buy_by_arithmetic(buying: Buying) -> Fleet | None:
         most_nodes=buying.most_nodes,
     )
     rounds = buying.state.settings.least_cost_rounds
-    fleet = solve(problem, Budget(rounds=rounds, searches=rounds * _SEARCHES_A_ROUND))
+    fleet = solve(problem, Budget(rounds=rounds, searches=rounds * _SEARCHES_A_ROUND), buying.meter)
     _deliver(buying, fleet, offers, list(kinds.values()))
     return fleet
 

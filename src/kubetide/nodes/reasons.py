@@ -42,6 +42,7 @@ SCALE_UP = {
     "Option": "group {subject} would hold {pods:pod} on {nodes:new node}",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",
+    "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",
     "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",
     "Capped": "group {subject}: {wanted:node} cut to {nodes} by {limit}",
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
@@ -88,5 +89,12 @@ ACTIONS = (
 )
 """What is done or befalls; all other codes say why."""
 
-VOCABULARY = Vocabulary({**SCALE_UP, **SCALE_DOWN}, actions=ACTIONS)
+VOCABULARY = Vocabulary(
+    {**SCALE_UP, **SCALE_DOWN},
+    actions=ACTIONS,
+    fruitless=("IncreaseAdvised", "IncreaseRefused", "RemovalAdvised", "DeletionFailed"),
+    changes={"Increased": ("size", "to"), "IncreaseAdvised": ("size", "to"), "NodeDeleted": -1},
+    # A tick tells only what is new since the one before.
+    alternatives={"Increased": ("GroupSkipped", "GroupRefuses")},
+)
 reason = VOCABULARY.reason

@@ -11,6 +11,9 @@ import msgspec
 
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
+WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed"})
+"""Fields that no flag sets: the cloud and the run's seed say them."""
+
 
 class Range(NamedTuple):
     """A ``<min>:<max>`` flag."""
@@ -34,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespace: str = "kube-system"
     status_config_map_name: str = "cluster-autoscaler-status"
     write_status_configmap: bool = True
+    emit_per_nodegroup_metrics: bool = False
     provider: str = ""
     """The cloud's name; no flag. aws, gce and azure have rules of their own for similar groups."""
     gpu_label: str = ""

@@ -94,6 +94,7 @@ class State:
         self.lineup: Lineup | None = None
         self.quiet_at: int | None = None
         self._group_of_provider: dict[str, str] = {}
+        self._deleting: frozenset[str] = frozenset()
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
         self._node_devices: tuple[Devices | None, NodeDevices] | None = None
 
@@ -150,6 +151,10 @@ class State:
         node = self.nodes[node_name]
         return node.spec.provider_id in self._group_of_provider or self.group_of(node_name) is None
 
+    def is_leaving(self, node_name: str) -> bool:
+        """Return whether the cloud is deleting the node's machine, which it still has."""
+        return self.nodes[node_name].spec.provider_id in self._deleting
+
     def nodes_by_group(self) -> dict[str, list[str]]:
         """Gives the names of each group's nodes, in name order; groups without nodes are there too."""
         found: dict[str, list[str]] = {group: [] for group in self.groups}
@@ -178,9 +183,7 @@ class State:
                 f"step {delta.step} goes on with the tick's snapshot: nodes and pods come with the next tick"
             )
         if full:
-            laps = self.laps
-            self.__init__(delta.settings, delta.memory)  # type: ignore[misc]  # the one way to start anew
-            self.laps = laps
+            self._start_anew(delta.settings, delta.memory)
         self.step = delta.step
         self.holds = delta.holds
         self.live_pods = MappingProxyType(delta.live_pods or {})
@@ -220,6 +223,15 @@ class State:
         if any(changed) and self.version == before:
             self.version += 1
 
+    def forget(self) -> None:
+        """Forget all but settings and memory, as at the start of a process: a delta of everything must follow."""
+        self._start_anew(self.settings, self.memory)
+
+    def _start_anew(self, settings: Settings | None, memory: Memory | None) -> None:
+        laps = self.laps
+        self.__init__(settings, memory)  # type: ignore[misc]  # the one way to start anew
+        self.laps = laps
+
     def end_tick(self) -> None:
         """Takes the simulated placements of this tick out of the snapshot."""
         if self.tick is not None:
@@ -235,6 +247,12 @@ class State:
             for group in self.groups.values()
             for instance in group.instances or ()
         }
+        self._deleting = frozenset(
+            instance.provider_id
+            for group in self.groups.values()
+            for instance in group.instances or ()
+            if instance.state == "Deleting"
+        )
         known = {**self.memory.former_instances, **former}
         registered = [node.spec.provider_id for node in self.nodes.values()]
         self.memory.former_instances = {

@@ -69,6 +69,7 @@ class Bargain:
         greedy_price: What the greedy choice alone would have cost.
         rounds: Rounds of column generation.
         minding: Pods that were placed one by one, as they mind more than their own node.
+        cut: Whether the budget of work ended the search for something cheaper.
         left: Pods that would fit but for which the limits leave no node.
     """
 
@@ -79,6 +80,7 @@ class Bargain:
     rounds: int
     minding: int
     left: int
+    cut: bool = False
 
     @property
     def gap(self) -> float:

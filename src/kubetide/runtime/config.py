@@ -8,21 +8,32 @@ the environment over the file. The loops' settings are upstream's flags (``runti
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NewType, get_args
+from typing import Any, Literal, NewType, get_args
 
 import msgspec
 import yaml
 
 from kubetide.cluster import is_protobuf_installed
+from kubetide.loop import (
+    BUILT_IN,
+    FlagError,
+    LoopEntry,
+    LoopSettings,
+    UnknownLoop,
+    Value,
+    flag_names,
+    is_switch,
+    loop_entries,
+    loop_names,
+    parse_flags,
+)
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.settings import FlagError, LoopSettings, Value, flag_names, is_switch, parse_flags
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
-CONTROLLERS: Final = ("horizontal", "nodes")
 _PREFIX = "KUBETIDE_"
 _LEAST_SIZE = 1 << 20
 _SLIP = 0.9
@@ -60,7 +71,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
         prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
         address: Where health and metrics are served; empty serves nothing.
-        emit_per_nodegroup_metrics: Whether series of each node group are told.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well.
         max_startup_time: In place of both until its first tick has ended well.
@@ -92,7 +102,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     prometheus_password_file: str = ""
     prometheus_ca_file: str = ""
     address: str = "127.0.0.1:8085"
-    emit_per_nodegroup_metrics: bool = False
     max_inactivity: Duration = minutes(10)
     max_failing_time: Duration = minutes(15)
     max_startup_time: Duration = minutes(20)
@@ -113,7 +122,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 _OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettings.__struct_fields__}
 
 
-_SWITCHES = frozenset({"act", "leader-elect", "emit-per-nodegroup-metrics"})
+_SWITCHES = frozenset({"act", "leader-elect"})
 
 
 def setting_names() -> list[str]:
@@ -192,6 +201,8 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
 
     Raises: ConfigError, which names the source.
     """
+    layers = tuple(layers)
+    entries = _entries(layers)
     own: dict[str, Any] = {}
     values: dict[str, Value] = {}
     flags: dict[str, Value] = {}
@@ -203,16 +214,30 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
             if name in _OWN:
                 own[_OWN[name]] = _read(where, name, value)
             else:
-                _check_flag(where, name, value)
+                _check_flag(where, name, value, entries)
                 flags[name] = value
             values[name], sources[name] = value, where
     try:
-        loops = parse_flags(flags)
+        loops = parse_flags(flags, entries)
     except FlagError as error:
         raise ConfigError(str(error)) from error
     run = RunSettings(**own)
     _check(run)
     return RunConfig(run, loops, values, sources)
+
+
+def _entries(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> tuple[LoopEntry[Any], ...]:
+    """Return the loops whose flags may be set: those of this package, and the others that ``controllers`` names."""
+    named = [_names(settings["controllers"]) for _, settings in layers if "controllers" in settings]
+    others = [name for name in (named[-1] if named else ()) if name not in BUILT_IN]
+    try:
+        return loop_entries((*BUILT_IN, *others))
+    except UnknownLoop as error:
+        raise ConfigError(f"controllers: {error}") from error
+
+
+def _names(value: Value) -> tuple[str, ...]:
+    return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
 def _where(source: str, name: str) -> str:
@@ -223,13 +248,13 @@ def _where(source: str, name: str) -> str:
     return f"{source}: {name}"
 
 
-def _check_flag(where: str, name: str, value: Value) -> None:
-    if name not in flag_names():
+def _check_flag(where: str, name: str, value: Value, entries: Sequence[LoopEntry[Any]]) -> None:
+    if name not in flag_names(entries):
         near = difflib.get_close_matches(name, setting_names(), n=1)
         hint = f"did you mean {near[0]}?" if near else "see docs/settings.md for the settings there are"
         raise ConfigError(f"{where}: there is no such setting; {hint}")
     try:
-        parse_flags({name: value})
+        parse_flags({name: value}, entries)
     except FlagError as error:
         text = str(error)
         raise ConfigError(text if where.startswith("--") else f"{where}: {text}") from error
@@ -243,7 +268,7 @@ def _read(where: str, name: str, value: Value) -> Any:
         if wanted is Bytes:
             return Bytes(whole(str(value)))
         if name == "controllers":
-            return tuple(part.strip() for part in str(value).split(",") if part.strip())
+            return _names(value)
         if wanted is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
         return msgspec.convert(str(value) if wanted is str else value, wanted, strict=False)
@@ -261,12 +286,11 @@ def _read(where: str, name: str, value: Value) -> Any:
 
 def _check(run: RunSettings) -> None:
     """Raises ConfigError for settings that do not go together."""
-    if unknown := [name for name in run.controllers if name not in CONTROLLERS]:
-        raise ConfigError(f"controllers: there is no {unknown[0]!r}; there are {', '.join(CONTROLLERS)}")
     if not run.controllers:
-        raise ConfigError(f"controllers: names none; there are {', '.join(CONTROLLERS)}")
-    if "nodes" in run.controllers and not run.cloud_provider:
-        raise ConfigError("controllers: nodes needs node groups to scale: set cloud-provider")
+        raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
+    for entry in loop_entries(run.controllers):
+        if entry.needs_cloud and not run.cloud_provider:
+            raise ConfigError(f"controllers: {entry.name} needs node groups to scale: set cloud-provider")
     if (
         not run.leader_elect_retry_period * 6 // 5
         < run.leader_elect_renew_deadline

@@ -26,6 +26,8 @@ from kubetide.cluster.metrics import PluralOf
 from kubetide.cluster.observing import RequestObserver
 from kubetide.cluster.prometheus import PrometheusClient, PrometheusMetrics
 from kubetide.explain.records import Recorder
+from kubetide.loop import Sources, loop_entries, loop_entry
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import STORED_KINDS
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
@@ -42,15 +44,11 @@ from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
-from kubetide.runtime.service import Service, Sources
+from kubetide.runtime.service import Service
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
 COMPONENT = "kubetide"
-
-_LEASES = {"horizontal": "kubetide", "nodes": "cluster-autoscaler"}
-"""Cluster Autoscaler's own, so that it and the node loop never act both. Upstream's HPA controller has none
-to itself; see ``rivals``."""
 
 _DISCOVERY_PERIOD = minutes(1)
 _LOOK = seconds(1)
@@ -152,7 +150,7 @@ class _Process:
         )
         await stack.enter_async_context(cluster)
         cloud = None
-        if "nodes" in run.controllers:
+        if any(entry.needs_cloud for entry in loop_entries(run.controllers)):
             factory = cloud_factory(run.cloud_provider)
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
         plurals, warn = _Plurals(cluster, clock), log.warn
@@ -216,11 +214,11 @@ class _Process:
         identity = f"{socket.gethostname()}_{secrets.token_hex(16)}"
         electors: dict[str, Elector] = {}
         before: Fence | None = None
-        for lease in (_LEASES[name] for name in sorted(run.controllers)):
+        for lease in dict.fromkeys(loop_entry(name).lease for name in sorted(run.controllers)):
             electors[lease] = Elector(
                 cluster,
                 clock,
-                namespace=self._config.loops.nodes.namespace,
+                namespace=self._config.loops.of(NodesSettings).namespace,
                 name=lease,
                 identity=identity,
                 component=COMPONENT,

@@ -8,33 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubetide.explain.records import Recorder
-from kubetide.horizontal.controller import HorizontalController
-from kubetide.nodes.controller import NodesController
-from kubetide.objects.kinds import DEVICE_KINDS, VOLUME_KINDS
+from kubetide.loop import Loop, Parts, Sources, loop_entries, wire
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.runtime.clocks import AGREED, SkewReport
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.series import (
-    Heard,
-    HorizontalSeries,
-    NodesSeries,
-    show_caches,
-    show_holds,
-    show_not_understood,
-    show_skew,
-    show_sources,
-)
+from kubetide.runtime.series import Heard, show_caches, show_holds, show_skew
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
     ZERO,
@@ -49,45 +36,6 @@ from kubetide.watching import Caches, Informer, Key
 _LOOK = seconds(5)
 _UNREAD = minutes(1)
 """Caches that cannot be read for so long make the process not ready."""
-
-
-class Sources(NamedTuple):
-    """Where metrics come from; custom and external ones may be missing."""
-
-    resource: MetricSource
-    custom: CustomMetricSource | None = None
-    external: ExternalMetricSource | None = None
-
-
-@dataclass
-class _Loop:
-    name: str
-    controller: HorizontalController | NodesController
-    period: Duration
-    failures_told: int = 0
-
-    @property
-    def failures(self) -> int:
-        """Ticks that ended with an error."""
-        controller = self.controller
-        return controller.failures if isinstance(controller, NodesController) else controller.bugs
-
-    def holds(self) -> tuple[str, ...]:
-        """Why its last tick took nothing away."""
-        return self.controller.state.holds
-
-    def activity(self, clock: Clock) -> Activity:
-        """What it was last seen to do."""
-        controller = self.controller
-        *_, failure = controller.last_failure.strip().splitlines() or [""]
-        return Activity(
-            loop=self.name,
-            period=self.period,
-            began=before(clock.now(), Duration(clock.monotonic() - controller.began)),
-            well=controller.last_tick,
-            excused=controller.last_excused if isinstance(controller, NodesController) else None,
-            failure=failure,
-        )
 
 
 class Service:
@@ -137,48 +85,28 @@ class Service:
         )
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
-        safe, board = guarded_cluster(cluster, guard), Board()
+        safe = guarded_cluster(cluster, guard)
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
         heard = Heard(recorder, warn)
-        self._loops: list[_Loop] = []
-        horizontal: HorizontalController | None = None
-        if "horizontal" in config.run.controllers:
-            settings = config.loops.horizontal
-            horizontal = HorizontalController(
-                safe,
-                sources.resource,
-                clock,
-                heard,
-                board,
-                settings,
-                custom=sources.custom,
-                external=sources.external,
-                left_alone=left_alone,
-                caches=self._caches,
-            )
-            heard.listen("horizontal", HorizontalSeries(registry, horizontal, clock).heard)
-            show_sources(registry, horizontal)
-            self._loops.append(_Loop("horizontal", horizontal, settings.sync_period))
-        if "nodes" in config.run.controllers:
-            assert cloud is not None, "checked when the configuration was read"
-            node_loop = NodesController(
-                safe,
-                guarded_cloud(cloud, guard),
-                clock,
-                heard,
-                board,
-                config.loops.nodes,
-                seed=seed,
-                caches=self._caches,
-                before_tick=None if horizontal is None else horizontal.resting,
-            )
-            per_group = config.run.emit_per_nodegroup_metrics
-            heard.listen("nodes", NodesSeries(registry, node_loop, clock, per_group=per_group).heard)
-            show_not_understood(registry, lambda: node_loop.not_understood)
-            self._loops.append(_Loop("nodes", node_loop, config.loops.nodes.scan_interval))
-
-        show_holds(registry, [(loop.name, loop.holds) for loop in self._loops])
+        parts = Parts(
+            cluster=safe,
+            clock=clock,
+            recorder=heard,
+            caches=self._caches,
+            board=Board(),
+            sources=sources,
+            cloud=None if cloud is None else guarded_cloud(cloud, guard),
+            seed=seed,
+            left_alone=left_alone,
+            aside=asyncio.to_thread,
+        )
+        self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
+        self._failures_told: dict[str, int] = {}
+        for entry, loop, _ in self._loops:
+            if entry.series is not None:
+                heard.listen(entry.name, entry.series(registry, loop, clock))
+        show_holds(registry, self._loops)
 
     def begin(self) -> None:
         """Says that the run's turn has come: from now on it is asked whether it is ready and alive."""
@@ -190,13 +118,12 @@ class Service:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._caches.run())
-                for loop in self._loops:
-                    tasks.create_task(loop.controller.run())
+                for one in self._loops:
+                    tasks.create_task(one.runner.run())
                 tasks.create_task(self._look_after())
         finally:
-            for loop in self._loops:
-                if isinstance(loop.controller, NodesController):
-                    await loop.controller.close()
+            for one in self._loops:
+                await one.loop.close()
 
     def not_ready(self) -> str:
         """Says which caches have no first list yet, or cannot be read for a minute; empty when all are well.
@@ -213,11 +140,10 @@ class Service:
         return f"cannot read {failing[0].kind.resource}: {failing[0].last_error}" if failing else ""
 
     def _needed(self) -> list[Informer[Any]]:
-        """Gives the caches that the loops cannot do without: those of volumes and devices may be refused."""
+        """Return the caches that the loops cannot do without: those of volumes and devices may be refused."""
+        optional = [kind for entry, _, _ in self._loops for kind in entry.optional_kinds]
         return [
-            one
-            for one in self._caches.all
-            if one.has_synced or not one.failures or one.kind not in (*VOLUME_KINDS, *DEVICE_KINDS)
+            one for one in self._caches.all if one.has_synced or not one.failures or one.kind not in optional
         ]
 
     def not_alive(self) -> str:
@@ -236,7 +162,7 @@ class Service:
         )
 
     def _activities(self) -> list[Activity]:
-        return [loop.activity(self._clock) for loop in self._loops]
+        return [activity_of(one.loop, self._clock) for one in self._loops]
 
     async def _look_after(self) -> None:
         """Tells of what goes wrong, and of its end, once each."""
@@ -250,24 +176,37 @@ class Service:
                 self._tell(f"cache of {what}", text, f"{what} can be read again")
             self._tell_of_refused_metrics()
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
-            for loop in self._loops:
-                if loop.failures != loop.failures_told:
-                    loop.failures_told = loop.failures
-                    failure = with_hint(loop.controller.last_failure.strip(), (loop.name,))
-                    self._tell(f"loop {loop.name}", f"a tick of the {loop.name} loop failed: {failure}", "")
+            for entry, loop, _ in self._loops:
+                if loop.health.failures != self._failures_told.get(entry.name, 0):
+                    self._failures_told[entry.name] = loop.health.failures
+                    failure = with_hint(loop.health.last_failure.strip(), (entry.name,))
+                    self._tell(f"loop {entry.name}", f"a tick of the {entry.name} loop failed: {failure}", "")
             await self._clock.sleep(_LOOK)
 
     def _tell_of_refused_metrics(self) -> None:
-        """Says once, of each right that a metric source lacks, which role would give it."""
-        for loop in self._loops:
-            controller = loop.controller
-            for source in controller.sources if isinstance(controller, HorizontalController) else ():
-                told = with_hint(source.last_error, (loop.name,))
-                hint = told.removeprefix(source.last_error)
-                if hint and f"{source.name}{hint}" not in self._told:
-                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {told}", "")
+        """Say once, of each right that a metric source lacks, which role would give it."""
+        for entry, loop, _ in self._loops:
+            for name, error in loop.source_errors():
+                told = with_hint(error, (entry.name,))
+                hint = told.removeprefix(error)
+                if hint and f"{name}{hint}" not in self._told:
+                    self._tell(f"{name}{hint}", f"cannot read {name}: {told}", "")
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):
             self._told[about] = problem
             self._warn(problem or end)
+
+
+def activity_of(loop: Loop, clock: Clock) -> Activity:
+    """Return what a loop was last seen to do."""
+    health = loop.health
+    *_, failure = health.last_failure.strip().splitlines() or [""]
+    return Activity(
+        loop=loop.name,
+        period=loop.period,
+        began=before(clock.now(), Duration(clock.monotonic() - health.began)),
+        well=health.last_tick,
+        excused=health.last_excused,
+        failure=failure,
+    )

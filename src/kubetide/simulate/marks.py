@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
-from kubetide.explain.reasons import Reason, Vocabulary
+from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
-from kubetide.horizontal.reasons import VOCABULARY as HORIZONTAL
-from kubetide.horizontal.workings import PROPOSALS
-from kubetide.nodes.reasons import VOCABULARY as NODES
+from kubetide.loop import loop_entry
 from kubetide.simulate.timeline import Mark
-
-VOCABULARIES: Mapping[str, Vocabulary] = {"horizontal": HORIZONTAL, "nodes": NODES}
-"""The reasons of each loop, by the name in its records."""
 
 
 class MarkingRecorder:
@@ -34,11 +29,11 @@ class MarkingRecorder:
 
 
 def marks_of(record: Record) -> list[Mark]:
-    """Gives a mark for each action among the record's reasons.
+    """Return a mark for each action among the record's reasons.
 
     Its why are the other reasons of its subject, and for a purchase what spoke against other groups.
     """
-    vocabulary = VOCABULARIES[record.loop]
+    vocabulary = loop_entry(record.loop).vocabulary
     why: dict[str, list[Reason]] = {}
     actions: list[Reason] = []
     for reason in record.reasons:
@@ -54,65 +49,13 @@ def marks_of(record: Record) -> list[Mark]:
             title=vocabulary.text(action),
             why=tuple(
                 vocabulary.text(reason)
-                for reason in (*_telling(why.get(action.subject, ())), *_alternatives(action, record.reasons))
+                for reason in (
+                    *vocabulary.telling(why.get(action.subject, ())),
+                    *vocabulary.alternatives(action, record.reasons),
+                )
             ),
-            change=_change(action),
-            fruitless=action.code in _FRUITLESS,
+            change=vocabulary.change_of(action),
+            fruitless=vocabulary.is_fruitless(action),
         )
         for action in actions
     ]
-
-
-def _telling(reasons: Sequence[Reason]) -> list[Reason]:
-    """Leaves out what a person learns nothing from: that every pod counts, and the largest of one proposal.
-
-    The records keep them all.
-    """
-    proposals = sum(1 for reason in reasons if reason.code in PROPOSALS)
-    return [
-        reason
-        for reason in reasons
-        if not (reason.code == "Winner" and proposals == 1)
-        and not (reason.code == "PodsCounted" and reason.fields.get("ready") == reason.fields.get("pods"))
-    ]
-
-
-def _alternatives(action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
-    """Gives why another group was not bought from; a tick tells only what is new since the one before."""
-    if action.code != "Increased":
-        return []
-    return [
-        reason
-        for reason in reasons
-        if reason.code in {"GroupSkipped", "GroupRefuses"} and reason.subject != action.subject
-    ]
-
-
-_FRUITLESS = frozenset(
-    {
-        "RescaleAdvised",
-        "RescaleRefused",
-        "IncreaseAdvised",
-        "IncreaseRefused",
-        "RemovalAdvised",
-        "DeletionFailed",
-    }
-)
-
-_CHANGES = {
-    "Rescaled": ("current", "desired"),
-    "RescaleAdvised": ("current", "desired"),
-    "Increased": ("size", "to"),
-    "IncreaseAdvised": ("size", "to"),
-}
-"""The fields that hold a count before and after, by code."""
-
-
-def _change(action: Reason) -> int:
-    if action.code == "NodeDeleted":
-        return -1
-    fields = _CHANGES.get(action.code)
-    if fields is None:
-        return 0
-    old, new = (action.fields.get(field) for field in fields)
-    return new - old if isinstance(old, int) and isinstance(new, int) else 0

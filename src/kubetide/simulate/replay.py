@@ -6,23 +6,15 @@ to a fresh core and compares the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from kubetide.explain.records import Core, Record
-from kubetide.horizontal.core import HorizontalCore
-from kubetide.nodes.core import NodesCore
+from kubetide.loop import UnknownLoop, loop_entry, loop_names
 from kubetide.runtime.folder import is_running
 from kubetide.runtime.records import Ending, RecordError, ending, read_records, recorded_loops
 from kubetide.units.time import Instant, format_rfc3339
-
-CORES: dict[str, Callable[[], Core]] = {
-    "horizontal": HorizontalCore,
-    "nodes": NodesCore,
-}
-"""The core of each loop, by the name in its records."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -127,12 +119,13 @@ def _decide_again(core: Core, record: Record) -> Difference | None:
 
 
 def make_core(loop: str) -> Core:
-    """Makes a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
-    if loop not in CORES:
+    """Return a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
+    try:
+        return loop_entry(loop).core()
+    except UnknownLoop as error:
         raise RecordError(
-            f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(CORES)}"
-        )
-    return CORES[loop]()
+            f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(loop_names())}"
+        ) from error
 
 
 def _difference(record: Record, part: str, recorded: bytes, decided: bytes) -> Difference:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kubetide.embedded.cloud import CATALOGUE
+from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.manifest import CustomKinds
 from kubetide.objects.yaml_reading import Document
-from kubetide.runtime.settings import FlagError, parse_flags
 from kubetide.simulate.build import (
     Manifests,
     instance_type_of,
@@ -66,7 +68,7 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     manifests = _check_manifests(check, scenario, path.parent)
     check_services(check, scenario, manifests, path.parent)
     check_external_metrics(check, scenario, path.parent)
-    _check_flags(check, scenario)
+    _check_flags(check, scenario, _check_loops(check, scenario))
     _check_prices(check, scenario)
     for index, fault in enumerate(scenario.faults):
         _check_fault(check, scenario, fault, f"faults[{index}]")
@@ -172,10 +174,18 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifest
     return found
 
 
-def _check_flags(check: Checker, scenario: Scenario) -> None:
+def _check_loops(check: Checker, scenario: Scenario) -> tuple[LoopEntry[Any], ...]:
+    """Return the entries of the loops that there are."""
+    names = loop_names()
+    for index, name in enumerate(scenario.loops):
+        check.one_of(name, names, f"loops[{index}]", "loop")
+    return loop_entries(name for name in scenario.loops if name in names)
+
+
+def _check_flags(check: Checker, scenario: Scenario, entries: Sequence[LoopEntry[Any]]) -> None:
     for name, value in scenario.flags.items():
         try:
-            parse_flags({name: value})
+            parse_flags({name: value}, entries)
         except FlagError as error:
             check.that(False, f"flags[{name}]", str(error))
 

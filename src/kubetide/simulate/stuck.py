@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kubetide.embedded.store.request import Request
+from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain import explain_pod
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS
@@ -109,9 +110,9 @@ def _owner(pod: Pod) -> str:
 
 def _why(world: World, pod: Pod) -> str:
     """Return why a pod waits: what the groups say to it, or else what the scheduler says."""
-    state = world.node_loop.state
+    state = next((one.loop.state for one in world.loops if isinstance(one.loop, NodesController)), None)
     key = (pod.metadata.namespace, pod.metadata.name)
-    if key in state.pods:
+    if state is not None and key in state.pods:
         found = explain_pod(state, key, world.clock.now())
         refused = dict.fromkeys(group.why for group in found.groups if group.why)
         if found.status == "refused":

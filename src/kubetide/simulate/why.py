@@ -11,35 +11,20 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Core, Record
-from kubetide.horizontal.core import HorizontalCore
-from kubetide.horizontal.explain import explain as explain_hpa
-from kubetide.nodes.core import NodesCore
-from kubetide.nodes.explain import (
-    GroupExplanation,
-    GroupVerdict,
-    NodeExplanation,
-    PodExplanation,
-    explain_group,
-    explain_node,
-    explain_pod,
-)
-from kubetide.nodes.node_fit import explain_on_nodes
+from kubetide.loop import BUILT_IN, Explainer, LoopEntry, loop_entry, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.records import RecordError, read_records
-from kubetide.simulate.marks import VOCABULARIES, marks_of
-from kubetide.simulate.node_lines import node_lines
+from kubetide.runtime.records import RecordError, read_records, recorded_loops
+from kubetide.simulate.marks import marks_of
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
 _HISTORY = 12
 _WITH_REASONS = 3
-
-KINDS = ("pod", "hpa", "node", "nodegroup")
-"""What can be asked about."""
 
 
 class WhyError(KubetideError):
@@ -66,60 +51,53 @@ class _Brought:
 
 
 def explain_object(
-    folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, by_node: bool = False
+    folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> str:
-    """Says in plain words why an object is as it is.
+    """Say in plain words why an object is as it is.
 
     Args:
         folder: Where a run keeps its records.
-        kind: One of ``KINDS``.
-        name: The object's name; ``namespace`` counts for pods and HPAs.
+        kind: One of ``explained_kinds``.
+        name: The object's name; ``namespace`` counts for those that have one.
         at: The moment asked about; None is the end of the records. After that end the answer is that of
             the end, and says so.
-        by_node: Of a pod, what each node says to it, in the place of what each group says.
-    Raises: RecordError; WhyError where there is no such object, or the run had not begun.
+        view: Another answer about the same object, one of its explainer's ``views``.
+    Raises: RecordError; WhyError where there is no such object or kind, or the run had not begun.
     """
-    if kind == "hpa":
-        return _why_hpa(folder, (namespace, name), at)
-    core = NodesCore()
-    subject = f"{namespace}/{name}" if kind == "pod" else name
-    brought = _bring_to(core, folder, "nodes", at, subject)
+    loop, explainer = _explainer_of(kind, folder)
+    core = loop.core()
+    subject = f"{namespace}/{name}" if explainer.namespaced else name
+    brought = _bring_to(core, folder, loop.name, at, subject)
     last = brought.last
-    _finish(core, last)
+    if explainer.after_decision:
+        _finish(core, last)
     try:
-        if kind == "pod" and by_node:
-            lines = node_lines(explain_on_nodes(core.state, (namespace, name)))
-        elif kind == "pod":
-            lines = _pod_lines(explain_pod(core.state, (namespace, name), last.now))
-        elif kind == "node":
-            lines = _node_lines(explain_node(core.state, name, last.now))
-        else:
-            lines = _group_lines(explain_group(core.state, name, last.now))
+        lines = explainer.lines(core, subject, last.now, view)
     except KeyError:
-        if brought.decided:
-            lines = [f"There is no {kind} {subject} any more at this time."]
-        else:
-            there = {
-                "pod": [f"{key[0]}/{key[1]}" for key in core.state.pods],
-                "node": list(core.state.nodes),
-                "nodegroup": list(core.state.groups),
-            }[kind]
-            raise _nothing(kind, subject, there, last.now) from None
-    return _text(f"{kind} {subject}", lines, brought)
-
-
-def _why_hpa(folder: Path, key: tuple[str, str], at: Moment | None) -> str:
-    core = HorizontalCore()
-    subject = f"{key[0]}/{key[1]}"
-    brought = _bring_to(core, folder, "horizontal", at, subject)
-    try:
-        explanation = explain_hpa(core.state, key, brought.last.now)
-    except KeyError:
-        there = [f"{namespace}/{name}" for namespace, name in core.state.specs]
-        raise _nothing("hpa", subject, there, brought.last.now) from None
+        if not brought.decided:
+            raise _nothing(kind, subject, explainer.names(core), last.now) from None
+        lines = [f"There is no {kind} {subject} any more at this time."]
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
-    lines = [with_hint(line, ("horizontal",)) for line in explanation.lines()[1:]]
-    return _text(f"hpa {subject}", lines, brought)
+    return _text(f"{kind} {subject}", [with_hint(line, (loop.name,)) for line in lines], brought)
+
+
+def explained_kinds(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """Return what can be asked about, and the views of each: of the package's loops, and of those in the folder."""
+    return {one.kind: one.views for entry in _loops(folder) for one in entry.explainers}
+
+
+def _loops(folder: Path | None) -> list[LoopEntry[Any]]:
+    recorded = () if folder is None else recorded_loops(folder)
+    known = [name for name in recorded if name in loop_names()]
+    return [loop_entry(name) for name in dict.fromkeys((*BUILT_IN, *known))]
+
+
+def _explainer_of(kind: str, folder: Path) -> tuple[LoopEntry[Any], Explainer]:
+    for entry in _loops(folder):
+        for explainer in entry.explainers:
+            if explainer.kind == kind:
+                return entry, explainer
+    raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(explained_kinds(folder))}")
 
 
 def _bring_to(core: Core, folder: Path, loop: str, at: Moment | None, subject: str) -> _Brought:
@@ -169,7 +147,7 @@ def _not_begun(folder: Path, loop: str, first: Record) -> WhyError:
 
 def _decided_about(record: Record, subject: str) -> list[_Decided]:
     """Gives what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
-    vocabulary = VOCABULARIES[record.loop]
+    vocabulary = loop_entry(record.loop).vocabulary
     if not any(_is_about(reason, subject) for reason in record.reasons):
         return []
     marks = iter(marks_of(record))
@@ -242,49 +220,4 @@ def _decided_lines(decided: Sequence[_Decided], *, with_reasons: int) -> list[st
         lines.append(f"  {format_rfc3339(one.record.now)} {one.text}")
         if index in explained:
             lines += [f"    {line}" for line in one.why]
-    return lines
-
-
-def _pod_lines(found: PodExplanation) -> list[str]:
-    lines = [found.sentence]
-    if found.bargain:
-        lines.append(found.bargain)
-    for verdict in found.groups:
-        lines += _verdict_lines(verdict)
-    return lines
-
-
-def _verdict_lines(verdict: GroupVerdict) -> list[str]:
-    lines = [f"group {verdict.group}: {'takes it' if verdict.takes else f'no, {verdict.why}'}"]
-    if verdict.template:
-        lines.append(f"  template: {verdict.template}")
-    if verdict.remedy is not None:
-        sure = "verified by deciding again" if verdict.remedy.verified else "not enough alone"
-        if verdict.remedy.verified and verdict.remedy.needs_delivery:
-            sure += ", if the cloud then delivers"
-        lines.append(f"  would help: {verdict.remedy.text} ({sure})")
-    return lines
-
-
-def _node_lines(found: NodeExplanation) -> list[str]:
-    lines = [found.sentence, f"group: {found.group or 'none'}"]
-    if found.utilization is not None:
-        lines.append(f"utilization: {found.utilization:.3g}")
-    if found.since is not None and found.status == "unneeded":
-        lines.append(f"unneeded since {format_rfc3339(found.since)}")
-    return lines
-
-
-def _group_lines(found: GroupExplanation) -> list[str]:
-    lines = [
-        (
-            f"size: {found.target_size} wanted, {found.ready} ready, {found.upcoming} on the way, "
-            f"bounds {found.min_size} to {found.max_size}"
-        ),
-        f"template: {found.template or 'none'}",
-    ]
-    if found.allocatable:
-        lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
-    lines += [f"  differs: {text}" for text in found.differs]
-    lines += [f"cannot grow: {text}" for text in found.obstacles]
     return lines

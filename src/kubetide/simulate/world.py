@@ -39,8 +39,7 @@ from kubetide.embedded.load import (
 )
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.explain.records import Recorder
-from kubetide.horizontal.controller import HorizontalController
-from kubetide.nodes.controller import NodesController
+from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
     CONTROLLER_REVISIONS,
@@ -61,7 +60,6 @@ from kubetide.objects.kinds import (
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
-from kubetide.runtime.settings import parse_flags
 from kubetide.simulate.build import (
     Places,
     catalogue_of,
@@ -81,9 +79,6 @@ from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.watching import Caches, Informer
-
-_FLAGS = {"demand-sources": "pending,intents"}
-"""Where a run differs from upstream's defaults: the loops share one plan."""
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 _LEASE_RENEWAL = seconds(10)
@@ -132,7 +127,9 @@ class World:
             seed = kept.seed_of(seed)
         self._seed = seed
         self._on_sample = on_sample
-        settings = parse_flags({**_FLAGS, **scenario.flags})
+        entries = loop_entries(scenario.loops)
+        simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
+        settings = parse_flags({**simulated, **scenario.flags}, entries)
         skipped, dump = list[str](), list[str]()
         self._places: Places = {}
         self._manifests = manifests_of(scenario, base, skipped=skipped, notices=dump, places=self._places)
@@ -217,30 +214,18 @@ class World:
             on_sample=on_sample,
         )
         self.timeline.notices = notices
-        board = Board()
         self._caches = Caches(loops_cluster, clock)
-        self.horizontal = HorizontalController(
-            loops_cluster,
-            self.metrics,
-            clock,
+        parts = Parts(
+            cluster=loops_cluster,
+            clock=clock,
             recorder=recorder,
-            board=board,
-            settings=settings.horizontal,
             caches=self._caches,
-            custom=self.custom_metrics,
-            external=self.external_metrics,
-        )
-        self.node_loop = NodesController(
-            loops_cluster,
-            self.cloud,
-            clock,
-            recorder=recorder,
-            board=board,
-            settings=settings.nodes,
+            board=Board(),
+            sources=Sources(self.metrics, self.custom_metrics, self.external_metrics),
+            cloud=self.cloud,
             seed=seed,
-            caches=self._caches,
-            before_tick=self.horizontal.resting,
         )
+        self.loops = wire(entries, parts, settings)
 
     @property
     def timeline(self) -> Timeline:
@@ -250,10 +235,11 @@ class World:
     def violations(self) -> list[str]:
         """Invariants that were broken and ticks that ended with a bug, a sentence each."""
         found = list(self.checkers.violations)
-        for name, loop in (("horizontal", self.horizontal), ("node", self.node_loop)):
-            if loop.bugs:
+        for entry, loop, _ in self.loops:
+            if loop.health.bugs:
                 found.append(
-                    f"the {name} loop failed in {loop.bugs} ticks, the last time with: {loop.last_failure}"
+                    f"the {entry.name} loop failed in {loop.health.bugs} ticks, "
+                    f"the last time with: {loop.health.last_failure}"
                 )
         return found
 
@@ -360,8 +346,7 @@ class World:
         return [
             self._sample(),
             self._caches.run(),
-            self.horizontal.run(),
-            self.node_loop.run(),
+            *(one.runner.run() for one in self.loops),
             self.checkers.run(),
             run_watch_expiries(self.scenario, self.cluster, self.clock),
         ]

@@ -25,11 +25,12 @@ from kubetide.embedded.controllers.owned_pods import PodIndex
 from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.scheduler import Scheduler
 from kubetide.embedded.kubelet.pool import KubeletPool
+from kubetide.loop import Sources
 from kubetide.nodes.slim_pods import slim_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.runtime.clock import Pace, machine_time, run_paced
 from kubetide.runtime.config import make_config
-from kubetide.runtime.service import Service, Sources
+from kubetide.runtime.service import Service
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds, to_seconds
@@ -89,7 +90,7 @@ class World:
             seed=1,
             ahead=lambda: client.skew.ahead,
         )
-        self.loops = {loop.name: loop.controller for loop in self.service._loops}
+        self.loops = {one.entry.name: one.loop for one in self.service._loops}
 
     def parts(self):
         """What makes the cluster live, at the server itself."""
@@ -138,7 +139,7 @@ class World:
         self.proxy.cut()
         since = self.clock.now()
         for _ in range(600):
-            ticked = all((loop.last_tick or 0) > since for loop in self.loops.values())
+            ticked = all((loop.health.last_tick or 0) > since for loop in self.loops.values())
             if ticked and await self.caches_equal_the_server():
                 return
             await self.clock.sleep(seconds(1))
@@ -151,7 +152,7 @@ class World:
         wanted already, nothing changes.
         """
         for name, loop in self.loops.items():
-            assert loop.bugs == 0, f"{name}: {loop.last_failure}"
+            assert loop.health.bugs == 0, f"{name}: {loop.health.last_failure}"
         changes = [
             one
             for one in self.proxy.done()
@@ -273,13 +274,13 @@ def test_one_forbidden_resource_stops_one_loop():
     async def main(clock):
         async with living(clock, faults.forbids("horizontalpodautoscalers", "autoscaling")) as world:
             await has_nodes(world, 2)
-            assert world.loops["horizontal"].last_tick is None
+            assert world.loops["horizontal"].health.last_tick is None
             [told] = {one for one in world.said if "forbidden" in one}
             assert told.startswith("cannot read horizontalpodautoscalers")
             assert 'cannot list resource "horizontalpodautoscalers"' in told or "cannot watch" in told
             assert "kubetide-horizontal" in told
             world.proxy.set()
-            await until(clock, lambda: world.loops["horizontal"].last_tick)
+            await until(clock, lambda: world.loops["horizontal"].health.last_tick)
 
     run_paced(main, start=machine_time(), pace=Pace(SPEED))
 

@@ -21,13 +21,14 @@ from tests.cluster.served import served
 
 from kubetide.cluster import HttpCluster, HttpMetrics
 from kubetide.cluster.limits import Limits
+from kubetide.loop import Sources
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
 from kubetide.ports.errors import NotFound
 from kubetide.runtime.clock import Pace, machine_time, run_paced
 from kubetide.runtime.config import make_config
-from kubetide.runtime.service import Service, Sources
+from kubetide.runtime.service import Service
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, before, between, format_rfc3339, minutes, seconds
@@ -104,7 +105,7 @@ class World:
             warn=lambda _: None,
             seed=1,
         )
-        [self.loop] = [loop.controller for loop in self.service._loops]
+        [self.loop] = [one.loop for one in self.service._loops]
         self.caches = {one.kind.plural: one for one in self.service._caches.all}
         send = client._transport.send
 
@@ -137,7 +138,7 @@ class World:
             self.wrong.append("pods are scaled down on a cache that has lost many")
 
     def took(self):
-        return Duration(self.clock.monotonic() - self.loop.began)
+        return Duration(self.clock.monotonic() - self.loop.health.began)
 
     async def replicas(self):
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
@@ -216,7 +217,7 @@ class World:
                 return
             await self.clock.sleep(seconds(1))
         raise AssertionError(
-            f"{about}: {self.loop.last_failure or [c.last_error for c in self.caches.values()]}"
+            f"{about}: {self.loop.health.last_failure or [c.last_error for c in self.caches.values()]}"
         )
 
 
@@ -295,7 +296,7 @@ def test_any_schedule(schedule):
                 return await world.replicas() == 9 and await world.equal()
 
             await world.until(fulfilled, "the loop does not act any more")
-            assert world.loop.bugs == 0, world.loop.last_failure
+            assert world.loop.health.bugs == 0, world.loop.health.last_failure
             assert world.wrong == []
             arrived = Counter((one.method, one.path, one.body) for one in world.proxy.written)
             assert not [one for one, times in arrived.items() if times > world.sent[one]]

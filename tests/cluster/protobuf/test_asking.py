@@ -159,6 +159,6 @@ def test_the_setting(monkeypatch):
     with pytest.raises(ConfigError, match=r"application/json or application/vnd\.kubernetes\.protobuf"):
         chosen("application/yaml")
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
-    with pytest.raises(ConfigError, match=r"pip install 'kubetide\[protobuf\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'protobuf>="):
         chosen(MEDIA_TYPE)
     assert chosen("application/json") == "application/json"

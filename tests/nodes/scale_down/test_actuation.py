@@ -82,8 +82,9 @@ def test_a_pod_that_never_may_go_gives_the_node_back(world):
     word, error = result_of(made)
     assert word == "NodeDeleteErrorFailedToEvictPods"
     assert error.startswith(
-        "Failed to drain node /a-0, due to following errors: failed to evict pod default/x within allowed timeout (last error: Cannot evict"
+        "Failed to drain node /a-0, due to following errors: [failed to evict pod default/x within allowed timeout (last error: Cannot evict"
     )
+    assert error.endswith(")]")
     assert "failed to delete pod for ScaleDown" in made.messages()
     assert f"failed to drain and delete node: {error}" in made.messages()
 

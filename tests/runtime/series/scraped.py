@@ -8,7 +8,8 @@ from tests.nodes.live import World, play
 from tests.runtime.series.reading import read
 
 from kubetide.embedded.cloud import GroupSpec
-from kubetide.runtime.series import Heard, NodesSeries
+from kubetide.nodes.series import NodesSeries
+from kubetide.runtime.series import Heard
 from kubetide.units.exposition import Registry
 
 SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)

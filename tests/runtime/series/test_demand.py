@@ -6,7 +6,7 @@ import pytest
 from tests.nodes.frozen import group, node, pod, pods, template
 from tests.runtime.series.scraped import Telling, told
 
-from kubetide.runtime.series.demand import DemandSeries
+from kubetide.nodes.series.demand import DemandSeries
 from kubetide.units.time import minutes, seconds
 
 LONG = {"scale_down_unneeded_time": minutes(3), "scale_down_delay_after_add": minutes(1)}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.horizontal.running import play
 from tests.runtime.series.reading import read
 
+from kubetide.horizontal.series import show_sources
+from kubetide.loop import Runner, RunningLoop, loop_entry
 from kubetide.objects.kinds import PODS
-from kubetide.runtime.series import show_dropped, show_holds, show_sources
+from kubetide.runtime.series import show_dropped, show_holds
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
@@ -55,7 +57,8 @@ def test_holds_of_the_last_tick_are_counted():
 
     async def story(world):
         registry = Registry()
-        show_holds(registry, [("horizontal", lambda: world.controller.state.holds)])
+        loop = world.controller
+        show_holds(registry, [RunningLoop(loop_entry(loop.name), loop, Runner(loop, world.clock))])
         found = lambda: read(registry, "kubetide_scale_down_")["holds", "horizontal"]  # noqa: E731
         await world.add(replicas=5)
         async with world.running():

@@ -10,10 +10,11 @@ from tests.horizontal.running import START, Kept, World, play
 from tests.runtime.series.reading import read
 
 from kubetide.explain.records import Record
+from kubetide.horizontal.series import HorizontalSeries
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.ports.errors import Conflict
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series import Heard, HorizontalSeries
+from kubetide.runtime.series import Heard
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 from tests.nodes.frozen import World as Frozen
 from tests.nodes.frozen import group, node, pod
 from tests.nodes.live import SHORT, START, play
@@ -11,11 +12,11 @@ from tests.runtime.series.reading import read
 from tests.runtime.series.scraped import NO_GPU, Scraped, told
 
 from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSpec, Window
+from kubetide.nodes.series import NodesSeries
+from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.objects.kinds import NODES
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series import NodesSeries
-from kubetide.runtime.series.node_gauges import NodeGauges
 from kubetide.units.exposition import Registry
 from kubetide.units.time import after, minutes, seconds
 
@@ -175,8 +176,9 @@ def test_each_group_is_told_where_that_is_asked_for():
 
     async def story(world):
         assert not any(key[0].startswith("node_group_") for key in world.read())
-        registry = Registry()
-        NodesSeries(registry, world.controller, world.clock, per_group=True)
+        registry, state = Registry(), world.controller.state
+        state.settings = msgspec.structs.replace(state.settings, emit_per_nodegroup_metrics=True)
+        NodesSeries(registry, world.controller, world.clock)
         found = lambda: read(registry, "cluster_autoscaler_node_group_")  # noqa: E731
         assert found() == {}
         await world.after(seconds(11))
@@ -235,7 +237,7 @@ def test_a_tick_that_fails_is_counted_by_whose_error_it_was():
         assert found["errors_total", "cloudProviderError"] == 2
         assert found["errors_total", "internalError"] == 1
         assert found["errors_total", "apiCallError"] == 0
-        world.controller.failures = 0
+        world.controller.health.failures = 0
 
     told(story)
 

@@ -7,7 +7,7 @@ from tests.nodes.live import SHORT as SOON
 from tests.runtime.series.scraped import Telling, told
 
 from kubetide.nodes.decision import Outcome
-from kubetide.runtime.series.removals import RemovalSeries
+from kubetide.nodes.series.removals import RemovalSeries
 from kubetide.units.time import minutes, seconds
 
 SHORT = {"scale_down_unneeded_time": minutes(3), "scale_down_delay_after_add": minutes(1)}

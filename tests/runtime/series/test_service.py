@@ -12,9 +12,10 @@ from tests.runtime.series.reading import read
 
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.loop import Sources
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
-from kubetide.runtime.service import Service, Sources
+from kubetide.runtime.service import Service
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 

@@ -1,11 +1,8 @@
-"""The horizontal controller: every sync period it gathers, decides, acts, absorbs and records."""
+"""The horizontal controller: a tick gathers, decides, acts, absorbs and records."""
 
 from __future__ import annotations
 
-import asyncio
-import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +31,7 @@ from kubetide.horizontal.news import News
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.views import Key, view_of_pod
+from kubetide.loop import BaseLoop
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
 from kubetide.plan.board import Board, Intent, Workload
@@ -41,20 +39,21 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.steps import AT_ONCE, Steps
-from kubetide.units.time import ZERO, Duration, Instant, seconds, to_seconds
+from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Informer, shrunken, too_old
 
 LOOP = "horizontal"
 
-_PATIENCE = seconds(1)
-"""So long another loop waits for a tick to end that may bring it news."""
 
-
-class HorizontalController:
+class HorizontalController(BaseLoop):
     """Scales pods out and in, as upstream's HPA controller does.
 
     All HPAs are looked at together, once per sync period; upstream gives each a period of its own.
     """
+
+    name = LOOP
+    ticks_at_once = False
+    """The first tick comes a period after the caches are there, as upstream's resync."""
 
     def __init__(
         self,
@@ -65,31 +64,29 @@ class HorizontalController:
         board: Board | None,
         settings: Settings,
         *,
+        caches: Caches,
         kinds: Iterable[Kind[Any]] = STORED_KINDS,
         custom: CustomMetricSource | None = None,
         external: ExternalMetricSource | None = None,
         left_alone: Callable[[], Collection[Key]] = tuple,
-        caches: Caches | None = None,
     ) -> None:
-        """Prepares the controller; nothing is asked before ``run``.
+        """Prepare the controller; nothing is asked before the first tick.
 
         Args:
+            caches: Shared with other loops, and kept up to date by whoever made them.
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
             left_alone: Gives the HPAs that another controller works on; they are not there for this one.
-            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
         """
+        super().__init__()
         self._clock = clock
         self._recorder = recorder
         self._board = board
         self._state = State(settings)
-        self._own_caches = Caches(cluster, clock) if caches is None else None
-        kept = caches or self._own_caches
-        assert kept is not None
-        hpas, pods = kept.of(HPAS, keep=self._slim_hpa), kept.of(PODS, keep=view_of_pod)
-        deployments = kept.of(DEPLOYMENTS, keep=slim_deployment)
-        replica_sets = kept.of(REPLICA_SETS, keep=slim_replica_set)
+        hpas, pods = caches.of(HPAS, keep=self._slim_hpa), caches.of(PODS, keep=view_of_pod)
+        deployments = caches.of(DEPLOYMENTS, keep=slim_deployment)
+        replica_sets = caches.of(REPLICA_SETS, keep=slim_replica_set)
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, workloads, clock)
@@ -114,15 +111,16 @@ class HorizontalController:
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
         """How the last tick ended for the HPAs that had anything to write or to say."""
-        self.bugs = 0
-        """Ticks that ended with a bug; the loop goes on."""
-        self.last_failure = ""
-        self.began = ZERO
-        """When the last tick began, by the clock's elapsed time."""
-        self._rest = asyncio.Event()
-        self._rest.set()
-        self.last_tick: Instant | None = None
-        """When the last tick ended well; None before the first."""
+
+    @property
+    def period(self) -> Duration:
+        """The sync period."""
+        return self._state.settings.sync_period
+
+    @property
+    def holds(self) -> Sequence[str]:
+        """Why the last tick scaled nothing down."""
+        return self._state.holds
 
     @property
     def state(self) -> State:
@@ -134,36 +132,17 @@ class HorizontalController:
         """The guards of the metric sources, with what each of them has failed at."""
         return self._gatherer.sources
 
-    async def run(self) -> None:
-        """Keeps the caches and ticks every sync period, the first time one period after the caches are there."""
-        async with asyncio.TaskGroup() as tasks:
-            if self._own_caches is not None:
-                tasks.create_task(self._own_caches.run())
-            for informer in self._informers:
-                await informer.synced()
-            start, period, count = self._clock.now(), self._state.settings.sync_period, 0
-            while True:
-                # From the start, so that ticks do not drift; what was missed is not made up for.
-                count = max(count + 1, (self._clock.now() - start) // period)
-                await self._clock.sleep(Duration(start + count * period - self._clock.now()))
-                self._rest.clear()
-                try:
-                    await self.tick()
-                except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
-                    self.bugs += 1
-                    self.last_failure = traceback.format_exc()
-                finally:
-                    self._rest.set()
+    def source_errors(self) -> Sequence[tuple[str, str]]:
+        """Return the metric sources that fail now, each with its error."""
+        return [(source.name, source.last_error) for source in self.sources if source.last_error]
 
-    async def resting(self) -> None:
-        """Returns when no tick is under way, or when one takes too long to be waited for."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(to_seconds(_PATIENCE)):
-                await self._rest.wait()
+    async def synced(self) -> None:
+        """Return when all caches that the loop needs are there."""
+        for informer in self._informers:
+            await informer.synced()
 
     async def tick(self) -> None:
-        """Gathers, decides, acts, absorbs, records: once. The caches must be synced."""
-        self.began = self._clock.monotonic()
+        """Gather, decide, act, absorb and record, once. The caches must be synced."""
         delta = await self._gatherer.gather(self._state)
         now = self._clock.now()
         clock = self._clock
@@ -182,7 +161,6 @@ class HorizontalController:
                 self._gatherer.suspect(ending.settlement.verdict.key)
         self.endings = MappingProxyType({ending.settlement.verdict.key: ending for ending in endings})
         await self._record(now, gathered, commands, outcomes, result, full=full)
-        self.last_tick = self._clock.now()
 
     def _encoding(self, delta: Delta, *, full: bool) -> Steps[bytes | Iterator[bytes]]:
         """Gives what was gathered, or everything with this tick's samples and values, as it is before deciding.

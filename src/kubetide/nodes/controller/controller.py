@@ -1,14 +1,12 @@
-"""The node controller: every scan interval it gathers, decides, acts, absorbs and records, step by step.
+"""The node controller: a tick gathers, decides, acts, absorbs and records, step by step.
 
 While deletions are in flight it also wakes when the next of them is due.
 """
 
 from __future__ import annotations
 
-import asyncio
-import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +14,7 @@ from msgspec.structs import replace
 from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
+from kubetide.loop import Aside, BaseLoop
 from kubetide.nodes import scale_down
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
@@ -33,7 +32,7 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.demand import check_sources
-from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.cluster import ObjectReference
@@ -41,16 +40,17 @@ from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, CloudError
-from kubetide.units.time import ZERO, Duration, Instant, after
+from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
 
 LOOP = "nodes"
 COMPONENT = "cluster-autoscaler"
 
 
-class NodesController:
+class NodesController(BaseLoop):
     """Scales node groups as upstream's Cluster Autoscaler does."""
+
+    name = LOOP
 
     def __init__(
         self,
@@ -62,30 +62,31 @@ class NodesController:
         settings: Settings,
         *,
         seed: int,
-        caches: Caches | None = None,
-        before_tick: Callable[[], Awaitable[None]] | None = None,
+        caches: Caches,
+        aside: Aside | None = None,
     ) -> None:
-        """Prepares the controller; nothing is asked before ``run``.
+        """Prepare the controller; nothing is asked before the first tick.
 
         Args:
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
-            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
-            before_tick: Waited for before each tick: lets a loop that ticks at the same instant announce first.
+            caches: Shared with other loops, and kept up to date by whoever made them.
+            aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
+                where there is only one thread, as in virtual time.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
+        super().__init__()
         parse_expanders(settings.expander)
         check_sources(settings.demand_sources)
         self._clock = clock
         self._recorder = recorder
         self._board = board
         self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
-        self._before_tick = before_tick
-        self._own_caches = Caches(cluster, clock) if caches is None else None
-        kept = caches or self._own_caches
-        assert kept is not None
-        self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, kept)
+        self._aside = aside
+        self.deciding = False
+        """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
+        self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._actor = Actor(cluster, cloud)
         self.stopwatch = self._state.laps = Stopwatch(clock)
         """How long the parts of the last tick took."""
@@ -97,19 +98,16 @@ class NodesController:
         self._said: dict[tuple[str, str], Reason] = {}
         self._last_said: dict[tuple[str, str], Reason] = {}
         self._ticks = 0
-        self.failures = 0
-        """Ticks that ended with an error; the loop goes on."""
-        self.cloud_failures = 0
-        """Those of them whose error was the cloud's."""
-        self.bugs = 0
-        """Those of them whose error was neither the cloud's nor the API server's."""
-        self.last_failure = ""
-        self.began = ZERO
-        """When the last tick began, by the clock's elapsed time."""
-        self.last_tick: Instant | None = None
-        """When the last tick ended well; None before the first."""
-        self.last_excused: Instant | None = None
-        """When a tick last ended with an error of the cloud's or the API server's; None for never."""
+
+    @property
+    def period(self) -> Duration:
+        """The scan interval."""
+        return self._state.settings.scan_interval
+
+    @property
+    def holds(self) -> Sequence[str]:
+        """Why the last tick took no node away."""
+        return self._state.holds
 
     @property
     def state(self) -> State:
@@ -121,32 +119,20 @@ class NodesController:
         """How many objects are not understood now, by resource."""
         return self._not_understood.objects.numbers()
 
-    async def run(self) -> None:
-        """Keeps the caches, and ticks at once and then every scan interval."""
-        async with asyncio.TaskGroup() as tasks:
-            if self._own_caches is not None:
-                tasks.create_task(self._own_caches.run())
-            await self._gatherer.synced()
-            period, due = self._state.settings.scan_interval, self._clock.now()
-            while True:
-                wake = self._next_actuation()
-                if wake is not None and wake < due:
-                    await self._sleep_until(wake)
-                    await self._guarded(self.actuate())
-                    continue
-                await self._sleep_until(due)
-                await self._guarded(self.tick())
-                self.stopwatch.begin("loopWait")
-                # From the start, so that ticks do not drift; what was missed is not made up for.
-                due = after(due, Duration(period * max(1, -((due - self._clock.now()) // period))))
+    async def synced(self) -> None:
+        """Return when all caches that the loop needs are there."""
+        await self._gatherer.synced()
 
     async def tick(self) -> None:
-        """Runs one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
+        """Run one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
         self.stopwatch.restart()
-        self.began = self._clock.monotonic()
-        if self._before_tick is not None:
-            await self._before_tick()
         self.stopwatch.begin("updateClusterState")
+        try:
+            await self._steps()
+        finally:
+            self.stopwatch.begin("loopWait")
+
+    async def _steps(self) -> None:
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
@@ -157,24 +143,31 @@ class NodesController:
                 break
             delta = Delta(step=commands.next_step, holds=self._state.holds)
             phase += 1
-        self.last_tick = self._clock.now()
+        self._gatherer.finished()
 
-    async def actuate(self) -> None:
-        """Moves the deletions in flight on by one step. Raises ApiError."""
+    def next_wake(self) -> Instant | None:
+        """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
+        if self._gatherer.failed_midway:
+            return None
+        return scale_down.next_wake(self._state.memory.scale_down.deletions)
+
+    async def wake(self) -> None:
+        """Move the deletions in flight on by one step. Raises ApiError."""
         delta = await self._gatherer.actuation(self._read_pods)
         self._ticks += 1
         commands = await self._step(delta, self._clock.now(), 0)
         self._read_pods = commands.read_pods
+        self._gatherer.finished()
 
     async def close(self) -> None:
         """Takes the status object away, as upstream does when it is told to end."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
-        full = phase == 0 and self._recorder.wants_full(LOOP)
+        full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
         gathered = self._apply(delta, full=full)
-        await self._not_understood.look(delta, self._state)
-        commands = decide(self._state, now)
+        await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
+        commands = await self._decide(now)
         outcomes = await self._actor.act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
@@ -187,7 +180,20 @@ class NodesController:
             await self._status.write(result.status, now)
         if commands.answers is not None:
             self._answer(commands.answers)
+        if self._actor.bugs:
+            raise self._actor.bugs[0]
         return commands
+
+    async def _decide(self, now: Instant) -> Commands:
+        state = self._state
+        long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
+        if self._aside is None or not long:
+            return decide(state, now)
+        self.deciding = True
+        try:
+            return await self._aside(partial(decide, state, now))
+        finally:
+            self.deciding = False
 
     def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
         """Gives what the record of this step says of the state; in pieces where it is everything."""
@@ -201,25 +207,6 @@ class NodesController:
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)
         return gathered
-
-    def _next_actuation(self) -> Instant | None:
-        return scale_down.next_wake(self._state.memory.scale_down.deletions)
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except (CloudError, ApiError) as error:
-            self.failures += 1
-            self.cloud_failures += isinstance(error, CloudError)
-            self.last_excused = self._clock.now()
-            self.last_failure = str(error)
-        except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
-            self.failures += 1
-            self.bugs += 1
-            self.last_failure = traceback.format_exc()
-
-    async def _sleep_until(self, due: Instant) -> None:
-        await self._clock.sleep(Duration(due - self._clock.now()))
 
     def _answer(self, answers: tuple[Capacity, ...]) -> None:
         if self._board is None:

@@ -195,7 +195,7 @@ class _Machine:
                         failed=True,
                     )
                 )
-        text = "; ".join(errors)
+        text = f"[{' '.join(errors)}]"  # as Go prints a list
         return self._fail(
             deletion,
             EVICTION_FAILED,

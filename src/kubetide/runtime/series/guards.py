@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from kubetide.horizontal.controller import HorizontalController
+from kubetide.loop import RunningLoop
 from kubetide.units.exposition import Registry
 
 
-def show_sources(registry: Registry, controller: HorizontalController) -> None:
-    """Adds the series of the guards around the metric sources."""
-    bugs = registry.counter(
-        "kubetide_metric_source_failures_total",
-        "Questions to a metric source that ended in an error which such a source must not raise.",
-        ("source",),
-    )
-    left = registry.gauge(
-        "kubetide_metric_source_left_alone",
-        "Whether the source is not asked for a while, as it did not answer several times: 1 or 0.",
-        ("source",),
-    )
-
-    def collect() -> None:
-        for source in controller.sources:
-            bugs.set(source.failures, source.name)
-            left.set(source.is_left_alone, source.name)
-
-    registry.before_scrape(collect)
-
-
-def show_holds(registry: Registry, loops: Sequence[tuple[str, Callable[[], Sequence[str]]]]) -> None:
-    """Adds the series of what holds scale-downs; of each loop its name, and its holds as of the last tick."""
+def show_holds(registry: Registry, loops: Sequence[RunningLoop]) -> None:
+    """Add the series of what holds scale-downs, as of each loop's last tick."""
     holds = registry.gauge(
         "kubetide_scale_down_holds",
         "Reasons for which the last tick of the loop took nothing away: caches that are old or lost much.",
@@ -38,23 +17,8 @@ def show_holds(registry: Registry, loops: Sequence[tuple[str, Callable[[], Seque
     )
 
     def collect() -> None:
-        for name, current in loops:
-            holds.set(len(current()), name)
-
-    registry.before_scrape(collect)
-
-
-def show_not_understood(registry: Registry, current: Callable[[], Mapping[str, int]]) -> None:
-    """Adds the series of objects that the node loop cannot understand, by resource."""
-    objects = registry.gauge(
-        "kubetide_objects_not_understood",
-        "Objects of which the node loop passes over what it cannot read; an event on each says why.",
-        ("resource",),
-    )
-
-    def collect() -> None:
-        for resource, number in current().items():
-            objects.set(number, resource)
+        for entry, loop, _ in loops:
+            holds.set(len(loop.holds), entry.name)
 
     registry.before_scrape(collect)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubetide.scheduling.fleet.dominance import narrowed
 from kubetide.scheduling.fleet.linear import has_solver
-from kubetide.scheduling.fleet.problem import Budget, Fleet, FleetProblem, Pattern, Purchase
+from kubetide.scheduling.fleet.problem import Budget, Fleet, FleetProblem, Meter, Pattern, Purchase
 from kubetide.scheduling.fleet.rates import rates_of
 from kubetide.scheduling.fleet.relaxation import relax
 from kubetide.scheduling.fleet.solve import RELAXATION, solve
@@ -18,6 +18,7 @@ __all__ = [
     "Budget",
     "Fleet",
     "FleetProblem",
+    "Meter",
     "Pattern",
     "Purchase",
     "has_solver",

@@ -14,12 +14,14 @@ import numpy as np
 
 from kubetide.scheduling.fleet.knapsacks import Filling, Knapsack
 from kubetide.scheduling.fleet.linear import INFINITE, Program, Solution
-from kubetide.scheduling.fleet.problem import Budget, FleetProblem, FloatVector, Pattern, Purchase
+from kubetide.scheduling.fleet.problem import Budget, FleetProblem, FloatVector, Meter, Pattern, Purchase
 from kubetide.scheduling.fleet.relaxation import penalty_of
 from kubetide.scheduling.rows import Int64Vector
 
 _SMOOTHING = 0.7
 _LEAST_GAIN = 1e-6
+_FOR_PATTERNS = 0.5
+"""The share of the work that may be done before whole nodes are looked for."""
 _CLOSE_ENOUGH = 5e-4
 """How near the best mix need come to the bound; whole numbers of nodes cost more than that."""
 
@@ -32,10 +34,11 @@ class Columns:
         rounds: Rounds made.
     """
 
-    def __init__(self, problem: FleetProblem, worth: FloatVector, bound: float) -> None:
+    def __init__(self, problem: FleetProblem, worth: FloatVector, bound: float, meter: Meter) -> None:
         self._problem = problem
+        self._meter = meter
         self._patterns: dict[Pattern, None] = {}
-        self._knapsacks = [Knapsack(problem, offer) for offer in range(len(problem.prices))]
+        self._knapsacks = [Knapsack(problem, offer, meter) for offer in range(len(problem.prices))]
         self._master = _master(problem, problem.demand, problem.most, problem.left)
         self._centre = worth
         self._searches = 0
@@ -50,11 +53,14 @@ class Columns:
         return len(new)
 
     def generate(self, budget: Budget) -> None:
-        """Makes rounds until no pattern is worth more than its price, or the budget is used up."""
+        """Make rounds until no pattern is worth more than its price, or the budget is used up.
+
+        A part of the work is left for ``round_off``, without which the patterns are of no use.
+        """
         smoothing = _SMOOTHING
-        while self.rounds < budget.rounds:
+        while self.rounds < budget.rounds and self._meter.allows(_FOR_PATTERNS):
             self.rounds += 1
-            solution = self._master.solve()
+            solution = self._master.solve(meter=self._meter)
             if solution.objective <= self.bound * (1 + _CLOSE_ENOUGH):
                 return
             duals = _split(self._problem, solution.duals)
@@ -91,7 +97,7 @@ class Columns:
             above.append(offer)
         if not added or last:
             for offer in above:
-                if self._searches >= budget.searches:
+                if self._searches >= budget.searches or not self._meter.allows(_FOR_PATTERNS):
                     return added, True
                 self._searches += 1
                 filling = self._knapsacks[offer].search(worth, nodes=budget.nodes)
@@ -132,6 +138,8 @@ class Columns:
         whole = np.floor(mix + 1e-6).astype(np.int64)
         found: list[tuple[Purchase, ...]] = []
         for kept in dict.fromkeys((tuple(whole.tolist()), tuple(np.maximum(whole - 1, 0).tolist()))):
+            if not self._meter.allows():
+                break
             numbers = self._completed(patterns, np.array(kept, np.int64), budget)
             found.append(tuple(Purchase(one, int(n)) for one, n in zip(patterns, numbers, strict=True) if n))
         return found
@@ -151,7 +159,7 @@ class Columns:
         program = _master(problem, rest, most, left)
         _add_patterns(program, problem, patterns)
         program.make_integer(np.arange(len(problem.demand), len(program)))
-        solution: Solution = program.solve(nodes=budget.nodes)
+        solution: Solution = program.solve(nodes=budget.nodes, meter=self._meter)
         if not solution.found:
             return kept
         return kept + np.round(solution.values[len(problem.demand) :]).astype(np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kubetide.scheduling.fleet.greedy import fill, orders
 from kubetide.scheduling.fleet.linear import INFINITE, Program
-from kubetide.scheduling.fleet.problem import FleetProblem, FloatVector, Pattern
+from kubetide.scheduling.fleet.problem import FleetProblem, FloatVector, Meter, Pattern
 from kubetide.scheduling.rows import Int64Vector
 
 _CLOSE_ENOUGH = 2e-3
@@ -25,8 +25,9 @@ class Filling(NamedTuple):
 class Knapsack:
     """The fillings of one node of one offer."""
 
-    def __init__(self, problem: FleetProblem, offer: int) -> None:
+    def __init__(self, problem: FleetProblem, offer: int, meter: Meter) -> None:
         self._offer = offer
+        self._meter = meter
         self._classes: Int64Vector = np.flatnonzero(problem.room[:, offer] > 0)
         self._room = problem.room[self._classes, offer]
         self._stock = problem.stock[offer]
@@ -48,7 +49,7 @@ class Knapsack:
         if self._relaxed is None:
             self._relaxed = self._program()
         self._relaxed.set_costs(own)
-        solution = self._relaxed.solve()
+        solution = self._relaxed.solve(meter=self._meter)
         weights = np.maximum(solution.duals, 0.0)
         found: list[Pattern] = []
         shares = [self._shares @ weights]
@@ -69,7 +70,7 @@ class Knapsack:
             self._whole = self._program()
             self._whole.make_integer(np.arange(len(self._classes)))
         self._whole.set_costs(own)
-        solution = self._whole.solve(nodes=nodes, close_enough=_CLOSE_ENOUGH)
+        solution = self._whole.solve(nodes=nodes, close_enough=_CLOSE_ENOUGH, meter=self._meter)
         if not solution.found:
             return Filling((), solution.bound)
         taken = np.round(solution.values).astype(np.int64)

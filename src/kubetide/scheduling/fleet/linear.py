@@ -6,17 +6,24 @@ HiGHS is an extra and is loaded when the first program is made.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kubetide.scheduling.fleet.problem import FloatVector
+from kubetide.scheduling.fleet.problem import FloatVector, Meter
 from kubetide.scheduling.rows import Int64Vector
 
 if TYPE_CHECKING:
     import highspy
 
 INFINITE = float("inf")
+
+_NOT_TRIED = ("mip_heuristic_run_rins", "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost")
+"""Heuristics that solve programs within the program: they took nine tenths of the time, and found nothing cheaper."""
+
+_WORK_A_CHECK = 10
+"""What HiGHS does at least, in units of ``Meter``, between two questions whether it is to go on."""
 
 
 def has_solver() -> bool:
@@ -97,6 +104,20 @@ class Program:
             len(columns), columns.astype(np.int32), np.full(len(columns), self._integer)
         )
         self._has_integers = True
+        for heuristic in _NOT_TRIED:
+            self._solver.setOptionValue(heuristic, False)
+
+    def _stop_after(self, checks: int, meter: Meter) -> None:
+        """End the next search at HiGHS' so many-th question; in one thread it asks at the same places each time."""
+        asked = itertools.count(1)
+
+        def ask(event: highspy.HighsCallbackEvent) -> None:
+            if next(asked) > checks:
+                meter.cut = True
+                event.interrupt()
+
+        self._solver.cbMipInterrupt.clear()
+        self._solver.cbMipInterrupt.subscribe(ask)
 
     def set_costs(self, costs: FloatVector) -> None:
         """Changes the costs of all columns."""
@@ -106,20 +127,32 @@ class Program:
             np.ascontiguousarray(costs, np.float64),
         )
 
-    def solve(self, *, nodes: int = 0, close_enough: float = 1e-4, presolve: bool = True) -> Solution:
-        """Solves a program.
+    def solve(
+        self,
+        *,
+        nodes: int = 0,
+        close_enough: float = 1e-4,
+        presolve: bool = True,
+        meter: Meter | None = None,
+    ) -> Solution:
+        """Solve a program.
 
         Args:
             nodes: Most branch-and-bound nodes, with integer columns.
             close_enough: The share by which the objective may then be off its bound at the end.
             presolve: Whether to look for what can be simplified; of a few dozen columns it takes most of the time.
+            meter: Counts the work, and ends a program with integer columns when it is used up; None for no bound.
         """
         solver = self._solver
         solver.setOptionValue("mip_max_nodes", nodes)
         solver.setOptionValue("mip_rel_gap", close_enough)
         solver.setOptionValue("presolve", "choose" if presolve else "off")
+        if self._has_integers and meter is not None:
+            self._stop_after(meter.left // _WORK_A_CHECK, meter)
         solver.run()
         info: highspy.HighsInfo = solver.getInfo()
+        if meter is not None:
+            meter.add(info.simplex_iteration_count, solver.getNumRow())
         solution = solver.getSolution()
         found = int(info.primal_solution_status) == self._feasible
         return Solution(

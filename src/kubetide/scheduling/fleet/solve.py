@@ -15,6 +15,7 @@ from kubetide.scheduling.fleet.problem import (
     Fleet,
     FleetProblem,
     FloatVector,
+    Meter,
     Pattern,
     Purchase,
     placed_by,
@@ -25,20 +26,29 @@ from kubetide.scheduling.fleet.relaxation import penalty_of, relax
 RELAXATION, COLUMNS, ONE_NODE = "linear relaxation", "column generation", "one whole node"
 
 
-def solve(problem: FleetProblem, budget: Budget = Budget()) -> Fleet:  # noqa: B008  immutable
-    """Chooses nodes for as many pods as the limits let in, at the least price that is found, with a bound on it.
+def solve(
+    problem: FleetProblem,
+    budget: Budget = Budget(),  # noqa: B008  immutable
+    meter: Meter | None = None,
+) -> Fleet:
+    """Choose nodes for as many pods as the limits let in, at the least price that is found, with a bound on it.
 
-    Needs HiGHS. The same problem and budget give the same fleet.
+    Needs HiGHS. The same problem, budget and work done before give the same fleet.
+
+    Args:
+        problem: The problem.
+        budget: How much may be done.
+        meter: Of several problems that share ``budget.work``; None for one of its own.
     """
     useful, kept = narrowed(problem)
-    fleet = _solve(useful, budget)
+    fleet = _solve(useful, budget, Meter(budget.work) if meter is None else meter)
     purchases = tuple(
         Purchase(Pattern(int(kept[pattern.offer]), pattern.pods), nodes) for pattern, nodes in fleet.purchases
     )
     return replace(fleet, purchases=purchases)
 
 
-def _solve(problem: FleetProblem, budget: Budget) -> Fleet:
+def _solve(problem: FleetProblem, budget: Budget, meter: Meter) -> Fleet:
     relaxed = relax(problem, may_leave_out=True)
     worth = relaxed.worth + 1e-4 * _cheapest_shares(problem)
     greedy = mend(problem, choose_greedily(problem, worth))
@@ -47,7 +57,7 @@ def _solve(problem: FleetProblem, budget: Budget) -> Fleet:
     if greedy and _cost(problem, greedy) <= least:
         bound, bound_by = least, ONE_NODE
     elif budget.rounds and greedy and _cost(problem, greedy) > bound * (1 + 1e-9):
-        columns = Columns(problem, relaxed.worth, bound)
+        columns = Columns(problem, relaxed.worth, bound, meter)
         columns.add(one.pattern for one in greedy)
         columns.generate(budget)
         rounds = columns.rounds
@@ -70,6 +80,7 @@ def _solve(problem: FleetProblem, budget: Budget) -> Fleet:
         unplaced=unplaced,
         greedy_price=price_of(problem, greedy),
         rounds=rounds,
+        cut=meter.cut,
     )
 
 

@@ -195,7 +195,7 @@ def _unless_zero(value: Any) -> Optional:
 
 def search(text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
-    return compile_pattern(pattern).find(text, 0) is not None
+    return compile_pattern(pattern).find(text) is not None
 
 
 def _texts() -> None:

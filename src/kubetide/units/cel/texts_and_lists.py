@@ -84,22 +84,12 @@ def _quote(text: str) -> str:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = compile_pattern(pattern).find(text, 0)
+    found = compile_pattern(pattern).find(text)
     return text[found[0] : found[1]] if found else ""
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    compiled = compile_pattern(pattern)
-    found: list[str] = []
-    at = 0
-    while at <= len(text) and (most < 0 or len(found) < most):
-        match = compiled.find(text, at)
-        if match is None:
-            break
-        start, end = match
-        found.append(text[start:end])
-        at = end if end > start else end + 1
-    return found
+    return [text[begin:end] for begin, end in compile_pattern(pattern).find_all(text, most)]
 
 
 def _texts() -> None:

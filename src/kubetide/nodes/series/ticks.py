@@ -22,15 +22,15 @@ from kubetide.nodes.decision import (
 from kubetide.nodes.node_facts import readiness
 from kubetide.nodes.scale_down.events import FAILED
 from kubetide.nodes.scale_down.evictions import GONE
+from kubetide.nodes.series.demand import DemandSeries
+from kubetide.nodes.series.functions import FunctionSeries
+from kubetide.nodes.series.group_gauges import GroupGauges
+from kubetide.nodes.series.kinds import LABELS, UNKNOWN, kind_of_group, kind_of_node
+from kubetide.nodes.series.node_gauges import NodeGauges
+from kubetide.nodes.series.removals import RemovalSeries
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.runtime.series.demand import DemandSeries
-from kubetide.runtime.series.functions import FunctionSeries
-from kubetide.runtime.series.group_gauges import GroupGauges
-from kubetide.runtime.series.kinds import LABELS, UNKNOWN, kind_of_group, kind_of_node
-from kubetide.runtime.series.node_gauges import NodeGauges
-from kubetide.runtime.series.removals import RemovalSeries
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant
 
@@ -57,14 +57,8 @@ _outcomes = msgspec.json.Decoder(Outcomes)
 class NodesSeries:
     """Counts what came of each step; ``heard`` is to be called with each record of the loop."""
 
-    def __init__(
-        self, registry: Registry, controller: NodesController, clock: Clock, *, per_group: bool = False
-    ) -> None:
-        """Adds the series.
-
-        Args:
-            per_group: Whether those of each group are told too (``--emit-per-nodegroup-metrics``).
-        """
+    def __init__(self, registry: Registry, controller: NodesController, clock: Clock) -> None:
+        per_group = controller.state.settings.emit_per_nodegroup_metrics
         self._controller = controller
         self._clock = clock
         self._gauges = NodeGauges(registry)
@@ -177,17 +171,20 @@ class NodesSeries:
         if commands.result in _DOWN:
             self._last.set(seconds, "scaleDown")
         if not commands.next_step:
-            self._functions.took("main", Duration(self._clock.monotonic() - self._controller.began))
+            self._functions.took("main", Duration(self._clock.monotonic() - self._controller.health.began))
 
     def _collect(self) -> None:
         controller = self._controller
         if self._main is not None:
             self._last.set(self._main / 1e9, "main")
-        if controller.last_tick is not None:
-            self._last.set(controller.last_tick / 1e9, "mainSuccessful")
-        of_api = controller.failures - controller.cloud_failures - controller.bugs
-        for kind, count in zip(ERRORS, (controller.cloud_failures, of_api, controller.bugs), strict=False):
+        health = controller.health
+        if health.last_tick is not None:
+            self._last.set(health.last_tick / 1e9, "mainSuccessful")
+        of_api = health.failures - health.cloud_failures - health.bugs
+        for kind, count in zip(ERRORS, (health.cloud_failures, of_api, health.bugs), strict=False):
             self._errors.set(count, kind)
+        if controller.deciding:
+            return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())

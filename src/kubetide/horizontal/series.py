@@ -67,7 +67,7 @@ class HorizontalSeries:
         """Counts the tick that the record ends."""
         del record  # the controller shows more than is recorded
         controller = self._controller
-        took = to_seconds(Duration(self._clock.monotonic() - controller.began))
+        took = to_seconds(Duration(self._clock.monotonic() - controller.health.began))
         self._ticks.observe(took)
         ends: Counter[tuple[str, str]] = Counter()
         computed: Counter[tuple[str, str, str]] = Counter()
@@ -95,8 +95,29 @@ class HorizontalSeries:
         self._desired.clear()
         for (namespace, name), wanted in self._wanted.items():
             self._desired.set(wanted, name, namespace)
-        self._failures.set(self._controller.bugs)
+        self._failures.set(self._controller.health.failures)
         samples = state.samples
         newest = int(samples.times.max(where=samples.seen, initial=YEAR_ONE))
         none = newest == YEAR_ONE
         self._newest.set(nan if none else to_seconds(between(Instant(newest), self._clock.now())))
+
+
+def show_sources(registry: Registry, controller: HorizontalController) -> None:
+    """Adds the series of the guards around the metric sources."""
+    bugs = registry.counter(
+        "kubetide_metric_source_failures_total",
+        "Questions to a metric source that ended in an error which such a source must not raise.",
+        ("source",),
+    )
+    left = registry.gauge(
+        "kubetide_metric_source_left_alone",
+        "Whether the source is not asked for a while, as it did not answer several times: 1 or 0.",
+        ("source",),
+    )
+
+    def collect() -> None:
+        for source in controller.sources:
+            bugs.set(source.failures, source.name)
+            left.set(source.is_left_alone, source.name)
+
+    registry.before_scrape(collect)

@@ -1,0 +1,104 @@
+"""The horizontal loop, as the rest of the program knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.explain import explain
+from kubetide.horizontal.reasons import VOCABULARY
+from kubetide.horizontal.roles import HORIZONTAL
+from kubetide.horizontal.series import HorizontalSeries, show_sources
+from kubetide.horizontal.settings import FeatureGates, Settings
+from kubetide.loop import Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
+from kubetide.units.time import Instant
+
+LOOP: Final = "horizontal"
+
+_FEATURE_GATES = "feature-gates"
+_GATES: Mapping[str, str] = {
+    "HPAConfigurableTolerance": "configurable_tolerance",
+    "HPAScaleToZero": "scale_to_zero",
+    "PodLevelResources": "pod_level_resources",
+}
+
+
+def _gates(text: str) -> FeatureGates:
+    """Read ``Gate=true,Other=false``, upstream's form of --feature-gates. Raises FlagError."""
+    gates: dict[str, bool] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in _GATES:
+            raise FlagError(f"--{_FEATURE_GATES}: unknown gate `{name}`; there are {', '.join(_GATES)}")
+        if value.lower() not in {"true", "false"}:
+            raise FlagError(
+                f"--{_FEATURE_GATES}: {part.strip()!r} cannot be read; write {name}=true or false"
+            )
+        gates[_GATES[name]] = value.lower() == "true"
+    return FeatureGates(**gates)
+
+
+def _make(parts: Parts, settings: Settings) -> HorizontalController:
+    assert parts.sources is not None, "a process that runs this loop has metric sources"
+    return HorizontalController(
+        parts.cluster,
+        parts.sources.resource,
+        parts.clock,
+        parts.recorder,
+        parts.board,
+        settings,
+        caches=parts.caches,
+        custom=parts.sources.custom,
+        external=parts.sources.external,
+        left_alone=parts.left_alone,
+    )
+
+
+def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Listener:
+    show_sources(registry, loop)
+    return HorizontalSeries(registry, loop, clock).heard
+
+
+def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    namespace, _, name = subject.partition("/")
+    return explain(core.state, (namespace, name), now).lines()[1:]
+
+
+def _names(core: HorizontalCore) -> list[str]:
+    return [f"{namespace}/{name}" for namespace, name in core.state.specs]
+
+
+ENTRY: Final[LoopEntry[Any]] = LoopEntry(
+    name=LOOP,
+    flags=FlagTable(
+        Settings,
+        {
+            "concurrent-horizontal-pod-autoscaler-syncs": "concurrent_syncs",
+            "horizontal-pod-autoscaler-sync-period": "sync_period",
+            "horizontal-pod-autoscaler-downscale-stabilization": "downscale_stabilization",
+            "horizontal-pod-autoscaler-tolerance": "tolerance",
+            "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
+            "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
+            "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
+            # Of the node loop too.
+            "max-cache-age": "max_cache_age",
+            "max-relist-loss": "max_relist_loss",
+            "relist-hold": "relist_hold",
+            _FEATURE_GATES: "gates",
+        },
+        readers={_FEATURE_GATES: _gates},
+    ),
+    make=_make,
+    core=HorizontalCore,
+    vocabulary=VOCABULARY,
+    roles=(HORIZONTAL,),
+    # Upstream's HPA controller has none to itself.
+    lease="kubetide",
+    series=_series,
+    explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False),),
+)

@@ -1,0 +1,29 @@
+"""What the loop asks of the API server; the tests hold the chart's roles and its requests equal to this table.
+
+Source: the requests themselves; upstream's ``system:controller:horizontal-pod-autoscaler`` allows more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.loop import CACHED, EVENTS, Grant, Role
+
+HORIZONTAL: Final = Role(
+    "ClusterRole",
+    "kubetide-horizontal",
+    (
+        Grant(CACHED, "", ("pods",)),
+        Grant(CACHED, "apps", ("deployments", "replicasets")),
+        Grant(CACHED, "autoscaling", ("horizontalpodautoscalers",)),
+        # A target may be of any kind that has a scale.
+        Grant(("get",), "*", ("*/scale",)),
+        Grant(("list",), "metrics.k8s.io", ("pods",)),
+        Grant(("get",), "custom.metrics.k8s.io", ("*",)),
+        Grant(("list",), "external.metrics.k8s.io", ("*",)),
+        Grant(("update",), "*", ("*/scale",), acting=True),
+        Grant(("patch",), "autoscaling", ("horizontalpodautoscalers/status",), acting=True),
+        Grant(("patch",), "", ("pods",), acting=True, value="options.idlestFirst"),
+        EVENTS,
+    ),
+)

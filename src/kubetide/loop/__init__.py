@@ -1,0 +1,43 @@
+"""The shell that all loops share: one protocol, one runner, one entry a loop."""
+
+from kubetide.loop.base import BaseLoop
+from kubetide.loop.entry import Explainer, Listener, LoopEntry
+from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
+from kubetide.loop.protocol import Aside, Health, Loop, Parts, Sources
+from kubetide.loop.registry import BUILT_IN, UnknownLoop, loop_entries, loop_entry, loop_names
+from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
+from kubetide.loop.runner import Runner
+from kubetide.loop.settings import LoopSettings, flag_names, is_switch, parse_flags
+from kubetide.loop.wiring import RunningLoop, wire
+
+__all__ = [
+    "BUILT_IN",
+    "CACHED",
+    "EVENTS",
+    "Aside",
+    "BaseLoop",
+    "Explainer",
+    "FlagError",
+    "FlagTable",
+    "Grant",
+    "Health",
+    "Listener",
+    "Loop",
+    "LoopEntry",
+    "LoopSettings",
+    "Parts",
+    "Role",
+    "Runner",
+    "RunningLoop",
+    "Sources",
+    "UnknownLoop",
+    "Value",
+    "flag_names",
+    "flags_of",
+    "is_switch",
+    "loop_entries",
+    "loop_entry",
+    "loop_names",
+    "parse_flags",
+    "wire",
+]

@@ -1,0 +1,41 @@
+"""What most loops do not need of the protocol, as a base to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.loop.protocol import Health
+from kubetide.units.time import Instant
+
+
+class BaseLoop:
+    """A loop that holds nothing back, has nothing under way between two ticks and leaves nothing behind."""
+
+    ticks_at_once = True
+    """The first tick waits for nothing but the caches."""
+
+    def __init__(self) -> None:
+        self.health = Health()
+        """What the runner has seen of the ticks."""
+
+    @property
+    def holds(self) -> Sequence[str]:
+        """Why the last tick took nothing away."""
+        return ()
+
+    def source_errors(self) -> Sequence[tuple[str, str]]:
+        """Return the sources of measured values that fail now, each with its error."""
+        return ()
+
+    def next_wake(self) -> Instant | None:
+        """Return when something under way is due."""
+        return None
+
+    async def wake(self) -> None:
+        """Move on what is under way."""
+
+    def start_anew(self) -> None:
+        """Forget what was derived."""
+
+    async def close(self) -> None:
+        """Take back what would mislead others."""

@@ -1,0 +1,81 @@
+"""A loop's entry: the one place that says all that the rest of the program knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kubetide.explain.reasons import Vocabulary
+from kubetide.explain.records import Core, Record
+from kubetide.loop.flags import FlagTable, Value
+from kubetide.loop.protocol import Loop, Parts
+from kubetide.loop.roles import Role
+from kubetide.objects.kinds import Kind
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
+from kubetide.units.time import Instant
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+Listener = Callable[[Record], None]
+"""Hears of each record of a loop as it is written."""
+
+
+class Explainer(NamedTuple):
+    """Answers ``kubetide explain KIND NAME`` from a loop's core.
+
+    Attributes:
+        kind: The word of the command line.
+        namespaced: Whether names have a namespace; the subject is then ``namespace/name``.
+        lines: Returns the answer, a sentence a line, of a core, a subject, the time and a view. Raises KeyError
+            where there is no such object.
+        names: Returns the subjects that a core knows.
+        views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
+        after_decision: Whether the answer is made of the core as it is after the decision of that time.
+    """
+
+    kind: str
+    lines: Callable[[Any, str, Instant, str], list[str]]
+    names: Callable[[Any], list[str]]
+    namespaced: bool = False
+    views: tuple[str, ...] = ()
+    after_decision: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopEntry(Generic[S]):
+    """One loop, for the wiring of a process, the simulator, replay, ``explain`` and the marks of a report.
+
+    Attributes:
+        name: In records, series and ``--controllers``.
+        flags: Its flags, and with them its settings.
+        make: Makes the loop of the ends of the ports and its settings.
+        core: Makes a fresh core, for replay and ``explain``.
+        vocabulary: Its reasons.
+        roles: What it asks of the API server.
+        lease: The name of the Lease whose holder alone acts.
+        series: Adds the loop's series; returns who hears of its records. None for a loop without any.
+        explainers: What can be asked about.
+        needs_cloud: Whether it cannot run without node groups.
+        reads_board: Whether its ticks wait for those of the loops that announce on the board.
+        optional_kinds: What it can do without where the cluster refuses it or does not serve it.
+        simulated_flags: Where a simulated run differs from the defaults, by flag.
+    """
+
+    name: str
+    flags: FlagTable[S]
+    make: Callable[[Parts, S], Loop]
+    core: Callable[[], Core]
+    vocabulary: Vocabulary
+    roles: tuple[Role, ...] = ()
+    lease: str = "kubetide"
+    series: Callable[[Registry, Any, Clock], Listener] | None = None
+    explainers: tuple[Explainer, ...] = ()
+    needs_cloud: bool = False
+    reads_board: bool = False
+    optional_kinds: tuple[Kind[Any], ...] = ()
+    simulated_flags: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,100 @@
+"""Flags by upstream's names, as the fields of a loop's settings."""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kubetide.ports.errors import KubetideError
+from kubetide.units.time import Duration, parse_duration
+
+Value = str | int | float | bool
+S = TypeVar("S", bound=msgspec.Struct)
+
+_SHARES = ("-threshold", "-ratio", "-loss")
+"""Ends of the names of numbers that are shares."""
+
+
+class FlagError(KubetideError):
+    """A flag that does not exist or whose value cannot be read; the text names it and the fix."""
+
+
+def flags_of(model: type[msgspec.Struct], *, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Return the fields of a settings struct by the names of their flags: dashes for underscores."""
+    return {name.replace("_", "-"): name for name in model.__struct_fields__ if name not in without}
+
+
+@dataclass(frozen=True)
+class FlagTable(Generic[S]):
+    """The flags of one loop.
+
+    Attributes:
+        model: The loop's settings.
+        fields: The field that each flag sets, by the flag's name without dashes before it.
+        readers: How flags of a form of their own are read, by name; these raise FlagError.
+        check: Called with the settings; raises ValueError for values that do not go together.
+    """
+
+    model: type[S]
+    fields: Mapping[str, str]
+    readers: Mapping[str, Callable[[str], Any]] = field(default_factory=lambda: MappingProxyType({}))
+    check: Callable[[S], None] = lambda _: None
+
+    def is_switch(self, name: str) -> bool:
+        """Return whether the flag is true or false, so that its name alone means true."""
+        wanted = self.fields.get(name)
+        return wanted is not None and typing.get_type_hints(self.model)[wanted] is bool
+
+    def parse(self, flags: Mapping[str, Value]) -> S:
+        """Return the settings that the flags state; flags of others are passed over. Raises FlagError."""
+        values = {
+            self.fields[name]: self._read(name, value) for name, value in flags.items() if name in self.fields
+        }
+        try:
+            made = self.model(**values)
+            self.check(made)
+        except ValueError as error:
+            raise FlagError(str(error)) from error
+        return made
+
+    def _read(self, name: str, value: Value) -> Any:
+        reader = self.readers.get(name)
+        if reader is not None:
+            return reader(str(value))
+        return read_value(name, value, typing.get_type_hints(self.model)[self.fields[name]])
+
+
+def read_value(name: str, value: Value, wanted: Any) -> Any:
+    """Return a flag's value as the type that is wanted. Raises FlagError."""
+    try:
+        if wanted is Duration:
+            return parse_duration(str(value))
+        if typing.get_origin(wanted) is tuple:
+            return tuple(part for part in str(value).split(",") if part)
+        if wanted is bool and isinstance(value, str):
+            return {"true": True, "false": False}[value.lower()]
+        found = msgspec.convert(value, wanted, strict=False)
+    except (ValueError, KeyError, msgspec.ValidationError) as error:
+        raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(wanted)}") from error
+    if wanted is float:
+        _check_range(name, found)
+    return found
+
+
+def _check_range(name: str, value: float) -> None:
+    most = 100.0 if name.endswith("-percentage") else 1.0 if name.endswith(_SHARES) else math.inf
+    if not 0 <= value <= most or math.isinf(value):
+        words = "0 or more and finite" if math.isinf(most) else f"from 0 to {most:g}"
+        raise FlagError(f"--{name}: {value:g} must be {words}")
+
+
+def _word(wanted: Any) -> str:
+    if wanted is Duration:
+        return "a duration such as 10m or 1h30m"
+    return {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")

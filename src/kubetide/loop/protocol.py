@@ -1,0 +1,142 @@
+"""What every loop offers to the shell that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from kubetide.explain.records import Recorder
+from kubetide.plan.board import Board
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
+from kubetide.units.time import ZERO, Duration, Instant
+from kubetide.watching import Caches, Key
+
+T = TypeVar("T")
+
+
+@dataclass
+class Health:
+    """What the runner has seen of a loop's ticks.
+
+    Attributes:
+        began: When the last tick began, by the clock's elapsed time.
+        last_tick: When a tick last ended well; None before the first.
+        last_excused: When a tick last ended with an error of the cloud's or the API server's; None for never.
+        failures: Ticks that ended with an error; the loop goes on.
+        cloud_failures: Those of them whose error was the cloud's.
+        bugs: Those of them whose error was neither the cloud's nor the API server's.
+        last_failure: The error of the last failed tick, with a traceback where it was a bug.
+    """
+
+    began: Duration = ZERO
+    last_tick: Instant | None = None
+    last_excused: Instant | None = None
+    failures: int = 0
+    cloud_failures: int = 0
+    bugs: int = 0
+    last_failure: str = ""
+
+
+class Loop(Protocol):
+    """A loop, as ``loop.runner.Runner`` drives it. It keeps no time of its own."""
+
+    health: Health
+    """Written by the runner, read by whoever asks how the loop is."""
+
+    @property
+    def name(self) -> str:
+        """The loop's name in records, series and ``--controllers``."""
+        ...
+
+    @property
+    def period(self) -> Duration:
+        """The time from the beginning of a tick to that of the next."""
+        ...
+
+    @property
+    def ticks_at_once(self) -> bool:
+        """Whether the first tick comes as soon as the caches are there, and not a period later."""
+        ...
+
+    @property
+    def holds(self) -> Sequence[str]:
+        """Why the last tick took nothing away, a sentence each; empty where it was free to."""
+        ...
+
+    def source_errors(self) -> Sequence[tuple[str, str]]:
+        """Return the sources of measured values that fail now, each with its error."""
+        ...
+
+    async def synced(self) -> None:
+        """Return when the caches that the loop needs have had their first list."""
+        ...
+
+    async def tick(self) -> None:
+        """Gather, decide, act, absorb and record once. Raises CloudError, ApiError."""
+        ...
+
+    def next_wake(self) -> Instant | None:
+        """Return when ``wake`` is due, if that is before the next tick; None where nothing waits for it."""
+        ...
+
+    async def wake(self) -> None:
+        """Move on what is under way between two ticks. Raises CloudError, ApiError."""
+        ...
+
+    def start_anew(self) -> None:
+        """Forget everything derived, after a tick that ended with a bug: the caches have all of it."""
+        ...
+
+    async def close(self) -> None:
+        """Take back what would mislead others once the loop has ended."""
+        ...
+
+
+class Aside(Protocol):
+    """Runs a function where it holds nobody up, and returns what it returns."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
+class Sources(NamedTuple):
+    """Where metrics come from; custom and external ones may be missing."""
+
+    resource: MetricSource
+    custom: CustomMetricSource | None = None
+    external: ExternalMetricSource | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a loop is made of besides its settings: the ends of the ports, shared by the loops of a process.
+
+    Attributes:
+        caches: Kept up to date by whoever made them.
+        cloud: None where no loop of the process needs one.
+        board: Where intents are announced and capacity is answered; None in strict drop-in modes.
+        seed: For picks among equals.
+        left_alone: Returns the keys of HPAs that another controller serves.
+        aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
+            there is only one thread, as in virtual time.
+    """
+
+    cluster: Cluster
+    clock: Clock
+    recorder: Recorder
+    caches: Caches
+    board: Board | None = None
+    sources: Sources | None = None
+    cloud: Cloud | None = None
+    seed: int = 0
+    left_alone: LeftAlone = tuple
+    aside: Aside | None = None
+
+
+class LeftAlone(Protocol):
+    """Returns the keys of objects that another controller serves."""
+
+    def __call__(self) -> Collection[Key]: ...

@@ -1,0 +1,85 @@
+"""Drives a loop: when it ticks, what happens to a tick that fails, and who waits for whom."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from kubetide.loop.protocol import Loop
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError, CloudError
+from kubetide.units.time import ZERO, Duration, Instant, after, seconds, to_seconds
+
+_PATIENCE = seconds(1)
+"""So long a tick waits for the ticks of others that may bring it new intents."""
+
+
+class Runner:
+    """Ticks a loop every period, from the time its caches are there until it is cancelled.
+
+    Args:
+        waits_for: Runners whose ticks under way end before each tick of this one, so that what they announce
+            on the board at the same instant is seen.
+    """
+
+    def __init__(self, loop: Loop, clock: Clock, *, waits_for: Sequence[Runner] = ()) -> None:
+        self.loop = loop
+        self._clock = clock
+        self._waits_for = tuple(waits_for)
+        self._resting = asyncio.Event()
+        self._resting.set()
+
+    async def run(self) -> None:
+        """Tick until cancelled; what is due between two ticks is done when it is due."""
+        loop, clock = self.loop, self._clock
+        await loop.synced()
+        due = after(clock.now(), ZERO if loop.ticks_at_once else loop.period)
+        while True:
+            wake = loop.next_wake()
+            if wake is not None and wake < due:
+                await self._sleep_until(wake)
+                await self._guarded(loop.wake())
+                continue
+            await self._sleep_until(due)
+            await self._guarded(self._tick())
+            # From the first tick on, so that ticks do not drift; of those that were missed one is made up for.
+            due = after(due, Duration(loop.period * max(1, (clock.now() - due) // loop.period)))
+
+    async def resting(self) -> None:
+        """Return when no tick is under way, or when one takes too long to be waited for."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(to_seconds(_PATIENCE)):
+                await self._resting.wait()
+
+    async def _tick(self) -> None:
+        loop = self.loop
+        self._resting.clear()
+        try:
+            loop.health.began = self._clock.monotonic()
+            for runner in self._waits_for:
+                await runner.resting()
+            await loop.tick()
+            loop.health.last_tick = self._clock.now()
+        finally:
+            self._resting.set()
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        health = self.loop.health
+        try:
+            await work
+        except (CloudError, ApiError) as error:
+            health.failures += 1
+            health.cloud_failures += isinstance(error, CloudError)
+            health.last_excused = self._clock.now()
+            health.last_failure = str(error)
+        except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
+            health.failures += 1
+            health.bugs += 1
+            health.last_failure = traceback.format_exc()
+            self.loop.start_anew()
+
+    async def _sleep_until(self, due: Instant) -> None:
+        await self._clock.sleep(Duration(due - self._clock.now()))

@@ -1,0 +1,67 @@
+"""The node loop, as the rest of the program knows it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubetide.loop import FlagTable, Listener, LoopEntry, Parts, flags_of
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.core import NodesCore
+from kubetide.nodes.demand import check_sources
+from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.explainers import EXPLAINERS
+from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.roles import NODES, NODES_STATUS
+from kubetide.nodes.series import NodesSeries
+from kubetide.nodes.series.not_understood import show_not_understood
+from kubetide.nodes.settings import WITHOUT_FLAG, Settings
+from kubetide.objects.kinds import DEVICE_KINDS, VOLUME_KINDS
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
+
+LOOP: Final = "nodes"
+
+
+def _check(settings: Settings) -> None:
+    """Raise ValueError for an expander or a demand source that does not exist."""
+    parse_expanders(settings.expander)
+    check_sources(settings.demand_sources)
+
+
+def _make(parts: Parts, settings: Settings) -> NodesController:
+    assert parts.cloud is not None, "checked when the configuration was read"
+    return NodesController(
+        parts.cluster,
+        parts.cloud,
+        parts.clock,
+        parts.recorder,
+        parts.board,
+        settings,
+        seed=parts.seed,
+        caches=parts.caches,
+        aside=parts.aside,
+    )
+
+
+def _series(registry: Registry, loop: NodesController, clock: Clock) -> Listener:
+    show_not_understood(registry, lambda: loop.not_understood)
+    return NodesSeries(registry, loop, clock).heard
+
+
+ENTRY: Final[LoopEntry[Any]] = LoopEntry(
+    name=LOOP,
+    flags=FlagTable(Settings, flags_of(Settings, without=WITHOUT_FLAG), check=_check),
+    make=_make,
+    core=NodesCore,
+    vocabulary=VOCABULARY,
+    roles=(NODES, NODES_STATUS),
+    # Cluster Autoscaler's own, so that it and the node loop never act both.
+    lease="cluster-autoscaler",
+    series=_series,
+    explainers=EXPLAINERS,
+    needs_cloud=True,
+    reads_board=True,
+    optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS),
+    # In a simulated run the loops share one plan.
+    simulated_flags={"demand-sources": "pending,intents"},
+)

@@ -1,0 +1,40 @@
+"""What the loop asks of the API server; the tests hold the chart's roles and its requests equal to this table.
+
+Source: the requests themselves; upstream's role of Cluster Autoscaler v1.36 allows more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.loop import CACHED, EVENTS, Grant, Role
+
+NODES: Final = Role(
+    "ClusterRole",
+    "kubetide-nodes",
+    (
+        Grant(CACHED, "", ("namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")),
+        Grant(
+            CACHED,
+            "storage.k8s.io",
+            ("csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments"),
+        ),
+        Grant(CACHED, "resource.k8s.io", ("deviceclasses", "resourceclaims", "resourceslices")),
+        Grant(CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
+        Grant(CACHED, "batch", ("jobs",)),
+        Grant(CACHED, "policy", ("poddisruptionbudgets",)),
+        Grant(("get", "patch"), "", ("nodes",), acting=True),
+        Grant(("create",), "", ("pods/eviction",), acting=True),
+        EVENTS,
+    ),
+)
+
+NODES_STATUS: Final = Role(
+    "Role",
+    "kubetide-nodes",
+    (
+        Grant(("patch", "delete"), "", ("configmaps",), ("cluster-autoscaler-status",), acting=True),
+        # What is created has no name yet that a rule could hold for.
+        Grant(("create",), "", ("configmaps",), acting=True),
+    ),
+)

@@ -1,0 +1,14 @@
+"""A loop by itself, with caches of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubetide.loop import Runner
+
+
+async def run_alone(loop, caches, clock):
+    """Keeps the caches and ticks the loop, until cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(caches.run())
+        tasks.create_task(Runner(loop, clock).run())
