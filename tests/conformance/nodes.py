@@ -83,12 +83,14 @@ def has_steps(case: Case) -> bool:
     return len(case.get("steps", ())) > 1
 
 
-def metric_types(case: Case) -> set[str]:  # noqa: ARG001  # of the protocol
+def metric_types(case: Case) -> set[str]:  # of the protocol
     return set()
 
 
 def first_difference(case: Case) -> str | None:
-    flags = {name: ",".join(value) if isinstance(value, list) else value for name, value in case["options"].items()}
+    flags = {
+        name: ",".join(value) if isinstance(value, list) else value for name, value in case["options"].items()
+    }
     if "buildError" in case:
         try:
             parse_expanders(str(flags["expander"]))
@@ -239,10 +241,10 @@ class _Heard:
         self.events: list[EventRecord] = []
         self.status = ""
 
-    def wants_full(self, loop: str) -> bool:  # noqa: ARG002  # of the protocol
+    def wants_full(self, loop: str) -> bool:  # of the protocol
         return False
 
-    def write(self, record: Record, state: Any = None) -> None:  # noqa: ARG002  # of the protocol
+    def write(self, record: Record, state: Any = None) -> None:  # of the protocol
         result = _results.decode(record.result)
         self.events += [*_commands.decode(record.commands).events, *result.events]
         self.status = result.status or self.status
@@ -277,10 +279,10 @@ class _Story:
         )
 
     async def play(self) -> str | None:
-        caches = self._controller._own_caches  # noqa: SLF001  # the story drives the ticks itself
+        caches = self._controller._own_caches  # the story drives the ticks itself
         assert caches is not None
         keeping = asyncio.create_task(caches.run())
-        await self._controller._gatherer.synced()  # noqa: SLF001
+        await self._controller._gatherer.synced()
         try:
             for number, step in enumerate(self._case.get("steps", ())):
                 found = await self._step(step)
@@ -325,16 +327,18 @@ class _Story:
             "evictedPods": list(self._cluster.evicted),
             **_changed(before, self._nodes()),
             "events": [_event_of(one) for one in self._heard.events],
-            "unneededNodes": None if status.unneeded is None else list(status.unneeded),
+            "unneededNodes": []
+            if status.unneeded is None or status.result == "ScaleDownNotTried"
+            else list(status.unneeded),
             "scaleDownStatus": _status_of(status),
             "clusterStateHealthy": healthy,
-            "statusConfigMap": yaml.load(document, yaml.BaseLoader) if document else None,  # noqa: S506  # texts only
+            "statusConfigMap": yaml.load(document, yaml.BaseLoader) if document else None,  # texts only
             "expander": asked,
         }
 
     async def _let_run(self, until: Instant) -> None:
         """Lets time run, and the deletions in flight with it."""
-        while (wake := self._controller._next_actuation()) is not None and wake <= until:  # noqa: SLF001
+        while (wake := self._controller._next_actuation()) is not None and wake <= until:
             await self._clock.sleep(Duration(wake - self._clock.now()))
             await self._catch_up()
             await self._controller.actuate()
@@ -435,9 +439,13 @@ def _plain(value: Any, name: str) -> Any:
             kept["message"] = _message(kept["reason"], kept["message"])
         return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
     if isinstance(value, list):
-        return sorted((_plain(one, name) for one in value), key=lambda one: msgspec.json.encode(one, order="sorted"))
+        return sorted(
+            (_plain(one, name) for one in value), key=lambda one: msgspec.json.encode(one, order="sorted")
+        )
     if name == "statusConfigMap":
-        return "" if value in (None, "null") else str(value).lower() if isinstance(value, bool) else str(value)
+        return (
+            "" if value in (None, "null") else str(value).lower() if isinstance(value, bool) else str(value)
+        )
     if isinstance(value, float):
         return float(Decimal(value).quantize(Decimal("0.000001"), ROUND_HALF_UP))
     return value
@@ -520,5 +528,3 @@ def _status_of(status: Any) -> Json:
             name: {"result": one.result, "error": one.error} for name, one in status.delete_results.items()
         },
     }
-
-

@@ -276,13 +276,6 @@ class State:
         changed = replace(group, instances=left, target_size=group.target_size - lost)
         self.set_groups({**self.groups, group_id: changed}.values())
 
-    def drop_taint(self, node_name: str, key: str, *, uncordon: bool) -> None:
-        """Notes that a taint was taken off a node, ahead of the watch."""
-        node = self.nodes[node_name]
-        taints = tuple(taint for taint in node.spec.taints or () if taint.key != key)
-        spec = replace(node.spec, taints=taints or None)
-        self._put_node(replace(node, spec=replace(spec, unschedulable=False) if uncordon else spec))
-
     def export(self) -> Delta:
         """Gives the full form: a state made from it decides as this one does."""
         return Delta(
