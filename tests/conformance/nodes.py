@@ -27,7 +27,7 @@ from kubetide.nodes.controller import NodesController
 from kubetide.nodes.decision import Commands, EventRecord, Result
 from kubetide.nodes.expander import ExpanderError, Option, parse_expanders
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import NODES, PODS, STORED_KINDS, Kind
+from kubetide.objects.kinds import NODES, PODS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, NodeGroup, NodeTemplate
@@ -38,7 +38,7 @@ from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, 
 
 _START = parse_rfc3339("2026-01-01T00:00:00Z")
 _GPU_LABEL = "cloud.example.com/accelerator"
-_KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in STORED_KINDS}
+_KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in (*STORED_KINDS, REPLICATION_CONTROLLERS)}
 _STATES = {"running": "Running", "creating": "Creating", "deleting": "Deleting"}
 _CLASSES = {"OutOfResources": "OutOfResource", "Other": "Other"}
 _COMPARED = (
@@ -257,7 +257,7 @@ class _Story:
     def __init__(self, case: Case, flags: Mapping[str, Any], clock: Clock) -> None:
         self._case = case
         self._clock = clock
-        self._store = Store()
+        self._store = Store(_KINDS.values())
         self._cluster = _Cluster(EmbeddedCluster(self._store, clock, seed=1), self._store)
         self._cloud = _Cloud(case)
         self._heard = _Heard()

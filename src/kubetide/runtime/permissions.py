@@ -71,7 +71,18 @@ NODES: Final = Role(
     "ClusterRole",
     "kubetide-nodes",
     (
-        Grant(_CACHED, "", ("namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")),
+        Grant(
+            _CACHED,
+            "",
+            (
+                "namespaces",
+                "nodes",
+                "persistentvolumeclaims",
+                "persistentvolumes",
+                "pods",
+                "replicationcontrollers",
+            ),
+        ),
         Grant(
             _CACHED,
             "storage.k8s.io",
