@@ -16,6 +16,7 @@ from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.kinds import KINDS
 from kubetide.objects.node import Node
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.workload import Scale
 from kubetide.ports import cloud
 
@@ -145,6 +146,15 @@ GROUP = {
 }
 
 
+OLD_CONTROLLER = {
+    "apiVersion": "v1",
+    "kind": "ReplicationController",
+    "metadata": {"name": "old"},
+    "spec": {"replicas": 2, "selector": {"app": "old"}},
+    "status": {"replicas": 2},
+}
+
+
 def api_structs():
     """Gives all types with fields under ``kubetide.objects`` and in the Cloud port."""
     for module in pkgutil.iter_modules(kubetide.objects.__path__, "kubetide.objects."):
@@ -179,6 +189,7 @@ def seen():
         filled(msgspec.convert(sample, MODELS[sample["kind"]]), found)
     filled(msgspec.convert(OLD_AUTOSCALER, HorizontalPodAutoscalerV1), found)
     filled(msgspec.convert(DEFINITION, CustomResourceDefinition), found)
+    filled(msgspec.convert(OLD_CONTROLLER, ReplicationController), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
     return found
 

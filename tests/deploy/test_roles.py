@@ -42,7 +42,14 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, STATEFUL_SETS, STORED_KINDS
+from kubetide.objects.kinds import (
+    DEPLOYMENTS,
+    HPAS,
+    PODS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    STORED_KINDS,
+)
 from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.permissions import roles, with_hint
@@ -163,6 +170,14 @@ def of_nodes():
             seed=1,
             caches=world.caches,
         )
+        store = world.cluster._store
+        store.serve(REPLICATION_CONTROLLERS)
+        old = {"metadata": {"name": "old", "namespace": "default", "uid": "u"}}
+        store.put(
+            REPLICATION_CONTROLLERS,
+            ("default", "old"),
+            {"apiVersion": "v1", "kind": "ReplicationController", **old},
+        )
         async with world.running():
             await world.deploy(replicas=6, cpu="900m")
             await world.deploy("giant", replicas=1, cpu="90")
@@ -179,9 +194,15 @@ def of_nodes():
                 "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}],
                 "schedulingGates": [{"name": "example.com/wait"}],
             }
-            await world.cluster.create(
-                PODS, builders.pod("learning", extra={"spec": gated}), namespace="default"
-            )
+            owner = {
+                "apiVersion": "v1",
+                "kind": "ReplicationController",
+                "name": "old",
+                "uid": "u",
+                "controller": True,
+            }
+            extra = {"metadata": {"ownerReferences": [owner]}, "spec": gated}
+            await world.cluster.create(PODS, builders.pod("learning", extra=extra), namespace="default")
             await clock.sleep(minutes(1))
         await world.controller.close()
         return seen

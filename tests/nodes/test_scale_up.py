@@ -92,6 +92,21 @@ def test_a_machine_that_is_being_deleted_is_none_that_was_asked_for():
     assert world.increases(at=seconds(30)) == {}
 
 
+def test_a_pod_that_fits_is_thought_of_on_the_same_node_until_it_is_placed():
+    """A pod that the scheduler has not placed yet is put on the same node in each tick, as upstream's loop does."""
+    names = ["n0", "n1", "n2"]
+    waiting = pod("a", cpu="1")
+    world = World(nodes=[node(name) for name in names], pods=[waiting], groups=[group("g", nodes=names)])
+    found = []
+    for at in range(4):
+        world.tick(at=seconds(10 * at))
+        found.append(world.state.snapshot.node_of(("default", "a")))
+    assert len(set(found)) == 1
+    assert list(world.state.memory.hints.values()) == found[:1]
+    world.tick(at=seconds(50), gone=(("default", "a"),))
+    assert world.state.memory.hints == {}
+
+
 def test_daemon_set_pods_take_their_share_of_a_new_node():
     """A cloud's template comes with the pods that DaemonSets will put on it."""
     world = World(

@@ -28,6 +28,7 @@ from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
@@ -45,6 +46,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: tuple[str, ...] = ()
     pods: tuple[Key, ...] = ()
     replica_sets: tuple[Key, ...] = ()
+    replication_controllers: tuple[Key, ...] = ()
     deployments: tuple[Key, ...] = ()
     daemon_sets: tuple[Key, ...] = ()
     stateful_sets: tuple[Key, ...] = ()
@@ -64,6 +66,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         intents: All intents on the board; None when they are as before.
         volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
             are read from the first pod with a claim on, and until then pods are placed as if they had none.
+        replication_controllers: Those that are new or have changed; None when they are as before. They are read
+            from the first pod on that one of them controls, and until then they are taken to exist.
         devices: Slices, claims for devices and their classes, in the same way.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
@@ -75,6 +79,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: tuple[Node, ...] = ()
     pods: tuple[Pod, ...] = ()
     replica_sets: tuple[ReplicaSet, ...] = ()
+    replication_controllers: tuple[ReplicationController, ...] | None = None
     deployments: tuple[Deployment, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     stateful_sets: tuple[StatefulSet, ...] = ()

@@ -13,7 +13,7 @@ from kubetide.nodes.pod_facts import is_daemon_set_pod, priority_of
 from kubetide.nodes.state import State
 from kubetide.nodes.tick import Wanted
 from kubetide.objects.pod import Pod
-from kubetide.scheduling import classify
+from kubetide.scheduling import classify, hint_key
 from kubetide.scheduling.placement import place
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
 
@@ -30,11 +30,12 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
     Args:
         state: The state.
         now: The time.
-        hints: Nodes that are tried first, by ``hint_key`` of the pod.
+        hints: Nodes that are tried first, by ``hint_key`` of the pod; after them those of the tick before.
     """
     wanted = Wanted()
     asked = demand(state, now)
     if not asked:
+        state.memory.hints = {}
         return wanted
     for item in asked:
         key = (item.pod.metadata.namespace, item.pod.metadata.name)
@@ -45,8 +46,10 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
             wanted.workloads[key] = workload
     state.laps.begin("filterOutSchedulable")
     pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
-    placements = place(state.snapshot, pods, hints=hints, start=state.memory.rotation)
+    known = state.memory.hints
+    placements = place(state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation)
     state.memory.rotation = placements.start
+    state.memory.hints = _hints_of(state, pods, known, placements.hints)
     wanted.placed = list(placements.placed)
     wanted.overflowing = placements.overflowing
     wanted.unprocessed = len(placements.unprocessed)
@@ -59,6 +62,18 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
         else:
             wanted.pods.append(pod)
     return wanted
+
+
+def _hints_of(
+    state: State, pods: list[Pod], known: Mapping[str, str], placed: Mapping[str, str]
+) -> dict[str, str]:
+    """Return where each of the pods fitted now, or else the last time; nodes on their way have other names next time.
+
+    Source: Cluster Autoscaler, the hints of its scheduling simulator, kept from loop to loop.
+    """
+    found = {key: known[key] for key in map(hint_key, pods) if key in known} if known else {}
+    found.update((key, name) for key, name in placed.items() if name in state.nodes)
+    return dict(sorted(found.items()))
 
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:

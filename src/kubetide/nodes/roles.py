@@ -13,7 +13,18 @@ NODES: Final = Role(
     "ClusterRole",
     "kubetide-nodes",
     (
-        Grant(CACHED, "", ("namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")),
+        Grant(
+            CACHED,
+            "",
+            (
+                "namespaces",
+                "nodes",
+                "persistentvolumeclaims",
+                "persistentvolumes",
+                "pods",
+                "replicationcontrollers",
+            ),
+        ),
         Grant(
             CACHED,
             "storage.k8s.io",

@@ -17,6 +17,7 @@ from kubetide.objects.batch import Job
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Namespace, Node, NodeStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, DaemonSetStatus, Deployment, ReplicaSet, WorkloadStatus
 
@@ -77,6 +78,11 @@ def _amounts(encoded: bytes) -> Quantities:
 def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
     """Gives the ReplicaSet without its status."""
     return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
+
+
+def slim_replication_controller(item: ReplicationController) -> ReplicationController:
+    """Return the ReplicationController with its name and its replicas."""
+    return replace(item, metadata=_name_of(item.metadata))
 
 
 def slim_deployment(item: Deployment) -> Deployment:

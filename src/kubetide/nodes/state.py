@@ -28,6 +28,7 @@ from kubetide.objects.meta import ApiObject
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
 
-_T = TypeVar("_T", ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget)
+_T = TypeVar(
+    "_T", ReplicaSet, ReplicationController, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget
+)
 
 
 class State:
@@ -70,6 +73,8 @@ class State:
         self.held_pods = HeldPods()
         self.pods = self.held_pods.by_key
         self.replica_sets: dict[Key, ReplicaSet] = {}
+        self.replication_controllers: dict[Key, ReplicationController] | None = None
+        """None where they were never read."""
         self.deployments: dict[Key, Deployment] = {}
         self.daemon_sets: dict[Key, DaemonSet] = {}
         self.stateful_sets: dict[Key, StatefulSet] = {}
@@ -209,6 +214,7 @@ class State:
                 self.put_pod(pod, key)
         changed = [
             _put_all(self.replica_sets, delta.replica_sets),
+            self._put_replication_controllers(delta),
             _put_all(self.deployments, delta.deployments),
             _put_all(self.daemon_sets, delta.daemon_sets),
             _put_all(self.stateful_sets, delta.stateful_sets),
@@ -276,13 +282,6 @@ class State:
         changed = replace(group, instances=left, target_size=group.target_size - lost)
         self.set_groups({**self.groups, group_id: changed}.values())
 
-    def drop_taint(self, node_name: str, key: str, *, uncordon: bool) -> None:
-        """Notes that a taint was taken off a node, ahead of the watch."""
-        node = self.nodes[node_name]
-        taints = tuple(taint for taint in node.spec.taints or () if taint.key != key)
-        spec = replace(node.spec, taints=taints or None)
-        self._put_node(replace(node, spec=replace(spec, unschedulable=False) if uncordon else spec))
-
     def export(self) -> Delta:
         """Gives the full form: a state made from it decides as this one does."""
         return Delta(
@@ -290,6 +289,9 @@ class State:
             nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
             pods=tuple(self.pods[key] for key in sorted(self.pods)),
             replica_sets=tuple(self.replica_sets[key] for key in sorted(self.replica_sets)),
+            replication_controllers=None
+            if self.replication_controllers is None
+            else tuple(one for _, one in sorted(self.replication_controllers.items(), key=itemgetter(0))),
             deployments=tuple(self.deployments[key] for key in sorted(self.deployments)),
             daemon_sets=tuple(self.daemon_sets[key] for key in sorted(self.daemon_sets)),
             stateful_sets=tuple(self.stateful_sets[key] for key in sorted(self.stateful_sets)),
@@ -333,6 +335,17 @@ class State:
             for key in keys:
                 held.pop(key, None)
                 self.version += 1
+
+    def _put_replication_controllers(self, delta: Delta) -> bool:
+        changed, gone = delta.replication_controllers, delta.gone.replication_controllers
+        if changed is None and not gone:
+            return False
+        known = dict(self.replication_controllers or {})
+        for key in gone:
+            known.pop(key, None)
+        _put_all(known, changed or ())
+        self.replication_controllers = known
+        return True
 
     def _put_namespaces(self, delta: Delta) -> None:
         for name in delta.gone.namespaces:

@@ -79,9 +79,8 @@ def absorb_update(
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):
+            # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
             events.append(scale_down.cleanup_event(action, outcome))
-            if outcome.status == "ok":
-                state.drop_taint(action.node, action.key, uncordon=action.uncordon)
         elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)

@@ -32,6 +32,7 @@ from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.storage import (
@@ -127,6 +128,16 @@ REPLICA_SETS = Kind(
     subresources=("status", "scale"),
     short_names=("rs",),
 )
+REPLICATION_CONTROLLERS = Kind(
+    "",
+    "v1",
+    "ReplicationController",
+    "replicationcontrollers",
+    ReplicationController,
+    subresources=("status", "scale"),
+    short_names=("rc",),
+)
+"""Of older clusters; the embedded one does not serve it."""
 DAEMON_SETS = Kind(
     "apps", "v1", "DaemonSet", "daemonsets", DaemonSet, subresources=("status",), short_names=("ds",)
 )

@@ -24,6 +24,7 @@ from kubetide.nodes.slimming import (
     slim_node,
     slim_pdb,
     slim_replica_set,
+    slim_replication_controller,
     slim_stateful_set,
 )
 from kubetide.nodes.state import Delta, Gone, State, Step
@@ -39,11 +40,14 @@ from kubetide.objects.kinds import (
     PDBS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     VOLUME_KINDS,
     Kind,
 )
+from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
@@ -170,6 +174,7 @@ class Gatherer:
             await self._begin_with_volumes()
             first = True
         volumes, gone_volumes = self._volumes()
+        controllers, gone_controllers = await self._replication_controllers(pods)
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
         intents = self._board.intents() if self._board is not None else ()
@@ -178,6 +183,7 @@ class Gatherer:
             nodes=nodes,
             pods=tuple(pod for pod in pods if not is_finished(pod)),
             replica_sets=replica_sets,
+            replication_controllers=controllers,
             deployments=deployments,
             daemon_sets=daemon_sets,
             stateful_sets=stateful_sets,
@@ -191,6 +197,7 @@ class Gatherer:
                 nodes=tuple(name for _, name in gone_nodes),
                 pods=(*gone_pods, *_finished(pods, known.pods)),
                 replica_sets=gone_replica_sets,
+                replication_controllers=gone_controllers,
                 deployments=gone_deployments,
                 daemon_sets=gone_daemon_sets,
                 stateful_sets=gone_stateful_sets,
@@ -210,6 +217,22 @@ class Gatherer:
         keep = self._kept.get(kind.plural)
         informer = self._caches.of(kind) if keep is None else self._caches.of(kind, keep=keep)
         self._sources[kind.plural] = _Source(informer, informer.feed())
+
+    async def _replication_controllers(
+        self, pods: Sequence[Pod]
+    ) -> tuple[tuple[ReplicationController, ...] | None, tuple[Key, ...]]:
+        """Return what changed in ReplicationControllers; they are read from the first pod on that has one."""
+        name = REPLICATION_CONTROLLERS.plural
+        if name not in self._sources:
+            if not any(map(_has_replication_controller, pods)):
+                return None, ()
+            self._open(REPLICATION_CONTROLLERS)
+            await self._sources[name].informer.answered()
+        if not self._sources[name].informer.has_synced:
+            return None, ()
+        known = self._known.replication_controllers
+        changed, gone = self._take(name, known or {}, slim_replication_controller)
+        return (changed if changed or known is None else None), gone
 
     async def _begin_with_volumes(self) -> None:
         """Reads volume objects from now on, as there is a pod with a claim; the server may refuse them."""
@@ -316,6 +339,11 @@ class Gatherer:
                 )
             )
         return tuple(why for why in found if why)
+
+
+def _has_replication_controller(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == REPLICATION_CONTROLLERS.kind
 
 
 def _first(item: tuple[Key, object]) -> Key:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 OwnerKey = tuple[str, str, str]
 """(kind, namespace, name)"""
 
+_RC = "ReplicationController"
 _FEW_KINDS = 1_024
 
 
@@ -105,7 +106,8 @@ class Cache:
         self._index = BudgetIndex({})
         self._settings: Settings | None = None
         self._owner_keys: frozenset[OwnerKey] = frozenset()
-        self._replicas: dict[Key, int | None] = {}
+        self._owner_kinds = 0
+        self._replicas: dict[OwnerKey, int | None] = {}
         self._devices: Devices | None = None
         self._of_nodes = NodeDevices((), None)
 
@@ -122,14 +124,20 @@ class Cache:
         if state.settings is not self._settings or not self.enabled:
             self._forget()
             self._settings = state.settings
-        keys = frozenset((kind, *key) for kind, known in owners_of(state).items() for key in known)
+        owners = owners_of(state)
+        if len(owners) != self._owner_kinds:
+            self._forget()
+            self._owner_kinds = len(owners)
+        keys = frozenset((kind, *key) for kind, known in owners.items() for key in known)
         changed = keys ^ self._owner_keys
         self._owner_keys = keys
         if state.settings.min_replica_count > 0:
-            replicas = {key: owner.spec.replicas for key, owner in state.replica_sets.items()}
-            differing = {
-                ("ReplicaSet", *key) for key, count in replicas.items() if self._replicas.get(key) != count
+            replicas: dict[OwnerKey, int | None] = {
+                ("ReplicaSet", *key): owner.spec.replicas for key, owner in state.replica_sets.items()
             }
+            for key, controller in (state.replication_controllers or {}).items():
+                replicas[_RC, *key] = controller.spec.replicas
+            differing = {key for key, count in replicas.items() if self._replicas.get(key) != count}
             changed = changed | differing
             self._replicas = replicas
         if changed:
@@ -270,12 +278,15 @@ def _kind_of(pod: Pod) -> Hashable:
 
 def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
     """Gives the controllers that the loop watches, by kind."""
-    return {
+    found: dict[str, Mapping[Key, Owner]] = {
         "ReplicaSet": state.replica_sets,
         "DaemonSet": state.daemon_sets,
         "StatefulSet": state.stateful_sets,
         "Job": state.jobs,
     }
+    if state.replication_controllers is not None:
+        found[_RC] = state.replication_controllers
+    return found
 
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:

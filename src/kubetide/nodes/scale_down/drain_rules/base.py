@@ -19,6 +19,7 @@ from kubetide.nodes.scale_down.pods import Key
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.pod import Pod
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, ReplicaSet
 from kubetide.units.time import Instant
@@ -57,7 +58,7 @@ def block(reason: BlockReason, detail: str) -> Answer:
     return Answer("block", reason, detail)
 
 
-Owner = ReplicaSet | DaemonSet | StatefulSet | Job
+Owner = ReplicaSet | ReplicationController | DaemonSet | StatefulSet | Job
 
 
 @dataclass(frozen=True, slots=True)

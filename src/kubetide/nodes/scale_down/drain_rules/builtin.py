@@ -16,6 +16,7 @@ from kubetide.nodes.scale_down.pods import (
 )
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod, Volume
+from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.workload import ReplicaSet
 from kubetide.units.time import Instant, after, format_duration, parse_rfc3339
 
@@ -54,7 +55,7 @@ def replica_count(pod: Pod, context: DrainContext) -> Answer | None:
         return block(
             "ControllerNotFound", f"{owner.kind} {pod.metadata.namespace}/{owner.name} does not exist"
         )
-    if not isinstance(found, ReplicaSet):
+    if not isinstance(found, (ReplicaSet, ReplicationController)):
         return None
     replicas = 1 if found.spec.replicas is None else found.spec.replicas
     minimum = context.settings.min_replica_count

@@ -1,0 +1,98 @@
+"""ReplicationControllers: read from the first pod on that has one, and asked by the drain rules."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.nodes.frozen import START, World, group, node, pod
+
+from kubetide.embedded.cloud import EmbeddedCloud
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.nodes.controller.gather import Gatherer
+from kubetide.nodes.state import Gone, State
+from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.replication_controller import ReplicationController, ReplicationControllerSpec
+from kubetide.runtime.clock import run_virtual
+from kubetide.units.time import seconds
+from kubetide.watching import Caches
+
+OWNER = {
+    "apiVersion": "v1",
+    "kind": "ReplicationController",
+    "name": "old",
+    "uid": "uid-old",
+    "controller": True,
+}
+POD = {"containers": [{"name": "main", "image": "app:1"}]}
+
+
+def controller(replicas):
+    meta = ObjectMeta(namespace="default", name="old")
+    return ReplicationController(metadata=meta, spec=ReplicationControllerSpec(replicas=replicas))
+
+
+def blocking(world, **changes):
+    world.tick(**changes)
+    status = world.state.memory.scale_down.status
+    return {one.node: one.blocking_reason for one in status.unremovable if one.blocking_reason}
+
+
+def test_a_pod_whose_controller_is_gone_keeps_its_node():
+    """As long as nothing is read a controller is taken to exist; then it must, and with enough replicas."""
+    names = ["n0", "n1"]
+    world = World(
+        nodes=[node(name) for name in names],
+        pods=[pod("x", node="n0", of="old", kind="ReplicationController"), pod("y", cpu="3", node="n1")],
+        groups=[group("g", nodes=names)],
+        replica_sets=(),
+        settings={"min_replica_count": 2, "skip_nodes_with_custom_controller_pods": True},
+    )
+    found = [blocking(world).get("n0")]
+    for at, changes in enumerate(
+        (
+            {"replication_controllers": ()},
+            {"replication_controllers": (controller(1),)},
+            {"replication_controllers": (controller(2),)},
+        ),
+        start=1,
+    ):
+        world.state.memory.scale_down.unremovable.clear()
+        found.append(blocking(world, at=seconds(10 * at), **changes).get("n0"))
+    assert found == [None, "ControllerNotFound", "MinReplicasReached", None]
+    again = State()
+    again.apply(world.state.export(), full=True)
+    assert again.replication_controllers == world.state.replication_controllers
+    world.state.apply(replace_gone(world))
+    assert world.state.replication_controllers == {}
+
+
+def replace_gone(world):
+    exported = world.state.export()
+    return type(exported)(gone=Gone(replication_controllers=(("default", "old"),)))
+
+
+def test_they_are_read_from_the_first_pod_on_that_has_one():
+    """Where no pod has one nothing is asked; a cluster that does not serve them goes without."""
+
+    async def main(clock, kinds, read):
+        store = Store(kinds)
+        cluster = EmbeddedCluster(store, clock)
+        state, caches = State(), Caches(cluster, clock)
+        gatherer = Gatherer(
+            cluster, EmbeddedCloud(cluster, clock, seed=1, groups=()), clock, None, state, caches
+        )
+        task = asyncio.create_task(caches.run())
+        await clock.sleep(seconds(1))
+        state.apply(await gatherer.begin())
+        gatherer.finished()
+        assert state.replication_controllers is None
+        meta = {"name": "x", "namespace": "default", "uid": "u", "ownerReferences": [OWNER]}
+        store.put(PODS, ("default", "x"), {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": POD})
+        await clock.sleep(seconds(1))
+        state.apply(await gatherer.begin())
+        assert (state.replication_controllers is not None) == read
+        task.cancel()
+
+    run_virtual(lambda clock: main(clock, (*STORED_KINDS, REPLICATION_CONTROLLERS), True), start=START)
+    run_virtual(lambda clock: main(clock, STORED_KINDS, False), start=START)
