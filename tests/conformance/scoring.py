@@ -153,6 +153,9 @@ def _scored(pod: Incoming, snapshot: ScoredSnapshot, rows: Any, feasible: list[s
             continue
         plugins[name]["raw"] = dict(zip(feasible, scored.raw.tolist(), strict=True))
         plugins[name]["normalized"] = dict(zip(feasible, scored.normalized.tolist(), strict=True))
-    total = dict(zip(feasible, profile.total(pod, snapshot, rows).tolist(), strict=True))
+    total = {
+        name: sum(one["weight"] * one["normalized"][name] for one in plugins.values() if "raw" in one)
+        for name in feasible
+    }
     best = sorted(name for name, score in total.items() if score == max(total.values()))
     return {"plugins": plugins, "total": total, "best": best}

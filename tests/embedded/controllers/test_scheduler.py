@@ -175,12 +175,12 @@ def test_pods_of_others_are_left_alone():
     ("sizes", "chosen"),
     [
         ({"n1": "4", "n2": "8", "n3": "4"}, "n2"),
-        ({"n3": "4", "n1": "4", "n2": "4"}, "n1"),
+        ({"n3": "4", "n1": "4", "n2": "4"}, "n3"),
         ({"n1": "500m", "n2": "4"}, "n2"),
     ],
 )
-def test_the_least_allocated_node_is_chosen_and_of_equals_the_first_by_name(sizes, chosen):
-    """A pod goes where the largest share is left free; of equal nodes to the first by name."""
+def test_the_least_allocated_node_is_chosen_and_of_equals_the_first_to_come(sizes, chosen):
+    """A pod goes where the largest share is left free; of equal nodes to the first that came."""
 
     async def body(live):
         for name, cpu in sizes.items():

@@ -59,6 +59,10 @@ class Scorer(Protocol):
         """Upstream's name of the plugin."""
         ...
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
+        """Whether nodes may differ in their scores; where not, the plugin need not be asked to find the best."""
+        ...
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
         """Return the score of each feasible row, or None where the plugin skips the pod.
 

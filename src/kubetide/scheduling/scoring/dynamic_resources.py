@@ -22,6 +22,9 @@ class DynamicResources:
 
     name = "DynamicResources"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
+        return pod.pod_class.devices is not None and cluster.rows.devices is not None
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
         ledger, use = cluster.rows.devices, pod.pod_class.devices
         nothing = scaled(np.zeros(len(feasible), np.int64))

@@ -27,8 +27,11 @@ class ImageLocality:
 
     name = "ImageLocality"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
+        return bool(cluster.images and pod.images)
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
-        if not cluster.images or not pod.images:
+        if not self.differs(pod, cluster):
             return Scored.as_they_are(np.zeros(len(feasible), np.int64))
         names = [cluster.node_names[row] for row in feasible.tolist()]
         total = np.zeros(len(feasible), np.int64)

@@ -25,8 +25,11 @@ class InterPodAffinity:
 
     name = "InterPodAffinity"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
+        return bool(pod.pod_class.preferences.pods or cluster.rows.asks)
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
-        if not (pod.pod_class.preferences.pods or cluster.rows.asks):
+        if not self.differs(pod, cluster):
             return None
         key = (self.name, pod.pod_class)
         found: _Tables = cluster.of_counts(key, lambda: _tables(pod.pod_class, cluster.rows))

@@ -16,6 +16,9 @@ class NodeAffinity:
 
     name = "NodeAffinity"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:  # noqa: ARG002  # the protocol's form
+        return pod.pod_class.preferences.nodes is not None
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
         preferred = pod.pod_class.preferences.nodes
         if preferred is None:

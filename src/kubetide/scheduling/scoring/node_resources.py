@@ -38,14 +38,17 @@ class NodeResourcesFit:
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:  # noqa: ARG002  # the protocol's form
+        return True
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
-        total, number = np.zeros((2, len(feasible)), np.int64)
-        for resource, request in zip(SCORED, pod.pod_class.preferences.requests, strict=True):
-            offered, requested, unasked = cluster.taken(resource, feasible)
-            there = offered != 0
-            scores = self._strategy(requested + unasked + request, np.where(there, offered, 1))
-            total += np.where(there, scores, 0)
-            number += there
+        stock = cluster.stock_of(feasible)
+        requests = np.array(pod.pod_class.preferences.requests, np.int64)[:, None]
+        scores = self._strategy(stock.requested + stock.unasked + requests, stock.divisor)
+        if stock.is_whole:
+            return Scored.as_they_are(scores.sum(axis=0) // len(SCORED))
+        there = stock.offered != 0
+        total, number = np.where(there, scores, 0).sum(axis=0), there.sum(axis=0)
         return Scored.as_they_are(total // np.maximum(number, 1))
 
 
@@ -57,28 +60,21 @@ class NodeResourcesBalancedAllocation:
 
     name = "NodeResourcesBalancedAllocation"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:  # noqa: ARG002  # the protocol's form
+        return any(pod.pod_class.requests.get(name) for name in SCORED)
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
-        requests = [pod.pod_class.requests.get(name, 0) for name in SCORED]
-        if not any(requests):
+        if not self.differs(pod, cluster):
             return None
-        stocks = [cluster.taken(name, feasible)[:2] for name in SCORED]
-        before = _balance([(offered, requested) for offered, requested in stocks])
-        after = _balance(
-            [
-                (offered, requested + request)
-                for (offered, requested), request in zip(stocks, requests, strict=True)
-            ]
-        )
+        stock = cluster.stock_of(feasible)
+        request = np.array([pod.pod_class.requests.get(name, 0) for name in SCORED], np.int64)[:, None]
+        # The shares of both resources, after and before.
+        shares = np.array((stock.requested + request, stock.requested)) / stock.divisor
+        np.minimum(shares, 1.0, out=shares)
+        deviation = np.abs(shares[:, 0] - shares[:, 1]) / 2
+        if not stock.is_whole:
+            # With one resource or none there is no deviation.
+            deviation[:, (stock.offered == 0).any(axis=0)] = 0.0
+        after, before = ((1 - deviation) * float(MOST)).astype(np.int64)
         # Go divides towards 0; the sum is never negative, as each is at least 50.
         return Scored.as_they_are(50 + (50 + after - before) // 2)
-
-
-def _balance(stocks: list[tuple[Int64Vector, Int64Vector]]) -> Int64Vector:
-    """Return 100 minus the standard deviation of the two shares in percent; of one share that is 0."""
-    (cpu, used_cpu), (memory, used_memory) = stocks
-    both = (cpu != 0) & (memory != 0)
-    cpu_share = np.minimum(used_cpu / np.where(both, cpu, 1), 1.0)
-    memory_share = np.minimum(used_memory / np.where(both, memory, 1), 1.0)
-    deviation = np.where(both, np.abs(cpu_share - memory_share) / 2, 0.0)
-    balance: Int64Vector = ((1 - deviation) * float(MOST)).astype(np.int64)
-    return balance

@@ -36,12 +36,18 @@ class PodTopologySpread:
 
     name = "PodTopologySpread"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:  # noqa: ARG002  # the protocol's form
+        preferences = pod.pod_class.preferences
+        if preferences.spread or preferences.spread_error:
+            return True
+        return pod.spread is not None and not preferences.is_spread
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
         preferences = pod.pod_class.preferences
         if preferences.spread_error:
             detail = f"obtaining pod's soft topology spread constraints: {preferences.spread_error}"
             raise ScoreError(self.name, f"calculating preScoreState: {detail}")
-        if not preferences.spread and (preferences.is_spread or pod.spread is None):
+        if not self.differs(pod, cluster):
             return None
         terms = self._terms(pod, cluster)
         counted = _taking_part(terms, feasible) if preferences.spread else None

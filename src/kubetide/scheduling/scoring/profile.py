@@ -22,15 +22,16 @@ class Profile(msgspec.Struct, frozen=True):
     plugins: tuple[tuple[Scorer, int], ...]
 
     def total(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Int64Vector:
-        """Return the score of each feasible row: the weighted sum of what all plugins say.
+        """Return what tells feasible rows apart: the weighted sum of the scores in which nodes may differ.
 
         Raises: ScoreError when a plugin cannot score the pod.
         """
         total = np.zeros(len(feasible), np.int64)
         for plugin, weight in self.plugins:
-            scored = plugin.score(pod, cluster, feasible)
-            if scored is not None:
-                total += weight * scored.normalized
+            if plugin.differs(pod, cluster):
+                scored = plugin.score(pod, cluster, feasible)
+                if scored is not None:
+                    total += weight * scored.normalized
         return total
 
     def scores(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.classes import scored_use_of
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.pod_class import PodClass, Unasked, Use
+from kubetide.scheduling.resources import SCORED
 from kubetide.scheduling.rows import Int64Vector, Rows
 from kubetide.scheduling.scoring.image_states import ImageStates
 from kubetide.scheduling.scoring.node_tree import NodeTree
@@ -19,7 +21,25 @@ from kubetide.scheduling.snapshot import Snapshot
 from kubetide.units.recent import Recent
 
 _MOST_BYTES = 64 << 20
-_NOTHING: Int64Vector = np.zeros(0, np.int64)
+Int64Matrix = npt.NDArray[np.int64]
+
+
+class Stock(NamedTuple):
+    """Of some nodes, a line for each resource of ``SCORED`` and a column for each node.
+
+    Attributes:
+        offered: What each node offers.
+        requested: What its pods have requested.
+        unasked: What scoring adds for containers that do not name the resource.
+        divisor: What is offered, 1 where that is nothing.
+        is_whole: Whether each node offers some of each resource.
+    """
+
+    offered: Int64Matrix
+    requested: Int64Matrix
+    unasked: Int64Matrix
+    divisor: Int64Matrix
+    is_whole: bool
 
 
 class ScoredSnapshot(Snapshot):
@@ -35,6 +55,7 @@ class ScoredSnapshot(Snapshot):
         self.images = ImageStates()
         self.tree = NodeTree()
         self._by_nodes: Recent[Hashable, tuple[int, Any]] = Recent(_MOST_BYTES, self._size_of)
+        self._stock: tuple[Int64Vector, int, Stock] | None = None
         self._by_counts: Recent[Hashable, tuple[tuple[int, int, int], Any]] = Recent(1 << 13)
 
     def set_node(self, node: Node) -> None:
@@ -55,16 +76,24 @@ class ScoredSnapshot(Snapshot):
         """All columns as they are now; only to be read."""
         return self._compacted()
 
-    def taken(self, resource: str, rows: Int64Vector) -> tuple[Int64Vector, Int64Vector, Int64Vector]:
-        """Return what some rows offer of a resource, what pods have requested of it, and what scoring adds to that."""
+    def stock_of(self, rows: Int64Vector) -> Stock:
+        """Return what some rows offer and what is taken of it, by resource of ``SCORED``."""
+        known = self._stock
+        if known is not None and known[0] is rows and known[1] == self.version:
+            return known[2]
         columns = self._compacted().columns
-        column, more = columns.get(resource), columns.get(Unasked(resource))
-        nothing = np.zeros(len(rows), np.int64)
-        unasked = nothing if more is None else -more.free[rows]
-        if column is None:
-            return nothing, nothing, unasked
-        offered = column.allocatable[rows]
-        return offered, offered - column.free[rows], unasked
+        offered, requested, unasked = np.zeros((3, len(SCORED), len(rows)), np.int64)
+        for line, resource in enumerate(SCORED):
+            column, more = columns.get(resource), columns.get(Unasked(resource))
+            if column is not None:
+                offered[line] = column.allocatable[rows]
+                requested[line] = offered[line] - column.free[rows]
+            if more is not None:
+                unasked[line] = -more.free[rows]
+        is_whole = bool(offered.all())
+        stock = Stock(offered, requested, unasked, offered if is_whole else np.maximum(offered, 1), is_whole)
+        self._stock = rows, self.version, stock
+        return stock
 
     def of_nodes(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return what was made of node objects under a key, made anew once nodes have changed."""

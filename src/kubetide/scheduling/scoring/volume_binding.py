@@ -29,6 +29,9 @@ class VolumeBinding:
 
     name = "VolumeBinding"
 
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
+        return cluster.facts.storage_capacity_scoring and bool(pod.pod_class.claims)
+
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
         volumes = cluster.facts.volumes
         if not cluster.facts.storage_capacity_scoring:
