@@ -194,6 +194,7 @@ class PodSpec(ApiStruct):
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     host_network: bool = False
+    host_users: bool | None = None
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
 

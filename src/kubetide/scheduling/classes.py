@@ -73,6 +73,8 @@ def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpe
         and spec.node_selector is last.node_selector
         and spec.resources is last.resources
         and spec.overhead is last.overhead
+        and spec.host_network == last.host_network
+        and spec.host_users == last.host_users
         and meta.namespace == last_meta.namespace
     )
 
@@ -166,6 +168,7 @@ def _key(pod: Pod, node_name: str) -> bytes:
             else None,
             spec.resources,
             spec.overhead,
+            spec.host_network and spec.host_users is False,
             node_name,
             spec.node_selector,
             spec.affinity,

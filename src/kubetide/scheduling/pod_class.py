@@ -206,11 +206,20 @@ def _by_place(disks: tuple[Disk, ...]) -> Mapping[DiskPlace, list[Disk]]:
 
 
 def _features(pod: Pod) -> tuple[str, ...]:
-    """Node features that the spec makes use of: RestartAllContainers as the answer to a container's exit."""
-    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+    """Return the node features that the spec makes use of.
+
+    They are RestartAllContainers as the answer to a container's exit, and the node's network for a pod
+    with users of its own.
+    """
+    spec = pod.spec
+    features: list[str] = []
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
         if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
-            return ("RestartAllContainersOnContainerExits",)
-    return ()
+            features.append("RestartAllContainersOnContainerExits")
+            break
+    if spec.host_network and spec.host_users is False:
+        features.append("UserNamespacesHostNetworkSupport")
+    return tuple(features)
 
 
 def _terms(pod: Pod) -> tuple[PodTerms, str]:
