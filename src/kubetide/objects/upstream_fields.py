@@ -22,7 +22,7 @@ from kubetide.objects import (
 
 _VOLUME_SOURCES = (
     "azureDisk azureFile cephfs cinder configMap csi downwardAPI fc flexVolume flocker "
-    "gitRepo glusterfs image nfs photonPersistentDisk portworxVolume quobyte scaleIO secret "
+    "gitRepo glusterfs nfs photonPersistentDisk portworxVolume quobyte scaleIO secret "
     "storageos vsphereVolume"
 )
 
@@ -35,7 +35,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         meta.OwnerReference: "",
         pod.PodSpec: (
             "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
-            "ephemeralContainers hostAliases hostIPC hostPID hostUsers hostname hostnameOverride imagePullSecrets os "
+            "ephemeralContainers hostAliases hostIPC hostPID hostname hostnameOverride imagePullSecrets os "
             "preemptionPolicy readinessGates runtimeClassName securityContext serviceAccount "
             "serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain workloadRef schedulingGroup"
         ),
@@ -47,8 +47,10 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         pod.ContainerPort: "",
         pod.ResourceRequirements: "claims",
         pod.Toleration: "",
-        pod.NodeAffinity: "preferredDuringSchedulingIgnoredDuringExecution",
-        pod.PodAffinity: "preferredDuringSchedulingIgnoredDuringExecution",
+        pod.NodeAffinity: "",
+        pod.PreferredSchedulingTerm: "",
+        pod.PodAffinity: "",
+        pod.WeightedPodAffinityTerm: "",
         pod.PodAffinityTerm: "matchLabelKeys mismatchLabelKeys",
         pod.Affinity: "",
         pod.NodeSelector: "",
@@ -63,6 +65,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         pod.IscsiDisk: (
             "chapAuthDiscovery chapAuthSession fsType initiatorName iscsiInterface lun portals secretRef targetPortal"
         ),
+        pod.ImageVolume: "pullPolicy",
         pod.RbdImage: "fsType keyring secretRef user",
         pod.PodResourceClaim: "",
         pod.ContainerRestartRule: "exitCodes",

@@ -288,9 +288,8 @@ class World:
         index = PodIndex(self.pods)
         tells = self._served
         scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
-        chooser = PodChooser(
-            self.scenario.scheduler, seed, replica_sets=self._replica_sets, stateful_sets=self._stateful_sets
-        )
+        owners = self._replica_sets, self._stateful_sets
+        chooser = PodChooser(self.scenario.scheduler, seed, owners)
         kubelets = KubeletPool(
             cluster,
             clock,

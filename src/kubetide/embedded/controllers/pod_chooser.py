@@ -33,8 +33,8 @@ class PodChooser:
     Args:
         profile: Name of a profile of scoring.
         seed: What is drawn where upstream's choice is random.
-        replica_sets, stateful_sets: The owners from whose pods the system spreads; their pods are not
-            spread without them.
+        owners: ReplicaSets and StatefulSets, from whose pods the system spreads those that say nothing
+            of it; these are not spread without.
 
     Raises: ValueError for a name that no profile has.
     """
@@ -43,18 +43,15 @@ class PodChooser:
         self,
         profile: str = DEFAULT,
         seed: int = 0,
-        *,
-        replica_sets: Informer[ReplicaSet] | None = None,
-        stateful_sets: Informer[StatefulSet] | None = None,
+        owners: tuple[Informer[ReplicaSet], Informer[StatefulSet]] | None = None,
     ) -> None:
         self._nodes = NodeChooser(profile_of(profile), seed)
         self._owners: dict[OwnerKey, LabelSelector | None] = {}
         self._known = OwnerSelectors(owners=self._owners)
         self._spreads: Recent[tuple[str, PodClass], tuple[Selector | None]] = Recent(_MOST_SPREADS)
-        if replica_sets is not None:
-            follow(replica_sets, self._replica_set_changed)
-        if stateful_sets is not None:
-            follow(stateful_sets, self._stateful_set_changed)
+        if owners is not None:
+            follow(owners[0], self._replica_set_changed)
+            follow(owners[1], self._stateful_set_changed)
 
     def choose(self, pod: Pod, pod_class: PodClass, snapshot: ScoredSnapshot) -> str | None:
         """Return the node for a pod of the class, or None where none takes it.
