@@ -18,6 +18,7 @@ from kubetide.units.selectors import Selector
 
 HOSTNAME = "kubernetes.io/hostname"
 NODES = ("n0", "n1", "n2", "n3")
+COPIES = ("c0", "c1")
 
 
 def term_about(**labels):
@@ -71,6 +72,7 @@ def operations():
             st.tuples(st.just("add_pod"), pods(), names),
             st.tuples(st.just("remove_pod"), st.sampled_from(("p0", "p1", "p2"))),
             st.tuples(st.sampled_from(("fork", "revert", "commit"))),
+            st.tuples(st.just("add_template"), pods(), st.sampled_from(COPIES)),
             st.tuples(st.just("count"), st.sampled_from(KEYS)),
         ),
         min_size=8,
@@ -106,6 +108,9 @@ def test_counts_are_those_of_a_recount(given_operations):
         elif what == "count":
             snapshot._compacted().count_column(arguments[0])
             check_counts(snapshot)
+        elif what == "add_template":
+            if forks:
+                snapshot.add_template(make_node("t"), arguments[:1], arguments[1])
         elif what in {"revert", "commit"}:
             if forks:
                 getattr(snapshot, what)()
@@ -131,6 +136,24 @@ def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
     snapshot._compacted().count_column(KEYS[0])
     for at in range(40):
         snapshot.add_pod(make_pod(f"p{at}", {"cpu": "1m"}, labels={"app": "ab"[at % 2]}), NODES[at % 3])
+    for key in KEYS:
+        snapshot._compacted().count_column(key)
+    check_counts(snapshot)
+
+
+def test_pods_of_copies_are_forgotten_with_the_copies():
+    """Counts first asked for while copies of a template stand here hold after these, and then a node, are gone."""
+    snapshot = Snapshot()
+    for name in NODES:
+        snapshot.set_node(make_node(name))
+    snapshot.add_pod(make_pod("p", {"cpu": "1m"}, labels={"app": "a"}), "n1")
+    snapshot.fork()
+    daemon = make_pod("agent", {"cpu": "1m"}, labels={"app": "a"})
+    snapshot.add_templates(make_node("t"), [daemon], ["c0", "c1"])
+    snapshot._compacted().count_column(KEYS[0])
+    snapshot.revert()
+    snapshot.remove_node("n0")
+    check_counts(snapshot)
     for key in KEYS:
         snapshot._compacted().count_column(key)
     check_counts(snapshot)

@@ -155,11 +155,18 @@ class PodKinds:
         made.kinds, made._codes = list(self.kinds), dict(self._codes)
         made.came = self.came
         made._by_mark = {mark: list(codes) for mark, codes in self._by_mark.items()}
-        rows = row_of[self._rows]
+        # Copies of a template stood behind the last row when these were counted, and were taken back since: their
+        # pods stay here with a change of the opposite sign, which adds up to nothing, and both go.
+        there = self._rows < len(row_of)
+        codes, rows = self._sorted[there], row_of[self._rows[there]]
         stays = rows >= 0
-        made._set(self._sorted[stays], rows[stays])
+        made._set(codes[stays], rows[stays])
         for changes in self._changes:
-            moved = [(int(row_of[row]), number) for row, number in changes if row_of[row] >= 0]
+            moved = [
+                (int(row_of[row]), number)
+                for row, number in changes
+                if row < len(row_of) and row_of[row] >= 0
+            ]
             made._changes.append(moved)
             made.changed += len(moved)
         return made
