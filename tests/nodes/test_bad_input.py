@@ -285,3 +285,23 @@ def test_what_is_passed_over_is_told_on_the_object():
         "poddisruptionbudgets.policy": 1,
     }
     assert nodes >= 3
+
+
+@pytest.mark.parametrize(("resource", "amount"), [("cpu", "9.2e18"), ("memory", "1e30")])
+def test_a_node_of_absurd_size_holds_nothing_back(resource, amount):
+    """A node in no group that says more than any machine has is told, and others are bought as without it."""
+
+    async def story(world):
+        await world.cluster.create(
+            NODES, {"metadata": {"name": "odd"}, "status": {"capacity": {resource: amount}}}
+        )
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(5))
+        assert world.pending == []
+        (said,) = await world.events("NotUnderstood")
+        assert said == (
+            f"status.capacity[{resource}]: {amount} is more than any machine has; it counts as none against "
+            "cluster-wide limits until its kubelet reports less"
+        )
+
+    live.play(story)

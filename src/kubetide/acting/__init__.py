@@ -3,7 +3,7 @@
 from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import EventWriter, cut_note
 from kubetide.acting.lease import LeaseTimes
-from kubetide.acting.parallel import in_parallel
+from kubetide.acting.parallel import both, in_parallel
 from kubetide.acting.turns import in_turns, pieces_in_turns
 from kubetide.acting.unread import UnreadObjects
 
@@ -14,6 +14,7 @@ __all__ = [
     "LeaseLost",
     "LeaseTimes",
     "UnreadObjects",
+    "both",
     "cut_note",
     "in_parallel",
     "in_turns",

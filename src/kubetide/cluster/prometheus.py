@@ -5,7 +5,6 @@ Source: Prometheus 3, HTTP API v1 (``/api/v1/query``, ``/api/v1/query_range``).
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_UP, Decimal, InvalidOperation
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple, Self
 import aiohttp
 import msgspec
 
+from kubetide.acting import both
 from kubetide.cluster.bounds import TooMuch, read_bounded
 from kubetide.cluster.connection import Connection
 from kubetide.cluster.credentials import Credentials
@@ -176,7 +176,7 @@ class PrometheusMetrics:
     async def _values(self, question: PromQuestion) -> ExternalValues:
         now = self._clock.now()
         # The times in an answer are those of the query; when a value was scraped is a query of its own.
-        series, scraped = await asyncio.gather(
+        series, scraped = await both(
             self._series(question, now), self._client.instant(f"timestamp({question.query})", now)
         )
         if not series:

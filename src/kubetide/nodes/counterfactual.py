@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.cluster_state import observe
-from kubetide.nodes.limits import CLUSTER_WIDE_FLAGS, capacity_of
+from kubetide.nodes.limits import CLUSTER_WIDE_FLAGS, capacity_of, used_by
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.node_facts import TEMPLATE_LABEL
 from kubetide.nodes.pod_changes import Change, Changed, ask_less, labels_missing, labels_text, tolerate
@@ -224,7 +224,7 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
     for group, count in tick.upcoming.items():
         known = tick.templates[group]
         nodes += [known.node] * count if known is not None else []
-    used = {name: sum(capacity_of(node)[name] for node in nodes) for name in CLUSTER_WIDE_FLAGS}
+    used = {name: sum(used_by(node)[name] for node in nodes) for name in CLUSTER_WIDE_FLAGS}
     need = capacity_of(template.node)
     parts: list[str] = []
     for name, (flag, unit) in CLUSTER_WIDE_FLAGS.items():

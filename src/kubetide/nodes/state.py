@@ -178,9 +178,7 @@ class State:
                 f"step {delta.step} goes on with the tick's snapshot: nodes and pods come with the next tick"
             )
         if full:
-            laps = self.laps
-            self.__init__(delta.settings, delta.memory)  # type: ignore[misc]  # the one way to start anew
-            self.laps = laps
+            self._start_anew(delta.settings, delta.memory)
         self.step = delta.step
         self.holds = delta.holds
         self.live_pods = MappingProxyType(delta.live_pods or {})
@@ -219,6 +217,15 @@ class State:
             self.version += 1
         if any(changed) and self.version == before:
             self.version += 1
+
+    def forget(self) -> None:
+        """Forget all but settings and memory, as at the start of a process: a delta of everything must follow."""
+        self._start_anew(self.settings, self.memory)
+
+    def _start_anew(self, settings: Settings | None, memory: Memory | None) -> None:
+        laps = self.laps
+        self.__init__(settings, memory)  # type: ignore[misc]  # the one way to start anew
+        self.laps = laps
 
     def end_tick(self) -> None:
         """Takes the simulated placements of this tick out of the snapshot."""

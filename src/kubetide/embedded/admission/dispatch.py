@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from kubetide.acting import in_parallel
 from kubetide.embedded.admission.attributes import Attributes, View
 from kubetide.embedded.admission.caller import Address, Caller, CallError
 from kubetide.embedded.admission.conditions import meets_conditions
@@ -92,9 +93,12 @@ class Dispatcher:
             for hook, view in views
             if view is not None and meets_conditions(hook, attributes, view)
         ]
-        found = await asyncio.gather(
-            *(self._validated(hook, attributes, view, warn) for hook, view in concerned)
-        )
+
+        async def ask(one: tuple[Hook, View]) -> ApiError | None:
+            hook, view = one
+            return await self._validated(hook, attributes, view, warn)
+
+        found = await in_parallel(concerned, ask, limit=len(concerned))
         for refusal in found:
             if refusal is not None:
                 raise refusal

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from kubetide.acting import in_parallel, pieces_in_turns
+from kubetide.acting import both, in_parallel, pieces_in_turns
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
 from kubetide.horizontal.controller.values import ValueReader, questions_of
@@ -198,7 +197,7 @@ class Gatherer:
         if not questions:
             return await samples, []
         values = self._values.read(questions, limit=state.settings.concurrent_syncs)
-        return await asyncio.gather(samples, values)
+        return await both(samples, values)
 
     async def _all_samples(self, specs: Iterable[Autoscaler]) -> Answer:
         samples = checked(await self._metrics.pod_samples())

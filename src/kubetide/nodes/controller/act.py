@@ -35,14 +35,17 @@ _SKIPPED = Outcome("skipped")
 
 
 class Actor:
-    """Does what was decided. Errors of the ports become outcomes."""
+    """Does what was decided. Errors become outcomes; of those that no port raises ``bugs`` tells besides."""
 
     def __init__(self, cluster: Cluster, cloud: Cloud) -> None:
         self._cluster = cluster
         self._cloud = cloud
+        self.bugs: list[Exception] = []
+        """What the last actions failed at that is no error of a port."""
 
     async def act(self, actions: Sequence[Action]) -> Outcomes:
-        """Carries out the actions in order, runs of one kind in parallel; increases one after another."""
+        """Carry out the actions in order, runs of one kind in parallel; increases one after another."""
+        self.bugs = []
         results: list[Outcome] = []
         for kind, run in groupby(actions, type):
             batch = list(run)
@@ -88,6 +91,9 @@ class Actor:
             return Outcome("failed", str(error), error.error_class, error.error_code)
         except ApiError as error:
             return Outcome("failed", str(error), "Other", error.reason)
+        except Exception as error:  # noqa: BLE001  # the others go on; the tick fails once all are absorbed
+            self.bugs.append(error)
+            return Outcome("failed", f"{type(error).__name__}: {error}", "Other")
         return Outcome()
 
     async def _delete_nodes(self, action: DeleteNodes) -> Outcome:

@@ -130,7 +130,8 @@ class NodesController:
             period, due = self._state.settings.scan_interval, self._clock.now()
             while True:
                 wake = self._next_actuation()
-                if wake is not None and wake < due:
+                # After a failure a tick comes first: it knows of everything again.
+                if wake is not None and wake < due and not self._gatherer.failed_midway:
                     await self._sleep_until(wake)
                     await self._guarded(self.actuate())
                     continue
@@ -157,6 +158,7 @@ class NodesController:
                 break
             delta = Delta(step=commands.next_step, holds=self._state.holds)
             phase += 1
+        self._gatherer.finished()
         self.last_tick = self._clock.now()
 
     async def actuate(self) -> None:
@@ -165,15 +167,16 @@ class NodesController:
         self._ticks += 1
         commands = await self._step(delta, self._clock.now(), 0)
         self._read_pods = commands.read_pods
+        self._gatherer.finished()
 
     async def close(self) -> None:
         """Takes the status object away, as upstream does when it is told to end."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
-        full = phase == 0 and self._recorder.wants_full(LOOP)
+        full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
         gathered = self._apply(delta, full=full)
-        await self._not_understood.look(delta, self._state)
+        await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
         commands = decide(self._state, now)
         outcomes = await self._actor.act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
@@ -187,6 +190,8 @@ class NodesController:
             await self._status.write(result.status, now)
         if commands.answers is not None:
             self._answer(commands.answers)
+        if self._actor.bugs:
+            raise self._actor.bugs[0]
         return commands
 
     def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:

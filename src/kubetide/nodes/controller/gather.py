@@ -84,6 +84,9 @@ class Gatherer:
         self._reads_volumes = False
         self._reads_devices = False
         self._looked_for_devices = False
+        self._midway = False
+        self.anew = False
+        """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
             PODS,
             NODES,
@@ -104,16 +107,38 @@ class Gatherer:
             await source.informer.synced()
 
     async def begin(self) -> Delta:
-        """Gives the delta of a tick's first step. Raises CloudError, ApiError."""
+        """Return the delta of a tick's first step. Raises CloudError, ApiError.
+
+        Where the delta before was not ``finished`` nobody knows what came of it: then this one is of everything,
+        and what is known is forgotten.
+        """
         self._known.laps.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
         self._known.laps.end("cloudProviderRefresh")
+        if self._midway:
+            self._begin_anew()
         return await self._changes("update", groups)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:
         """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
         live = {name: await self._pods_on(name) for name in read_pods}
         return await self._changes("actuate", None, live)
+
+    def finished(self) -> None:
+        """Note that the tick of the last delta has come to its end."""
+        self._midway = self.anew = False
+
+    @property
+    def failed_midway(self) -> bool:
+        """Whether the tick of the last delta has not come to its end."""
+        return self._midway
+
+    def _begin_anew(self) -> None:
+        self.anew = True
+        self._known.forget()
+        for name, source in self._sources.items():
+            source.informer.close_feed(source.feed)
+            self._sources[name] = _Source(source.informer, source.informer.feed())
 
     def pod_keys(self) -> tuple[Key, ...]:
         """Gives the keys of the last delta's pods as the cache holds them, once."""
@@ -127,6 +152,7 @@ class Gatherer:
         live: dict[str, tuple[Pod, ...]] | None = None,
     ) -> Delta:
         known = self._known
+        self._midway = True
         keys, pods, gone_pods = self._changed("pods", known.pods, self._pods.slim)
         self._pod_keys = tuple(key for key, pod in zip(keys, pods, strict=True) if not is_finished(pod))
         replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
@@ -139,11 +165,12 @@ class Gatherer:
         nodes, gone_nodes = self._take("nodes", by_key, slim_node)
         held = {("", name): namespace for name, namespace in known.namespaces.items()}
         namespaces, gone_namespaces = self._take("namespaces", held, slim_namespace)
-        first = not self._reads_volumes and any(pod.spec.volumes and claims_of(pod) for pod in pods)
-        if first:
+        first = self.anew and self._reads_volumes
+        if not self._reads_volumes and any(pod.spec.volumes and claims_of(pod) for pod in pods):
             await self._begin_with_volumes()
+            first = True
         volumes, gone_volumes = self._volumes()
-        first_devices = await self._begins_with_devices(pods)
+        first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
         intents = self._board.intents() if self._board is not None else ()
         return Delta(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from kubetide.acting import EventWriter, UnreadObjects
 from kubetide.nodes.delta import Delta
+from kubetide.nodes.limits import absurd_amounts
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PDBS
 from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.node import Node
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.unread import unread_amounts
@@ -20,10 +22,17 @@ class NotUnderstood:
         self.objects = UnreadObjects(events)
         self._ledger: Ledger | None = None
 
-    async def look(self, delta: Delta, state: State) -> None:
-        """Notes what is wrong with the objects of a delta that has been applied, and tells of it."""
+    async def look(self, delta: Delta, state: State, *, anew: bool = False) -> None:
+        """Note what is wrong with the objects of a delta that has been applied, and tell of it.
+
+        ``anew``: the delta is of all objects, and does not say which of those known before are gone.
+        """
+        if anew:
+            self.objects.keep(NODES, (("", name) for name in state.nodes))
+            self.objects.keep(PDBS, state.pdbs)
         for node in delta.nodes:
-            self.objects.note(*unread_amounts(node))
+            kind, meta, unread = unread_amounts(node)
+            self.objects.note(kind, meta, "; ".join(filter(None, (unread, _absurd(node)))))
         for name in delta.gone.nodes:
             self.objects.note(NODES, ObjectMeta(name=name), "")
         for budget in delta.pdbs:
@@ -34,6 +43,18 @@ class NotUnderstood:
             self._ledger = state.snapshot.devices
             self.objects.note_devices(self._ledger)
         await self.objects.tell()
+
+
+def _absurd(node: Node) -> str:
+    said = "; ".join(
+        f"status.capacity[{name}]: {(node.status.capacity or {})[name]} is more than any machine has"
+        for name in absurd_amounts(node)
+    )
+    return (
+        f"{said}; it counts as none against cluster-wide limits until its kubelet reports less"
+        if said
+        else ""
+    )
 
 
 def _problem(budget: PodDisruptionBudget) -> str:

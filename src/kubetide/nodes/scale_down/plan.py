@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kubetide.nodes.limits import absurd_amounts
 from kubetide.nodes.node_facts import is_being_deleted, is_virtual_kubelet, readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.evaluate import Removable
@@ -135,6 +136,8 @@ def _minimum(limits: str) -> int:
 
 
 def _capacity(node: Node, resource: str) -> int:
+    if resource in absurd_amounts(node):
+        return 0
     return whole((node.status.capacity or {}).get(resource, 0))
 
 
