@@ -111,9 +111,7 @@ POD_SPEC = {
                 {
                     "weight": 10,
                     "preference": {
-                        "matchExpressions": [
-                            {"key": "example.com/disk", "operator": "In", "values": ["ssd"]}
-                        ]
+                        "matchExpressions": [{"key": "example.com/disk", "operator": "In", "values": ["ssd"]}]
                     },
                 }
             ],

@@ -76,9 +76,7 @@ def test_an_attached_volume_that_no_pod_uses_counts_beside_the_new_use_of_it(lim
             "v": msgspec.convert({"metadata": {"name": "v"}, "spec": {"csi": volume}}, PersistentVolume)
         },
         claims={("default", "c"): msgspec.convert(claim, PersistentVolumeClaim)},
-        csi_nodes={
-            "n": msgspec.convert({"metadata": {"name": "n"}, "spec": {"drivers": drivers}}, CSINode)
-        },
+        csi_nodes={"n": msgspec.convert({"metadata": {"name": "n"}, "spec": {"drivers": drivers}}, CSINode)},
         attachments=(msgspec.convert(attached, VolumeAttachment),),
     )
     snapshot = Snapshot(ClusterFacts(volumes=volumes))

@@ -316,3 +316,35 @@ def test_pods_are_spread_over_nodes():
         assert sorted((await where(live)).values()) == ["n1", "n1", "n2", "n2"]
 
     play(body, "scheduler")
+
+
+def test_a_soft_taint_keeps_pods_off_while_there_is_another_node():
+    """PreferNoSchedule on the emptier node sends pods to the other, as kube-scheduler's default profile does."""
+
+    async def body(live):
+        await live.add_nodes("small", cpu="4", memory="4Gi")
+        await live.add_nodes("large", cpu="16", memory="16Gi")
+        taint = {"key": "going", "effect": "PreferNoSchedule"}
+        await live.cluster.patch(NODES, "large", {"spec": {"taints": [taint]}})
+        await add(live, "first")
+        await live.sleep(1)
+        assert await where(live) == {"first": "small"}
+
+    play(body, "scheduler")
+
+
+def test_a_preference_that_cannot_be_read_is_told():
+    """What scoring fails with stands in the pod's condition, as the scheduler's error."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2")
+        wrong = {"key": "size", "operator": "Gt", "values": ["many"]}
+        preferred = [{"weight": 1, "preference": {"matchExpressions": [wrong]}}]
+        affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        await add(live, "picky", affinity=affinity)
+        await live.sleep(1)
+        said = await said_of(live, "picky")
+        assert said.reason == "SchedulerError"
+        assert said.message.startswith('running PreScore plugin "NodeAffinity": [0].matchExpressions[0]')
+
+    play(body, "scheduler")
