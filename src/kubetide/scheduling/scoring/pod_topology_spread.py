@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kubetide.scheduling.columns import CodeVector, LabelColumn
 from kubetide.scheduling.counting import CountColumn, DomainTable, SpreadPods
@@ -135,7 +136,8 @@ def _system(topology_key: str, max_skew: int, selector: Selector) -> SpreadConst
     )
 
 
-def _rounded(scores: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Vector:
+def _rounded(scores: npt.NDArray[np.float64]) -> Int64Vector:
     """Round half away from 0, as Go does."""
     whole = np.trunc(scores)
-    return (whole + np.where(np.abs(scores - whole) >= 0.5, np.copysign(1.0, scores), 0.0)).astype(np.int64)
+    rest = scores - whole
+    return (whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)
