@@ -47,6 +47,7 @@ PATIENCE = ("--node-monitor-grace-period=24h",)
 _PATIENCE = seconds(60)
 _SECOND_LOOK = seconds(8)
 _WITH_CLAIMS = 0.3
+_WITH_PREFERENCES = 0.4
 _CORDON = "node.kubernetes.io/unschedulable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _NO_CLAIMS = "no new claims to deallocate"
@@ -198,6 +199,8 @@ class Comparison:
         """Makes one pod, compares, and now and then changes something."""
         body = random_pods.pod(self.rng, index)
         namespace = body["metadata"]["namespace"]
+        if self.rng.random() < _WITH_PREFERENCES:
+            random_pods.prefer(self.rng, body["spec"], body["metadata"]["labels"]["app"])
         if self.rng.random() < _WITH_CLAIMS:
             volumes, claims = self.volumes.draw(index, namespace)
             body["spec"]["volumes"] = [*body["spec"].get("volumes", ()), *volumes]
