@@ -8,13 +8,20 @@ DEV := $(DEV_ENV)/bin
 # Workers for the tests; 0 runs them in this process.
 TEST_WORKERS ?= 2
 
-.PHONY: run test check format bench lock control-plane manifests clean
+# Virtual hours that `make soak` plays, and the seed of its first run.
+HOURS ?= 50
+SEED ?= 1000
+
+.PHONY: run test soak check format bench lock control-plane manifests clean
 
 run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example
 	$(RUN_ENV)/bin/kubetide up $(ARGS)
 
 test: check  ## Everything that must pass: format, lint, types, import contracts, tests
 	$(DEV)/python -m pytest -n $(TEST_WORKERS) --dist worksteal $(ARGS)
+
+soak: $(DEV_ENV)/.ready  ## Play random scenarios with random faults and look for what is wrong: HOURS=200 SEED=5000
+	$(DEV)/python -m tests.soak --hours $(HOURS) --seed $(SEED) $(ARGS)
 
 check: $(DEV_ENV)/.ready  ## Format, lint, types and import contracts only
 	$(DEV)/ruff format --check .

@@ -59,15 +59,18 @@ RESOURCES = {"requests": {"cpu": "250m", "memory": "128Mi"}, "limits": {"cpu": "
 
 ZONE_A = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
 
+POD_AFFINITY_TERM = {
+    "labelSelector": SELECTOR,
+    "namespaceSelector": {"matchLabels": {"team": "shop"}},
+    "namespaces": ["shop", "cart"],
+    "topologyKey": "topology.kubernetes.io/zone",
+}
+
 POD_AFFINITY = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [
-        {
-            "labelSelector": SELECTOR,
-            "namespaceSelector": {"matchLabels": {"team": "shop"}},
-            "namespaces": ["shop", "cart"],
-            "topologyKey": "topology.kubernetes.io/zone",
-        }
-    ]
+    "requiredDuringSchedulingIgnoredDuringExecution": [POD_AFFINITY_TERM],
+    "preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 100, "podAffinityTerm": POD_AFFINITY_TERM}
+    ],
 }
 
 CONTAINER = {
@@ -105,7 +108,15 @@ POD_SPEC = {
                         ],
                     }
                 ]
-            }
+            },
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 10,
+                    "preference": {
+                        "matchExpressions": [{"key": "example.com/disk", "operator": "In", "values": ["ssd"]}]
+                    },
+                }
+            ],
         },
         "podAffinity": POD_AFFINITY,
         "podAntiAffinity": POD_AFFINITY,
@@ -147,6 +158,7 @@ POD_SPEC = {
             "name": "rbd",
             "rbd": {"monitors": ["10.0.0.1:6789"], "pool": "kube", "image": "web", "readOnly": True},
         },
+        {"name": "model", "image": {"reference": "registry.example/model:3", "pullPolicy": "IfNotPresent"}},
     ],
     "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu-1", "resourceClaimTemplateName": "one-gpu"}],
     "priority": 1000,
@@ -154,6 +166,7 @@ POD_SPEC = {
     "schedulerName": "default-scheduler",
     "schedulingGates": [{"name": "example.com/quota"}],
     "hostNetwork": True,
+    "hostUsers": False,
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
 }
@@ -212,6 +225,7 @@ NODE = {
             {"type": "Hostname", "address": "ip-10-0-0-7"},
         ],
         "declaredFeatures": ["GuaranteedQoSPodCPUResize"],
+        "images": [{"names": ["registry.example/web:1.27"], "sizeBytes": 157286400}],
     },
 }
 

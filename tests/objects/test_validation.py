@@ -536,3 +536,23 @@ def test_junk_is_judged_and_never_crashes(data):
     found = defaults(kind, target)
     assert defaults(kind, found) == found
     assert all(str(error) for error in [*validate(kind, found), *validate(kind, found, old)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "mounted", "expected"),
+    [
+        ("StatefulSet", "www", []),
+        ("StatefulSet", "other", ["other"]),
+        ("Deployment", "www", ["www"]),
+    ],
+)
+def test_a_container_may_mount_claims_of_its_own_set(kind, mounted, expected):
+    """A StatefulSet's claim templates are volumes of its pods; no other workload has any."""
+    container = {"name": "web", "image": "app:1", "volumeMounts": [{"name": mounted, "mountPath": "/data"}]}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    claims = [{"metadata": {"name": "www"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    obj = samples.workload(kind, template=template)
+    if kind == "StatefulSet":
+        obj["spec"]["volumeClaimTemplates"] = claims
+    field = "spec.template.spec.containers[0].volumeMounts[0].name"
+    assert problems(obj) == [f'{field}: Not found: "{name}"' for name in expected]

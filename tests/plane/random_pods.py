@@ -204,6 +204,19 @@ def _node_term(rng: Random) -> Json:
     return term
 
 
+def prefer(rng: Random, spec: Json, app: str) -> None:
+    """Gives a pod preferences, which only scoring reads: for nodes, and about other pods."""
+    name = "preferredDuringSchedulingIgnoredDuringExecution"
+    affinity: Json = spec.setdefault("affinity", {})
+    if rng.random() < 0.6:
+        terms = [{"weight": rng.randint(1, 100), "preference": _node_term(rng)} for _ in range(2)]
+        affinity.setdefault("nodeAffinity", {})[name] = terms
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if rng.random() < 0.4:
+            term = {"weight": rng.randint(1, 100), "podAffinityTerm": _pod_term(rng, app)}
+            affinity.setdefault(kind, {})[name] = [term]
+
+
 def _selector(rng: Random, app: str) -> Json:
     return rng.choice(
         (

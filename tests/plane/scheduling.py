@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
 from tests.plane import random_pods
 from tests.plane.random_pods import CHANGE, Json
 from tests.plane.random_volumes import RandomVolumes
@@ -34,7 +35,8 @@ from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real
-from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, PodClass, Snapshot, classify
+from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, Int64Vector, PodClass, Snapshot, classify
+from kubetide.scheduling.scoring import DEFAULT, PROFILES, ScoredSnapshot, incoming
 from kubetide.scheduling.volume_use import claims_of
 from kubetide.units.time import Duration, seconds
 from kubetide.watching import Informer, Key
@@ -45,6 +47,7 @@ PATIENCE = ("--node-monitor-grace-period=24h",)
 _PATIENCE = seconds(300)
 _SECOND_LOOK = seconds(8)
 _WITH_CLAIMS = 0.3
+_WITH_PREFERENCES = 0.4
 _CORDON = "node.kubernetes.io/unschedulable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _NO_CLAIMS = "no new claims to deallocate"
@@ -62,6 +65,7 @@ class Found:
     Attributes:
         bound, refused: How many pods.
         with_claims: How many of the bound ones have claims.
+        chosen: For how many of the bound ones some node that takes them has a lower score than others.
         reasons: How many refusals name each reason.
         disagreements: One text each: the pod, what kube-scheduler did, what we say.
     """
@@ -69,13 +73,14 @@ class Found:
     bound: int = 0
     refused: int = 0
     with_claims: int = 0
+    chosen: int = 0
     changes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     disagreements: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         lines = [
-            f"{self.bound} bound ({self.with_claims} with claims), {self.refused} refused, {self.changes} changes of nodes"
+            f"{self.bound} bound ({self.with_claims} with claims, {self.chosen} by score), {self.refused} refused, {self.changes} changes of nodes"
         ]
         lines += [f"  {number:5} {reason}" for reason, number in self.reasons.most_common()]
         lines += [f"{len(self.disagreements)} disagreements", *self.disagreements]
@@ -83,9 +88,10 @@ class Found:
 
 
 class Judged(NamedTuple):
-    """What we say of a pod: the nodes that take it, or the words and reasons of its refusal."""
+    """What we say of a pod: the nodes that take it and the best of them, or the words and reasons of its refusal."""
 
     nodes: frozenset[str]
+    best: frozenset[str]
     words: str
     reasons: tuple[str, ...]
 
@@ -99,7 +105,7 @@ class Comparison:
         self.cluster, self.clock, self.judged = cluster, clock, judged
         self.rng = Random(seed)
         self.found = Found()
-        self.snapshot = Snapshot()
+        self.snapshot = ScoredSnapshot()
         self.pods: Informer[Pod] = Informer(cluster, PODS, clock)
         self.nodes: Informer[Node] = Informer(cluster, NODES, clock)
         self.namespaces: Informer[Namespace] = Informer(cluster, NAMESPACES, clock)
@@ -193,6 +199,8 @@ class Comparison:
         """Makes one pod, compares, and now and then changes something."""
         body = random_pods.pod(self.rng, index)
         namespace = body["metadata"]["namespace"]
+        if self.rng.random() < _WITH_PREFERENCES:
+            random_pods.prefer(self.rng, body["spec"], body["metadata"]["labels"]["app"])
         if self.rng.random() < _WITH_CLAIMS:
             volumes, claims = self.volumes.draw(index, namespace)
             body["spec"]["volumes"] = [*body["spec"].get("volumes", ()), *volumes]
@@ -219,9 +227,15 @@ class Comparison:
         fits = self.snapshot.feasible(pod_class)
         named = [name for name, fit in zip(self.snapshot.node_names, fits, strict=True) if fit]
         if named:
-            return Judged(frozenset(named), "", ())
+            return Judged(frozenset(named), self._best(pod, pod_class, np.flatnonzero(fits)), "", ())
         words = said(self.snapshot, pod_class)
-        return Judged(frozenset(), words, tuple(self.snapshot.refusals(pod_class)))
+        return Judged(frozenset(), frozenset(), words, tuple(self.snapshot.refusals(pod_class)))
+
+    def _best(self, pod: Pod, pod_class: PodClass, rows: Int64Vector) -> frozenset[str]:
+        """The nodes with the highest score."""
+        given = incoming(pod, pod_class, None, images=bool(self.snapshot.images))
+        scores = PROFILES[DEFAULT].total(given, self.snapshot, rows)
+        return frozenset(self.snapshot.node_names[row] for row in rows[scores == scores.max()].tolist())
 
     async def _verdict_on(self, key: Key, ours: Judged) -> None:
         """Waits until kube-scheduler has judged a pod.
@@ -250,6 +264,10 @@ class Comparison:
             if seen.spec.node_name not in ours.nodes:
                 text = f"{name}: bound to {seen.spec.node_name}, we say {ours}"
                 self.found.disagreements.append(text)
+            elif seen.spec.node_name not in ours.best:
+                text = f"{name}: bound to {seen.spec.node_name}, the best are {sorted(ours.best)}"
+                self.found.disagreements.append(text)
+            self.found.chosen += len(ours.best) < len(ours.nodes)
             return
         self.found.refused += 1
         self.found.reasons.update(ours.reasons)

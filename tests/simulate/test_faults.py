@@ -41,7 +41,7 @@ def test_a_node_that_fails_for_good_is_removed(tmp_path, group):
     assert ready[:3] == [2, 2, 2]
     assert set(ready[6:]) == {1}
     told = [mark for mark in result.timeline.marks if mark.loop == "nodes"]
-    assert "2 pods" in told[0].title
+    assert "1 pod to be moved" in told[0].title
     assert "pods remaining after timeout" in told[1].title
     assert "goes: empty and unneeded for" in told[2].title
     assert [mark.change for mark in told] == [0, 0, 0, -1]

@@ -238,6 +238,7 @@ CONTENT = [
     ("faults/0/end", "1m", "faults[0].end", "not after start 1m"),
     ("show/start", "x", "show.start", "RFC 3339"),
     ("show/until", "x", "show.until", "RFC 3339"),
+    ("scheduler", "packed", "scheduler", "write one of default, mostAllocated"),
     ("show/speed", 0, "show.speed", "greater than 0"),
     ("show/speed", 1e6, "show.speed", "at most 100,000"),
     ("step", "11m", "step", "longer than the run, 10m"),

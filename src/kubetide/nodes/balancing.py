@@ -26,6 +26,7 @@ _PLACE_LABELS: Final = (
     "topology.kubernetes.io/region",
     "beta.kubernetes.io/fluentd-ds-ready",
     "kops.k8s.io/instancegroup",
+    "kubetide.dev/node-group",  # of the embedded cloud
 )
 
 _PLACE_LABELS_OF: Final[Mapping[str, tuple[str, ...]]] = {

@@ -26,12 +26,18 @@ class NodeAddress(ApiStruct):
     address: str = ""
 
 
+class ContainerImage(ApiStruct):
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(ApiStruct):
     capacity: Quantities | None = None
     allocatable: Quantities | None = None
     conditions: tuple[Condition, ...] | None = None
     addresses: tuple[NodeAddress, ...] | None = None
     declared_features: tuple[str, ...] | None = None
+    images: tuple[ContainerImage, ...] | None = None
 
 
 class Node(ApiObject):

@@ -68,8 +68,14 @@ class NodeSelector(ApiStruct):
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
 
 
+class PreferredSchedulingTerm(ApiStruct):
+    weight: int = 0
+    preference: NodeSelectorTerm = field(default_factory=NodeSelectorTerm)
+
+
 class NodeAffinity(ApiStruct):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None
 
 
 class PodAffinityTerm(ApiStruct):
@@ -79,10 +85,16 @@ class PodAffinityTerm(ApiStruct):
     topology_key: str = ""
 
 
+class WeightedPodAffinityTerm(ApiStruct):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = field(default_factory=PodAffinityTerm)
+
+
 class PodAffinity(ApiStruct):
     """Also the form of ``podAntiAffinity``."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] | None = None
 
 
 class Affinity(ApiStruct):
@@ -135,6 +147,10 @@ class RbdImage(ApiStruct):
     read_only: bool = False
 
 
+class ImageVolume(ApiStruct):
+    reference: str = ""
+
+
 class Volume(ApiStruct):
     """A volume; of the sources only those that a rule looks into are read."""
 
@@ -148,6 +164,7 @@ class Volume(ApiStruct):
     aws_elastic_block_store: AwsDisk | None = None
     iscsi: IscsiDisk | None = None
     rbd: RbdImage | None = None
+    image: ImageVolume | None = None
 
 
 class PodResourceClaim(ApiStruct):
@@ -177,6 +194,7 @@ class PodSpec(ApiStruct):
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     host_network: bool = False
+    host_users: bool | None = None
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
 

@@ -23,7 +23,7 @@ from kubetide.objects import (
 
 _VOLUME_SOURCES = (
     "azureDisk azureFile cephfs cinder configMap csi downwardAPI fc flexVolume flocker "
-    "gitRepo glusterfs image nfs photonPersistentDisk portworxVolume quobyte scaleIO secret "
+    "gitRepo glusterfs nfs photonPersistentDisk portworxVolume quobyte scaleIO secret "
     "storageos vsphereVolume"
 )
 
@@ -47,7 +47,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         meta.OwnerReference: "",
         pod.PodSpec: (
             "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
-            "ephemeralContainers hostAliases hostIPC hostPID hostUsers hostname hostnameOverride imagePullSecrets os "
+            "ephemeralContainers hostAliases hostIPC hostPID hostname hostnameOverride imagePullSecrets os "
             "preemptionPolicy readinessGates runtimeClassName securityContext serviceAccount "
             "serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain workloadRef schedulingGroup"
         ),
@@ -59,8 +59,10 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         pod.ContainerPort: "",
         pod.ResourceRequirements: "claims",
         pod.Toleration: "",
-        pod.NodeAffinity: "preferredDuringSchedulingIgnoredDuringExecution",
-        pod.PodAffinity: "preferredDuringSchedulingIgnoredDuringExecution",
+        pod.NodeAffinity: "",
+        pod.PreferredSchedulingTerm: "",
+        pod.PodAffinity: "",
+        pod.WeightedPodAffinityTerm: "",
         pod.PodAffinityTerm: "matchLabelKeys mismatchLabelKeys",
         pod.Affinity: "",
         pod.NodeSelector: "",
@@ -75,6 +77,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         pod.IscsiDisk: (
             "chapAuthDiscovery chapAuthSession fsType initiatorName iscsiInterface lun portals secretRef targetPortal"
         ),
+        pod.ImageVolume: "pullPolicy",
         pod.RbdImage: "fsType keyring secretRef user",
         pod.PodResourceClaim: "",
         pod.ContainerRestartRule: "exitCodes",

@@ -24,6 +24,8 @@ from kubetide.units.names import dns1123_label_errors, label_key_errors, port_na
 from kubetide.units.patch import same_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kubetide.objects.base import Json
 
 _encoder = msgspec.msgpack.Encoder()
@@ -51,7 +53,9 @@ def validate_pod(obj: Json) -> list[FieldError]:
     return validate_pod_spec(obj.get("spec") or {}, "spec", level_resources=True)
 
 
-def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> list[FieldError]:
+def validate_pod_spec(
+    spec: Json, at: str, *, level_resources: bool = False, claims: Sequence[str] = ()
+) -> list[FieldError]:
     """Gives what a pod spec breaks; ``at`` is its field path.
 
     A workload's pods, and the workload whenever it is scaled, come with one spec: what is sound is remembered.
@@ -59,11 +63,12 @@ def validate_pod_spec(spec: Json, at: str, *, level_resources: bool = False) -> 
     Args:
         level_resources: whether the pod's own ``resources`` were defaulted, as in a pod and not in
             a template.
+        claims: names of claim templates, which each pod has as volumes beside its own.
     """
-    text = _text_of((level_resources, spec))
+    text = _text_of((level_resources, claims, spec))
     if text in _sound:
         return []
-    errors = _broken(spec, at, level_resources=level_resources)
+    errors = _broken(spec, at, level_resources=level_resources, claims=claims)
     if not errors and len(text) <= _LONGEST_SOUND:
         if len(_sound) >= _MOST_SOUND:
             _sound.clear()
@@ -79,9 +84,9 @@ def _text_of(value: object) -> bytes:
         return repr(value).encode(errors="backslashreplace")
 
 
-def _broken(spec: Json, at: str, *, level_resources: bool) -> list[FieldError]:
+def _broken(spec: Json, at: str, *, level_resources: bool, claims: Sequence[str]) -> list[FieldError]:
     errors: list[FieldError] = []
-    volumes = _volume_names(spec, at, errors)
+    volumes = _volume_names(spec, at, errors).union(claims)
     containers = spec.get("containers") or []
     if not containers:
         errors.append(required(f"{at}.containers"))

@@ -53,7 +53,8 @@ def validate_workload(kind: str, obj: Json) -> list[FieldError]:
     metadata = template.get("metadata") or {}
     errors += check_labels("spec.template.metadata.labels", metadata.get("labels"))
     pod = template.get("spec") or {}
-    errors += validate_pod_spec(pod, "spec.template.spec")
+    claims = [(one.get("metadata") or {}).get("name") or "" for one in spec.get("volumeClaimTemplates") or ()]
+    errors += validate_pod_spec(pod, "spec.template.spec", claims=claims if kind == "StatefulSet" else ())
     policy = pod.get("restartPolicy")
     if policy in {"OnFailure", "Never"}:
         errors.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))

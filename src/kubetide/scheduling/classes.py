@@ -10,8 +10,8 @@ from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod, PodSpec
 from kubetide.scheduling.device_use import claims_of_pod
 from kubetide.scheduling.exact_key import exact_key
-from kubetide.scheduling.pod_class import Charges, PodClass, Use, charges_of
-from kubetide.scheduling.resources import is_resized, pod_requests_on_node
+from kubetide.scheduling.pod_class import Charges, PodClass, Unasked, Use, charges_of
+from kubetide.scheduling.resources import SCORED, is_resized, pod_requests_on_node, scored_requests
 from kubetide.scheduling.volume_use import claims_of, disks_of
 from kubetide.units.quantity import QuantityError
 from kubetide.units.recent import Recent
@@ -31,6 +31,7 @@ def _size_by(key: bytes) -> int:
 # Memos of pure functions of their keys: dropping them changes nothing but the time taken.
 _classes: Recent[bytes, PodClass] = Recent(_MOST_BYTES, _size_by)
 _resized: Recent[bytes, Charges] = Recent(_MOST_BYTES, _size_by)
+_scored_uses: Recent[PodClass, Use] = Recent(1 << 13)
 _last_of: dict[str, tuple[ObjectMeta, PodSpec, PodClass]] = {}
 """By the uid of an owner: its last pod, and the class of that."""
 
@@ -72,6 +73,8 @@ def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpe
         and spec.node_selector is last.node_selector
         and spec.resources is last.resources
         and spec.overhead is last.overhead
+        and spec.host_network == last.host_network
+        and spec.host_users == last.host_users
         and meta.namespace == last_meta.namespace
     )
 
@@ -88,6 +91,29 @@ def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
     if terminating or charges != pod_class.charges:
         return Use(pod_class, charges, terminating)
     return pod_class.use
+
+
+def scored_use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
+    """Return what ``use_of`` returns, with what scoring adds for containers that do not name a resource."""
+    use = use_of(pod, pod_class)
+    unasked: tuple[int, ...] = use.pod_class.preferences.unasked
+    if use.charges is not use.pod_class.charges:
+        try:
+            requests = pod_requests_on_node(pod)
+            scored = scored_requests(pod, requests)[1]
+            unasked = tuple(n - requests.get(name, 0) for name, n in zip(SCORED, scored, strict=True))
+        except QuantityError:
+            unasked = ()
+    more = [(Unasked(name), amount) for name, amount in zip(SCORED, unasked, strict=False) if amount]
+    if not more:
+        return use
+    if use is not use.pod_class.use:
+        return Use(use.pod_class, (*use.charges, *more), use.terminating)
+    known = _scored_uses.get(use.pod_class)
+    if known is None:
+        known = Use(use.pod_class, (*use.charges, *more))
+        _scored_uses.put(use.pod_class, known)
+    return known
 
 
 def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
@@ -142,6 +168,7 @@ def _key(pod: Pod, node_name: str) -> bytes:
             else None,
             spec.resources,
             spec.overhead,
+            spec.host_network and spec.host_users is False,
             node_name,
             spec.node_selector,
             spec.affinity,

@@ -19,9 +19,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
         devices: Slices, claims and classes of devices; None when they are not looked at.
         taint_comparison: Gate TaintTolerationComparisonOperators (alpha, off in v1.36): tolerations
             with Gt and Lt.
+        storage_capacity_scoring: Gate StorageCapacityScoring (alpha, off in v1.36): VolumeBinding scores.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = {}
     volumes: Volumes | None = None
     devices: Devices | None = None
     taint_comparison: bool = False
+    storage_capacity_scoring: bool = False

@@ -124,7 +124,8 @@ class Minds:
         """
         labels = node.metadata.labels or _NO_LABELS
         part = tuple(
-            bool(takes_part(rule, pod_class, alone)[0]) for _, pod_class, rule in self._spreads.values()
+            bool(takes_part({one.topology_key for one in pod_class.spread}, rule, pod_class, alone)[0])
+            for _, pod_class, rule in self._spreads.values()
         )
         name = (*map(labels.get, self._keys), *part)
         found = self._sites.get(name)

@@ -83,7 +83,22 @@ class GuardingPods(msgspec.Struct, frozen=True):
         return ((self.term,),)
 
 
-READ_MINDING = (SpreadPods, MatchingPods, GuardingPods)
+class AskingPods(msgspec.Struct, frozen=True):
+    """The pods that add ``weight`` to the score of those that the term means, see ``Preferences.asking``."""
+
+    term: PodTerm
+    weight: int
+
+    def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
+        """Whether a pod of the class is one of them; pods that are being deleted are."""
+        return (self.term, self.weight) in pod.preferences.asking
+
+    def choices(self) -> tuple[Choice, ...]:
+        """The term with the weight."""
+        return (((self.term, self.weight),),)
+
+
+READ_MINDING = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
 """Keys that count classes of equal ``PodClass.minding`` alike; keys of other packages may read more."""
 
 

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
     """Gives the marks that pods of a class bear."""
-    marks = (*pod_class.labels.items(), *pod_class.anti_affinity)
+    marks = (*pod_class.labels.items(), *pod_class.anti_affinity, *pod_class.preferences.asking)
     if pod_class.disks or pod_class.claims:
         return (*marks, *(disk.place for disk in pod_class.disks), *pod_class.claims)
     return marks

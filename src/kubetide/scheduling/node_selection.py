@@ -9,11 +9,17 @@ Source: kube-scheduler v1.36 NodeAffinity, component-helpers nodeaffinity, apima
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubetide.objects.pod import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+from kubetide.scheduling.node_selection_problems import term_problems
 from kubetide.units.names import valid_label_key, valid_label_value
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -121,6 +127,27 @@ def compile_label_terms(required: NodeSelector | None) -> tuple[Term, ...] | Non
         return None
     terms = map(_compile_term, required.node_selector_terms or ())
     return tuple(Term(term.labels, ()) for term in terms if term is not None)
+
+
+def compile_preference(
+    given: Iterable[PreferredSchedulingTerm],
+) -> tuple[tuple[tuple[Term, int], ...], str]:
+    """Compile preferred terms with their weights; the text is not empty when one cannot be read.
+
+    Terms of weight 0 and empty ones are passed over, whatever they say.
+    """
+    terms: list[tuple[Term, int]] = []
+    problems: list[str] = []
+    for at, one in enumerate(given):
+        if not one.weight or not (one.preference.match_expressions or one.preference.match_fields):
+            continue
+        term = _compile_term(one.preference)
+        if term is None:
+            problems += term_problems(one.preference, f"[{at}]")
+        else:
+            terms.append((term, one.weight))
+    text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]" if problems else ""
+    return tuple(terms), text
 
 
 def malformed(required: NodeSelector) -> str:

@@ -6,19 +6,20 @@ Deciding per class instead of per pod is what keeps large clusters cheap: a clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from kubetide.objects.pod import Container, Pod, Toleration
+from kubetide.objects.pod import Container, Pod, PodAffinity, Toleration
 from kubetide.scheduling.device_use import device_use
 from kubetide.scheduling.exact_key import exact_key
 from kubetide.scheduling.node_selection import HOSTNAME, NodeSelection, compile_selection
+from kubetide.scheduling.pod_preferences import NO_TERMS, PodTerms, preferences_of
 from kubetide.scheduling.pod_terms import (
-    PodTerm,
     SpreadConstraint,
+    compile_preferred,
     compile_spread,
     compile_terms,
     selector_message,
@@ -39,8 +40,16 @@ class Port(NamedTuple):
     ip: str
 
 
-ColumnKey = str | Port
-"""What a node has a stock of: a resource, or the use of a host port (of which it has none to give)."""
+class Unasked(NamedTuple):
+    """What scoring adds to the requests of pods on a node for containers that do not name a resource."""
+
+    resource: str
+
+
+ColumnKey = str | Port | Unasked
+"""What a node has a stock of: a resource, or the use of a host port (of which it has none to give), and what only scoring counts."""
+
+T = TypeVar("T")
 
 
 class Need(NamedTuple):
@@ -84,6 +93,7 @@ class PodClass:
         standing: Equal for classes of which the same node objects pass; None where more than selection,
             tolerations and the like play a part (volumes, claims, what cannot be read).
         use: What columns hold of a pod of the class; not of one that is resized or being deleted.
+        preferences: What it would rather have, for scoring.
         minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
     """
 
@@ -107,6 +117,7 @@ class PodClass:
         "needs",
         "node_name",
         "ports",
+        "preferences",
         "requests",
         "selection",
         "spread",
@@ -141,7 +152,8 @@ class PodClass:
         self.names_nodes = bool(node_name) or (self.selection is not None and self.selection.names_nodes)
         self.charges = charges_of(requests, self.ports)
         self.use = Use(self, self.charges)
-        self.affinity, self.anti_affinity, self.terms_error = _terms(pod)
+        terms, self.terms_error = _terms(pod)
+        self.affinity, self.anti_affinity = terms.affinity, terms.anti_affinity
         self.guarding = frozenset(self.anti_affinity)
         self.spread, self.spread_error = _spread(pod)
         self.spreads_by_hostname = any(
@@ -153,6 +165,7 @@ class PodClass:
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
         self.standing, self.minding = self._parts(pod)
+        self.preferences = preferences_of(pod, requests, terms)
 
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:
         if self.error or self.terms_error or self.spread_error:
@@ -193,30 +206,43 @@ def _by_place(disks: tuple[Disk, ...]) -> Mapping[DiskPlace, list[Disk]]:
 
 
 def _features(pod: Pod) -> tuple[str, ...]:
-    """Node features that the spec makes use of: RestartAllContainers as the answer to a container's exit."""
-    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+    """Return the node features that the spec makes use of.
+
+    They are RestartAllContainers as the answer to a container's exit, and the node's network for a pod
+    with users of its own.
+    """
+    spec = pod.spec
+    features: list[str] = []
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
         if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
-            return ("RestartAllContainersOnContainerExits",)
-    return ()
+            features.append("RestartAllContainersOnContainerExits")
+            break
+    if spec.host_network and spec.host_users is False:
+        features.append("UserNamespacesHostNetworkSupport")
+    return tuple(features)
 
 
-def _terms(pod: Pod) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]:
+def _terms(pod: Pod) -> tuple[PodTerms, str]:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return (), (), ""
+        return NO_TERMS, ""
     errors: list[str] = []
-    compiled: list[tuple[PodTerm, ...]] = []
-    for kind, given in (
-        ("requiredAffinityTerms", affinity.pod_affinity),
-        ("requiredAntiAffinityTerms", affinity.pod_anti_affinity),
-    ):
+    near, apart, namespace = affinity.pod_affinity, affinity.pod_anti_affinity, pod.metadata.namespace
+
+    def read(name: str, compiled: Callable[[PodAffinity | None, str], T], given: PodAffinity | None) -> T:
         try:
-            compiled.append(compile_terms(given, pod.metadata.namespace))
+            return compiled(given, namespace)
         except SelectorError as error:
-            compiled.append(())
-            errors.append(f"{kind}: {selector_message(error)}")
-    message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
-    return compiled[0], compiled[1], message
+            errors.append(f"{name}: {selector_message(error)}")
+            return compiled(None, namespace)
+
+    terms = PodTerms(
+        read("requiredAffinityTerms", compile_terms, near),
+        read("requiredAntiAffinityTerms", compile_terms, apart),
+        read("preferredAffinityTerms", compile_preferred, near),
+        read("preferredAntiAffinityTerms", compile_preferred, apart),
+    )
+    return terms, errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
 
 
 def _spread(pod: Pod) -> tuple[tuple[SpreadConstraint, ...], str]:

@@ -1,4 +1,4 @@
-"""What a pod says about other pods: required (anti-)affinity and hard spreading, compiled once per class.
+"""What a pod says about other pods: (anti-)affinity and spreading, compiled once per class.
 
 Source: kube-scheduler v1.36 InterPodAffinity and PodTopologySpread.
 """
@@ -20,7 +20,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 class PodTerm(msgspec.Struct, frozen=True):
-    """One required term of pod (anti-)affinity: which pods it is about, and the domain's label.
+    """One term of pod (anti-)affinity: which pods it is about, and the domain's label.
 
     Attributes:
         selector: Labels of the pods meant.
@@ -63,7 +63,7 @@ class PodTerm(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
-    """One DoNotSchedule constraint.
+    """One constraint.
 
     Attributes:
         selector: The pods that are counted, with what matchLabelKeys add.
@@ -90,15 +90,26 @@ def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, .
     return tuple(_compile_term(term, namespace) for term in terms or ())
 
 
+def compile_preferred(given: PodAffinity | None, namespace: str) -> tuple[tuple[PodTerm, int], ...]:
+    """Compiles the preferred terms of a pod in the namespace, each with its weight.
+
+    Raises: SelectorError with upstream's message.
+    """
+    terms = given.preferred_during_scheduling_ignored_during_execution if given else None
+    return tuple((_compile_term(one.pod_affinity_term, namespace), one.weight) for one in terms or ())
+
+
 def compile_spread(
-    given: Iterable[TopologySpreadConstraint], labels: Mapping[str, str]
+    given: Iterable[TopologySpreadConstraint],
+    labels: Mapping[str, str],
+    when_unsatisfiable: str = "DoNotSchedule",
 ) -> tuple[SpreadConstraint, ...]:
-    """Compiles the constraints that keep a pod with these labels off nodes.
+    """Compiles the constraints of one kind of a pod with these labels: those that keep it off nodes, or those that score.
 
     Raises: SelectorError with upstream's message.
     """
     return tuple(
-        _compile_constraint(one, labels) for one in given if one.when_unsatisfiable == "DoNotSchedule"
+        _compile_constraint(one, labels) for one in given if one.when_unsatisfiable == when_unsatisfiable
     )
 
 

@@ -20,6 +20,12 @@ from kubetide.units.quantity import Quantity, QuantityError
 PODS = "pods"
 
 _CORE = ("cpu", "memory", "ephemeral-storage")
+
+SCORED = ("cpu", "memory")
+"""The resources that kube-scheduler's default profile scores."""
+
+_UNASKED: Mapping[str, Quantity] = {"cpu": Quantity.parse("100m"), "memory": Quantity.parse("200Mi")}
+"""What scoring takes a container to need of a resource that it does not name."""
 _Amounts = dict[str, Quantity]
 _KEPT = 512
 """Characters of name and amount; longer ones are read each time."""
@@ -60,6 +66,65 @@ def pod_requests_on_node(pod: Pod) -> dict[str, int]:
 
     Raises: QuantityError, naming the pod, for an amount that cannot be read.
     """
+    effective, _, pod_level = _effective(pod, {})
+    return _whole_amounts(pod, effective, pod_level=pod_level)
+
+
+def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return what scoring takes a pod to need while it is placed, and once it is on a node, by resource of ``SCORED``.
+
+    A container that does not name a resource counts 100m of cpu and 200Mi of memory; an explicit 0 stays 0.
+    While a pod is placed its pod-level requests play no part. On a node they do, and where there are any,
+    the defaults stand in only for what neither the pod nor a container names.
+
+    Args:
+        pod: What is placed; resizes in flight count once it is on a node.
+        requests: What ``pod_requests`` or ``pod_requests_on_node`` gives for it.
+
+    Source: kube-scheduler v1.36 NodeResourcesFit, score phase.
+    """
+    asked = tuple(requests.get(name, 0) for name in SCORED)
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    named = all(name in (one.resources.requests or ()) for one in containers for name in SCORED)
+    if named and pod.spec.resources is None:
+        return asked, asked
+    try:
+        placed = _scored(pod, _specified, _UNASKED, pod_level={})
+        at_pod_level = _is_pod_level(pod)
+        defaults = {
+            name: amount for name, amount in _UNASKED.items() if not (at_pod_level and name in requests)
+        }
+        return placed, _scored(pod, *_effective(pod, defaults))
+    except QuantityError:
+        return asked, asked
+
+
+def is_resized(pod: Pod) -> bool:
+    """Whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
+
+    Where nothing is being resized, statuses repeat the spec.
+    """
+    spec, status = pod.spec, pod.status
+    if status.resources is not None and spec.resources is not None:
+        return True
+    containers = spec.containers or ()
+    if spec.init_containers:
+        containers = (*spec.init_containers, *containers)
+    return any(
+        _tells_others(one, containers)
+        for statuses in (status.container_statuses, status.init_container_statuses)
+        for one in statuses or ()
+    )
+
+
+def _specified(container: Container) -> _Amounts:
+    return _read(container.resources.requests)
+
+
+def _effective(
+    pod: Pod, defaults: Mapping[str, Quantity]
+) -> tuple[Callable[[Container], _Amounts], Mapping[str, Quantity], _Amounts | None]:
+    """Return how to read a container of a pod on a node, the defaults, and what counts at pod level."""
     condition = pod_condition(pod, "PodResizePending")
     infeasible = condition is not None and condition.reason == "Infeasible"
     statuses: dict[str, ContainerStatus] = {
@@ -81,25 +146,30 @@ def pod_requests_on_node(pod: Pod) -> dict[str, int]:
         pod_level = _resized(
             spec.requests, pod.status.resources, pod.status.allocated_resources, infeasible=infeasible
         )
-    return _whole_amounts(pod, effective, pod_level=pod_level)
+    return effective, defaults, pod_level
 
 
-def is_resized(pod: Pod) -> bool:
-    """Whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
+def _is_pod_level(pod: Pod) -> bool:
+    """Whether the pod itself asks for a resource that can be asked for there."""
+    asked = pod.spec.resources.requests if pod.spec.resources is not None else None
+    return any(_at_pod_level(name) for name in asked or ())
 
-    Where nothing is being resized, statuses repeat the spec.
-    """
-    spec, status = pod.spec, pod.status
-    if status.resources is not None and spec.resources is not None:
-        return True
-    containers = spec.containers or ()
-    if spec.init_containers:
-        containers = (*spec.init_containers, *containers)
-    return any(
-        _tells_others(one, containers)
-        for statuses in (status.container_statuses, status.init_container_statuses)
-        for one in statuses or ()
-    )
+
+def _at_pod_level(name: str) -> bool:
+    return name in {"cpu", "memory"} or name.startswith("hugepages-")
+
+
+def _scored(
+    pod: Pod,
+    requests_of: Callable[[Container], _Amounts],
+    defaults: Mapping[str, Quantity],
+    pod_level: _Amounts | None,
+) -> tuple[int, ...]:
+    def filled(container: Container) -> _Amounts:
+        return {**defaults, **requests_of(container)}
+
+    amounts = _whole_amounts(pod, filled, pod_level=pod_level)
+    return tuple(amounts.get(name, 0) for name in SCORED)
 
 
 def _tells_others(status: ContainerStatus, containers: Sequence[Container]) -> bool:
@@ -148,7 +218,7 @@ def _whole_amounts(
         if pod_level is None and pod.spec.resources is not None:
             pod_level = _read(pod.spec.resources.requests)
         for name, quantity in (pod_level or {}).items():
-            if name in {"cpu", "memory"} or name.startswith("hugepages-"):
+            if _at_pod_level(name):
                 exact[name] = quantity
         _add(exact, _read(pod.spec.overhead))
     except QuantityError as error:

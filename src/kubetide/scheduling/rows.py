@@ -11,6 +11,7 @@ from kubetide.objects.node import Node
 from kubetide.scheduling.cluster_facts import ClusterFacts
 from kubetide.scheduling.counting import (
     READ_MINDING,
+    AskingPods,
     CountColumn,
     CountKey,
     Domains,
@@ -49,6 +50,7 @@ class Rows(NodeRows):
         self.pods = pods
         self.counts: dict[CountKey, CountColumn] = {}
         self.guards: list[GuardingPods] = []
+        self.asks: list[AskingPods] = []
         self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
         self._counted: dict[tuple[PodClass | bytes, bool], tuple[int, tuple[CountColumn, ...]]] = {}
         """By ``PodClass.minding``, where there is that and only such keys are counted as read no more."""
@@ -56,6 +58,7 @@ class Rows(NodeRows):
         self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
         """The same by the identity of a use, which is kept here so that it stays its own."""
         self._guards_by_mark: ByMark[GuardingPods] = ByMark()
+        self._asks_by_mark: ByMark[AskingPods] = ByMark()
         self._counts_by_mark: ByMark[CountKey] = ByMark()
         self._kinds: PodKinds | None = None
         self._domains: dict[tuple[str, Hashable], Domains] = {}
@@ -127,6 +130,21 @@ class Rows(NodeRows):
             self.guards.append(key)
             self._guards_by_mark.add(choices_of(key.term.selector), key)
         return bool(new)
+
+    def add_asks(self, pod_class: PodClass) -> None:
+        """Make the columns of the terms by which a class adds to the scores of others, before its first pod is placed."""
+        for ask in pod_class.preferences.asking:
+            key = AskingPods(*ask)
+            if key not in self.counts:
+                self.count_column(key)
+                self.asks.append(key)
+                self._asks_by_mark.add(choices_of(key.term.selector), key)
+
+    def asks_of(self, pod_class: PodClass, since: int = 0) -> Sequence[AskingPods]:
+        """Return the terms of other pods that mean a pod of the class, but for the first ``since`` of ``asks``."""
+        namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
+        asked = self._asks_by_mark.borne(labels.items(), since)
+        return [key for key in asked if key.term.guards(namespace, labels, known)]
 
     def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
         """Gives the anti-affinity terms of pods that keep the class away from their domains."""
@@ -217,8 +235,9 @@ class Rows(NodeRows):
             column.tables.clear()
 
     def drop_counts(self) -> None:
-        """Forgets the counts that depend on facts, which have changed: all but those of guards."""
-        self.counts = {key: self.counts[key] for key in self.guards}
+        """Forgets the counts that depend on facts, which have changed: all but those of guards and asks."""
+        stay: tuple[CountKey, ...] = (*self.guards, *self.asks)
+        self.counts = {key: self.counts[key] for key in stay}
         self._find_by_mark()
         if not self.counts:
             self.forget_kinds()  # nobody tells of changes where nothing is counted
@@ -230,6 +249,7 @@ class Rows(NodeRows):
     def forget_counts(self) -> None:
         """Forgets counts that nobody may ask for any more; what is asked for is made anew."""
         self.guards = [key for key in self.guards if self.counts[key].vector(self.n).any()]
+        self.asks = [key for key in self.asks if self.counts[key].vector(self.n).any()]
         self._guarded.clear()
         self.drop_counts()
 
@@ -285,11 +305,13 @@ class Rows(NodeRows):
         return columns
 
     def _find_by_mark(self) -> None:
-        self._counts_by_mark, self._guards_by_mark = ByMark(), ByMark()
+        self._counts_by_mark, self._guards_by_mark, self._asks_by_mark = ByMark(), ByMark(), ByMark()
         for key in self.counts:
             self._counts_by_mark.add(key.choices(), key)
         for guard in self.guards:
             self._guards_by_mark.add(choices_of(guard.term.selector), guard)
+        for ask in self.asks:
+            self._asks_by_mark.add(choices_of(ask.term.selector), ask)
 
     def without(self, dead: Mapping[int, None]) -> Rows:
         """Gives a copy without some rows, in the same order; this one is left as it is."""
@@ -312,7 +334,7 @@ class Rows(NodeRows):
             counts = np.zeros(kept.capacity, np.int64)
             counts[: kept.n] = counted.vector(self.n)[keep]
             kept.counts[key] = CountColumn(kept.capacity, counts)
-        kept.guards = list(self.guards)
+        kept.guards, kept.asks = list(self.guards), list(self.asks)
         kept._find_by_mark()
         kept._reads_more = self._reads_more
         if self._kinds is not None:

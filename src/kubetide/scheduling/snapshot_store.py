@@ -137,7 +137,7 @@ class SnapshotStore(SnapshotLog):
         """
         if key is None:
             key = (pod.metadata.namespace, pod.metadata.name)
-        use = use_of(pod, pod_class)
+        use = self._use_of(pod, pod_class)
         pod_class = use.pod_class
         there = self._placed.get(key)
         if there is not None:
@@ -167,7 +167,7 @@ class SnapshotStore(SnapshotLog):
         """
         if self._marks:
             raise RuntimeError("add_pods on a fork: many pods cannot be taken back, use Snapshot.add_pod()")
-        uses = [use_of(pod) for _, pod, _ in pods]
+        uses = [self._use_of(pod) for _, pod, _ in pods]
         for pod_class in {id(use.pod_class): use.pod_class for use in uses}.values():
             self._add_guards(pod_class)
         row_of, placed, by_node = self._rows.row_of, self._placed, self._pods
@@ -267,6 +267,10 @@ class SnapshotStore(SnapshotLog):
     def _add_guards(self, pod_class: PodClass) -> None:
         if pod_class.anti_affinity and self._rows.add_guards(pod_class):
             self._layout = self._stamp()
+
+    def _use_of(self, pod: Pod, pod_class: PodClass | None = None) -> Use:
+        """Gives what columns hold of a pod on a node; its class need not be made again where it is known."""
+        return use_of(pod, pod_class)
 
     def _open_ledger(self, devices: Devices | None) -> None:
         self._rows.devices = None if devices is None else Ledger(devices)

@@ -13,6 +13,7 @@ from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.manifest import CustomKinds
 from kubetide.objects.yaml_reading import Document
+from kubetide.scheduling.scoring import PROFILES
 from kubetide.simulate.build import (
     Manifests,
     instance_type_of,
@@ -63,6 +64,11 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     check.duration(scenario.warm_up, "warmUp")
     for field in ("image_pull", "start", "ready", "stop"):
         check.parses(parse_range, getattr(scenario.pods, field), f"pods.{json_name(field)}")
+    check.that(
+        scenario.scheduler in PROFILES,
+        "scheduler",
+        f"{scenario.scheduler!r} is no profile of the scheduler; write one of {', '.join(PROFILES)}",
+    )
     _check_instance_types(check, scenario)
     _check_groups(check, scenario)
     manifests = _check_manifests(check, scenario, path.parent)

@@ -166,6 +166,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     instance_types: dict[str, InstanceTypeSpec] = {}
     node_groups: tuple[NodeGroupSpec, ...]
     pods: PodTimes = PodTimes()
+    scheduler: str = "default"
+    """The profile by which nodes are scored."""
     manifests: tuple[str, ...] = ()
     services: tuple[ServiceSpec, ...] = ()
     external_metrics: tuple[ExternalMetricSpec, ...] = ()

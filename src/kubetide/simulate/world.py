@@ -22,6 +22,7 @@ from kubetide.embedded.controllers import (
     DeviceCache,
     DisruptionController,
     JobController,
+    PodChooser,
     PodIndex,
     ReplicaSetController,
     ResourceClaimController,
@@ -275,6 +276,8 @@ class World:
         index = PodIndex(self.pods)
         tells = self._served
         scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
+        owners = self._replica_sets, self._stateful_sets
+        chooser = PodChooser(self.scenario.scheduler, seed, owners)
         kubelets = KubeletPool(
             cluster,
             clock,
@@ -289,7 +292,7 @@ class World:
             self.cloud.run(),
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
-            scheduler(namespaces=self._namespaces, volumes=volumes, devices=devices).run(),
+            scheduler(namespaces=self._namespaces, volumes=volumes, devices=devices, chooser=chooser).run(),
             ReplicaSetController(
                 cluster,
                 clock,

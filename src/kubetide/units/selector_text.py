@@ -49,12 +49,10 @@ def term_problem(key: str, operator: str, values: tuple[str, ...]) -> str | None
     key_errors = label_key_errors(key)
     if key_errors:
         found.append(f"key: Invalid value: {_quote(key)}: {'; '.join(key_errors)}")
-    shown = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
     if operator in {"in", "notin"} and not values:
-        found.append(
-            f"values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty"
-        )
+        found.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
     elif operator in {"exists", "!"} and values:
+        shown = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
         found.append(
             f"values: Invalid value: {shown}: values set must be empty for exists and does not exist"
         )

@@ -175,12 +175,12 @@ def test_pods_of_others_are_left_alone():
     ("sizes", "chosen"),
     [
         ({"n1": "4", "n2": "8", "n3": "4"}, "n2"),
-        ({"n3": "4", "n1": "4", "n2": "4"}, "n1"),
+        ({"n3": "4", "n1": "4", "n2": "4"}, "n3"),
         ({"n1": "500m", "n2": "4"}, "n2"),
     ],
 )
-def test_the_least_allocated_node_is_chosen_and_of_equals_the_first_by_name(sizes, chosen):
-    """A pod goes where the largest share is left free; of equal nodes to the first by name."""
+def test_the_least_allocated_node_is_chosen_and_of_equals_the_first_to_come(sizes, chosen):
+    """A pod goes where the largest share is left free; of equal nodes to the first that came."""
 
     async def body(live):
         for name, cpu in sizes.items():
@@ -314,5 +314,37 @@ def test_pods_are_spread_over_nodes():
             await add_web(live, name, topologySpreadConstraints=[rule])
         await live.sleep(1)
         assert sorted((await where(live)).values()) == ["n1", "n1", "n2", "n2"]
+
+    play(body, "scheduler")
+
+
+def test_a_soft_taint_keeps_pods_off_while_there_is_another_node():
+    """PreferNoSchedule on the emptier node sends pods to the other, as kube-scheduler's default profile does."""
+
+    async def body(live):
+        await live.add_nodes("small", cpu="4", memory="4Gi")
+        await live.add_nodes("large", cpu="16", memory="16Gi")
+        taint = {"key": "going", "effect": "PreferNoSchedule"}
+        await live.cluster.patch(NODES, "large", {"spec": {"taints": [taint]}})
+        await add(live, "first")
+        await live.sleep(1)
+        assert await where(live) == {"first": "small"}
+
+    play(body, "scheduler")
+
+
+def test_a_preference_that_cannot_be_read_is_told():
+    """What scoring fails with stands in the pod's condition, as the scheduler's error."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2")
+        wrong = {"key": "size", "operator": "Gt", "values": ["many"]}
+        preferred = [{"weight": 1, "preference": {"matchExpressions": [wrong]}}]
+        affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        await add(live, "picky", affinity=affinity)
+        await live.sleep(1)
+        said = await said_of(live, "picky")
+        assert said.reason == "SchedulerError"
+        assert said.message.startswith('running PreScore plugin "NodeAffinity": [0].matchExpressions[0]')
 
     play(body, "scheduler")

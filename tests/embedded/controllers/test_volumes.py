@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.embedded.controllers.live import play
 from tests.objects import samples
 
@@ -57,6 +58,27 @@ def local(name, zone, size="10Gi", **spec):
         nodeAffinity={"required": {"nodeSelectorTerms": [term]}},
         **spec,
     )
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "expected"),
+    [("example.com/x", None), ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"), ("csi.test", "csi.test")],
+)
+def test_any_name_of_a_provisioner_makes_volumes(provisioner, expected):
+    """A provisioner with a slash in its name, which no CSI driver has, makes volumes of another kind."""
+
+    async def body(live):
+        given = {**samples.storage_class(), "provisioner": provisioner, "metadata": {"name": "own"}}
+        await live.cluster.create(STORAGE_CLASSES, given)
+        await add_claim(live, storageClassName="own")
+        await live.sleep(1)
+        claim = await claim_of(live)
+        assert claim.status.phase == "Bound"
+        volume = await live.cluster.get(PERSISTENT_VOLUMES, claim.spec.volume_name)
+        driver = None if volume.spec.csi is None else volume.spec.csi.driver
+        assert driver == expected
+
+    play(body, "volumes")
 
 
 def test_an_immediate_claim_gets_the_smallest_volume_that_will_do():

@@ -7,6 +7,7 @@ from kubetide.embedded.controllers.device_cache import DeviceCache
 from kubetide.embedded.controllers.disruption import DisruptionController
 from kubetide.embedded.controllers.job import JobController
 from kubetide.embedded.controllers.owned_pods import PodIndex
+from kubetide.embedded.controllers.pod_chooser import PodChooser
 from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.resource_claims import ResourceClaimController
 from kubetide.embedded.controllers.scheduler import Scheduler
@@ -21,6 +22,7 @@ __all__ = [
     "DeviceCache",
     "DisruptionController",
     "JobController",
+    "PodChooser",
     "PodIndex",
     "ReplicaSetController",
     "ResourceClaimController",

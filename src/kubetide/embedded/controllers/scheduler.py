@@ -17,8 +17,9 @@ from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.scheduling import PodClass, Snapshot, classify_unbound
+from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.devices.allocation import PlannedClaim
+from kubetide.scheduling.scoring import ScoredSnapshot
 from kubetide.scheduling.unread import unread_amounts
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
@@ -28,12 +29,12 @@ from .device_binding import DeviceBinder
 from .device_cache import DeviceCache
 from .device_news import DeviceNews
 from .owned_pods import follow
+from .pod_chooser import PodChooser
 from .pod_news import NAME, asks_other, counts_the_same, is_ours
 from .scheduling_queue import SchedulingQueue, Waiting
-from .scoring import best_node
 from .templates import to_json
 from .volume_cache import VolumeCache
-from .why_nowhere import Refused, refused, why_nowhere
+from .why_nowhere import Refused, chosen, why_nowhere
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Scheduler:
     Args:
         volumes: Claims and volumes; pods are placed as if they had none without it.
         devices: Claims for devices; pods are placed as if they had none without it.
+        chooser: Chooses among nodes; by default with the default profile, without owners of pods.
         tells: Whether an event is written for each pod that was bound. It doubles the writes, so only
             where people read them.
     """
@@ -64,6 +66,7 @@ class Scheduler:
         namespaces: Informer[Namespace] | None = None,
         volumes: VolumeCache | None = None,
         devices: DeviceCache | None = None,
+        chooser: PodChooser | None = None,
         tells: bool = False,
     ) -> None:
         self._tells = tells
@@ -81,7 +84,8 @@ class Scheduler:
         self._device_news = DeviceNews()
         self._events = EventWriter(cluster, clock, NAME)
         self._unread = UnreadObjects(self._events)
-        self._snapshot = Snapshot()
+        self._snapshot = ScoredSnapshot()
+        self._chooser = chooser or PodChooser()
         self._queue = SchedulingQueue()
         self._wake = Wake()
         self._refused: dict[PodClass, Refused] = {}
@@ -303,8 +307,7 @@ class Scheduler:
         if known is not None and known.version == self._snapshot.version:
             await self._refuse(entry, pod, known)
             return
-        node = best_node(self._snapshot, pod_class)
-        found = refused(self._snapshot, pod_class, fits=node is not None)
+        node, found = chosen(self._chooser, pod, pod_class, self._snapshot)
         if node is None or found is not None:
             assert found is not None, "without a node there is a reason"
             self._refused.pop(pod_class, None)

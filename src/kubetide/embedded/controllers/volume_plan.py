@@ -15,9 +15,21 @@ from kubetide.objects.kinds import CLAIMS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.scheduling.filters.binding_rules import NO_PROVISIONER, is_claimed_by, match_static
 from kubetide.scheduling.volumes import BIND_COMPLETED, SELECTED_NODE, Volumes, is_bound
+from kubetide.units.names import dns1123_subdomain_errors
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_LONGEST_DRIVER = 63
+_MIGRATED = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "file.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+}
+"""The CSI drivers that do the work of provisioners that were once part of Kubernetes."""
 _ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
@@ -99,7 +111,7 @@ def provisioned(
         "persistentVolumeReclaimPolicy": storage_class.reclaim_policy or "Delete",
         "storageClassName": storage_class.metadata.name,
         "claimRef": reference_to(claim),
-        "csi": {"driver": storage_class.provisioner, "volumeHandle": claim.metadata.uid},
+        **_source(storage_class.provisioner, claim.metadata.uid),
     }
     places = _places(storage_class, labels)
     if places:
@@ -107,6 +119,14 @@ def provisioned(
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
     notes = {PROVISIONED_BY: storage_class.provisioner}
     return {"metadata": {"name": f"pvc-{claim.metadata.uid}", "annotations": notes}, "spec": spec}
+
+
+def _source(provisioner: str, uid: str) -> Json:
+    """Return the part of a volume that says what it is: of a CSI driver, or a folder where the provisioner is none."""
+    driver = _MIGRATED.get(provisioner, provisioner)
+    if len(driver) > _LONGEST_DRIVER or dns1123_subdomain_errors(driver.lower()):
+        return {"hostPath": {"path": f"/var/lib/kubetide/volumes/{uid}"}}
+    return {"csi": {"driver": driver, "volumeHandle": uid}}
 
 
 def _places(storage_class: StorageClass, labels: Mapping[str, str] | None) -> dict[str, str]:

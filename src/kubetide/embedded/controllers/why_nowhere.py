@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kubetide.objects.pod import Pod
 from kubetide.scheduling import ERROR, PodClass, Snapshot
+from kubetide.scheduling.scoring import ScoredSnapshot, ScoreError
+
+from .pod_chooser import PodChooser
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -16,6 +20,17 @@ class Refused(NamedTuple):
     version: int
     reason: str
     message: str
+
+
+def chosen(
+    chooser: PodChooser, pod: Pod, pod_class: PodClass, snapshot: ScoredSnapshot
+) -> tuple[str | None, Refused | None]:
+    """Return the node for a pod of the class, or why it gets none."""
+    try:
+        node = chooser.choose(pod, pod_class, snapshot)
+    except ScoreError as error:
+        return None, Refused(snapshot.version, "SchedulerError", str(error))
+    return node, refused(snapshot, pod_class, fits=node is not None)
 
 
 def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused | None:

@@ -9,7 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubetide.objects.storage import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from kubetide.scheduling.node_selection import Term, compile_label_terms
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.volumes import Volumes, is_bound
@@ -69,7 +74,7 @@ def match_static(
     """
     taken: dict[str, None] = {}
     found, left = [], []
-    for claim in sorted(claims, key=_size):
+    for claim in sorted(claims, key=claim_size):
         best: PersistentVolume | None = None
         for volume in volumes.persistent_volumes.values():
             if volume.metadata.name in taken or not _suits(volume, claim, volumes, labels):
@@ -77,7 +82,7 @@ def match_static(
             if is_claimed_by(volume, claim):
                 best = volume
                 break
-            if best is None or _capacity(volume) < _capacity(best):
+            if best is None or volume_size(volume) < volume_size(best):
                 best = volume
         if best is None:
             left.append(claim)
@@ -100,15 +105,34 @@ def provisioning_problem(
     driver = volumes.csi_drivers.get(found.provisioner)
     if driver is None or not driver.spec.storage_capacity:
         return None
+    if _capacity_for(found.metadata.name, claim, volumes, labels) is not None:
+        return None
+    return f"storage of class {found.metadata.name}"
+
+
+def capacity_for(claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]) -> int | None:
+    """Return the bytes that are left where a claim's volume would be made, or None where nobody reports them."""
+    found = volumes.storage_classes.get(volumes.class_of(claim))
+    driver = None if found is None else volumes.csi_drivers.get(found.provisioner)
+    if found is None or driver is None or not driver.spec.storage_capacity:
+        return None
+    capacity = _capacity_for(found.metadata.name, claim, volumes, labels)
+    return None if capacity is None else _read(capacity.capacity or 0)
+
+
+def _capacity_for(
+    class_name: str, claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]
+) -> CSIStorageCapacity | None:
+    """Return the first report of a class that reaches a node with these labels and is large enough."""
     for capacity in volumes.capacities:
-        if capacity.storage_class_name != found.metadata.name or capacity.node_topology is None:
+        if capacity.storage_class_name != class_name or capacity.node_topology is None:
             continue
         limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-        if limit is None or _read(limit) < _size(claim):
+        if limit is None or _read(limit) < claim_size(claim):
             continue
         if _selector(capacity.node_topology).matches(labels):
-            return None
-    return f"storage of class {found.metadata.name}"
+            return capacity
+    return None
 
 
 def label_keys(claims: PodClaims, volumes: Volumes) -> tuple[str, ...]:
@@ -144,7 +168,7 @@ def _suits(
         return False
     if volume.metadata.deletion_timestamp is not None or spec.storage_class_name != volumes.class_of(claim):
         return False
-    if _capacity(volume) < _size(claim) or (labels is not None and not reaches(volume, labels)):
+    if volume_size(volume) < claim_size(claim) or (labels is not None and not reaches(volume, labels)):
         return False
     if is_claimed_by(volume, claim):
         return True
@@ -188,11 +212,13 @@ def _selector(given: object) -> Selector:
         return NOTHING  # upstream logs it and goes on to the next capacity or volume
 
 
-def _size(claim: PersistentVolumeClaim) -> int:
+def claim_size(claim: PersistentVolumeClaim) -> int:
+    """Return the bytes that a claim asks for."""
     return _read((claim.spec.resources.requests or {}).get("storage", 0))
 
 
-def _capacity(volume: PersistentVolume) -> int:
+def volume_size(volume: PersistentVolume) -> int:
+    """Return the bytes of a volume."""
     return _read((volume.spec.capacity or {}).get("storage", 0))
 
 

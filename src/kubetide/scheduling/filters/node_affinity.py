@@ -43,7 +43,7 @@ class NodeAffinity:
         if selection.terms is not None:
             matched = np.zeros(rows.n, np.bool_)
             for term in selection.terms:
-                matched |= _term_holds(term, rows)
+                matched |= term_holds(term, rows)
             passes &= matched
         return passes
 
@@ -77,7 +77,8 @@ def _passes_named(selection: NodeSelection, rows: Rows) -> BoolVector:
     return passes
 
 
-def _term_holds(term: Term, rows: Rows) -> BoolVector:
+def term_holds(term: Term, rows: Rows) -> BoolVector:
+    """Whether each node meets every requirement of a term; a fresh vector."""
     holds = np.ones(rows.n, np.bool_)
     for requirement in term.labels:
         holds &= _label_holds(requirement, rows)

@@ -73,12 +73,15 @@ class VolumeLimitsJudge:
         limits = self._limits.get(row)
         if limits is None:
             return None
-        there: Attached = dict(self._attached.get(row, {}))
+        in_use: Attached = {}
         if self._with_claims.at(row):
             for pod in self._rows.pods_on(row):
-                there.update(_volumes_of(pod, self._volumes))
+                in_use.update(_volumes_of(pod, self._volumes))
+        there: Attached = {**self._attached.get(row, {}), **in_use}
         for driver, most in limits.items():
-            new = sum(one[0] == driver and one not in there for one in self._wanted)
+            # A volume that is attached while no pod there uses it counts as attached and as new, as upstream
+            # takes it for one that is being detached.
+            new = sum(one[0] == driver and one not in in_use for one in self._wanted)
             if new and sum(one[0] == driver for one in there) + new > most:
                 return driver
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
@@ -160,10 +160,10 @@ class PodTopologySpread:
         return [(REASON, skewed), (MISSING_LABEL, missing)]
 
 
-def takes_part(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> BoolVector:
-    """Whether each node takes part in a constraint of the class; a fresh vector."""
+def takes_part(keys: Iterable[str], rule: SpreadConstraint, pod: PodClass, rows: Rows) -> BoolVector:
+    """Whether each node has all of the labels and takes part in a constraint of the class; a fresh vector."""
     nodes = np.ones(rows.n, np.bool_)
-    for key in {one.topology_key for one in pod.spread}:
+    for key in keys:
         nodes &= rows.label(key).codes[: rows.n] != 0
     for plugin, asked in ((_AFFINITY, rule.honor_affinity), (_TAINTS, rule.honor_taints)):
         passes = plugin.passes(pod, rows) if asked else None
@@ -172,15 +172,16 @@ def takes_part(rule: SpreadConstraint, pod: PodClass, rows: Rows) -> BoolVector:
     return nodes
 
 
-class _Eligible:
+class Eligible:
     """The nodes that take part in the constraints of a class, worked out once for all of them.
 
     Equal ones mean the same nodes. Holds as the judges do that it is made for.
     """
 
-    __slots__ = ("_hash", "_last", "_meaning", "_nodes", "_pod", "_rows", "_rule")
+    __slots__ = ("_hash", "_keys", "_last", "_meaning", "_nodes", "_pod", "_rows", "_rule")
 
     def __init__(self, keys: tuple[str, ...], rule: SpreadConstraint, pod: PodClass, rows: Rows) -> None:
+        self._keys = keys
         self._meaning = (
             keys,
             pod.selection if rule.honor_affinity else None,
@@ -192,7 +193,7 @@ class _Eligible:
         self._nodes: BoolVector = np.zeros(0, np.bool_)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, _Eligible) and self._meaning == other._meaning)
+        return self is other or (isinstance(other, Eligible) and self._meaning == other._meaning)
 
     def __hash__(self) -> int:
         return self._hash
@@ -203,23 +204,23 @@ class _Eligible:
         last = rows.nodes[rows.n - 1] if rows.n else None
         # Judges live until a node changes, so that others have come where the last is another.
         if last is not self._last or len(self._nodes) != rows.n:
-            self._last, self._nodes = last, takes_part(self._rule, self._pod, rows)
+            self._last, self._nodes = last, takes_part(self._keys, self._rule, self._pod, rows)
         return self._nodes
 
 
 def _terms(pod: PodClass, rows: Rows) -> list[SpreadTerm]:
     keys = tuple(sorted({one.topology_key for one in pod.spread}))
-    eligible: dict[tuple[bool, bool], _Eligible] = {}
+    eligible: dict[tuple[bool, bool], Eligible] = {}
     terms = []
     for rule in pod.spread:
         asked = rule.honor_affinity, rule.honor_taints
         if asked not in eligible:
-            eligible[asked] = _Eligible(keys, rule, pod, rows)
+            eligible[asked] = Eligible(keys, rule, pod, rows)
         terms.append(_term(rule, pod, rows, eligible[asked]))
     return terms
 
 
-def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows, eligible: _Eligible) -> SpreadTerm:
+def _term(rule: SpreadConstraint, pod: PodClass, rows: Rows, eligible: Eligible) -> SpreadTerm:
     key = SpreadPods(pod.namespace, rule.selector)
     table = rows.table(key, rule.topology_key, eligible, eligible, copies_differ=pod.names_nodes)
     counted = key.counts(pod, rows.facts, terminating=False)

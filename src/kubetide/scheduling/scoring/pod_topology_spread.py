@@ -1,0 +1,143 @@
+"""PodTopologySpread: the fewer pods of the kind in a node's domains the better."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubetide.scheduling.columns import CodeVector, LabelColumn
+from kubetide.scheduling.counting import CountColumn, DomainTable, SpreadPods
+from kubetide.scheduling.filters.pod_topology_spread import Eligible
+from kubetide.scheduling.node_selection import HOSTNAME
+from kubetide.scheduling.pod_terms import SpreadConstraint
+from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
+from kubetide.scheduling.scoring.base import MOST, Incoming, Scored, ScoreError
+from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.selectors import Selector
+
+_ZONE = "topology.kubernetes.io/zone"
+_SYSTEM = ((HOSTNAME, 3), (_ZONE, 5))
+"""Topology keys and maxSkew of the constraints that the system adds."""
+
+
+class _Term(NamedTuple):
+    """One constraint; of hostnames the pods on each row count, else those of each domain."""
+
+    max_skew: int
+    label: LabelColumn
+    column: CountColumn | None
+    table: DomainTable | None
+
+
+class PodTopologySpread:
+    """Source: kube-scheduler v1.36 PodTopologySpread, score phase, system defaults."""
+
+    name = "PodTopologySpread"
+
+    def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:  # noqa: ARG002  # the protocol's form
+        preferences = pod.pod_class.preferences
+        if preferences.spread or preferences.spread_error:
+            return True
+        return pod.spread is not None and not preferences.is_spread
+
+    def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
+        preferences = pod.pod_class.preferences
+        if preferences.spread_error:
+            detail = f"obtaining pod's soft topology spread constraints: {preferences.spread_error}"
+            raise ScoreError(self.name, f"calculating preScoreState: {detail}")
+        if not self.differs(pod, cluster):
+            return None
+        terms = self._terms(pod, cluster)
+        counted = _taking_part(terms, feasible) if preferences.spread else None
+        taking_part = feasible if counted is None else feasible[counted]
+        scores = np.zeros(len(feasible), np.float64)
+        for term in terms:
+            codes = term.label.codes[feasible]
+            if term.column is not None:
+                domains = len(taking_part)
+                numbers = term.column.vector(cluster.rows.n)[feasible]
+            else:
+                assert term.table is not None
+                domains = int(np.count_nonzero(np.bincount(term.label.codes[taking_part])))
+                numbers = _in_domain(term.table, codes)
+            part = numbers * math.log(domains + 2) + float(term.max_skew - 1)
+            # A node without the label gets nothing for it.
+            scores += part if codes.all() else np.where(codes != 0, part, 0.0)
+        raw = _rounded(scores if counted is None else np.where(counted, scores, 0.0))
+        return Scored(raw, _normalized(raw, counted))
+
+    def _terms(self, pod: Incoming, cluster: ScoredSnapshot) -> list[_Term]:
+        key = (self.name, pod.pod_class, pod.spread)
+        terms: list[_Term] = cluster.of_counts(key, lambda: _make_terms(pod, cluster.rows))
+        return terms
+
+
+def _normalized(raw: Int64Vector, counted: BoolVector | None) -> Int64Vector:
+    """Return 100 x (largest + least - raw) / largest over the nodes that take part; 0 for the others."""
+    left = raw if counted is None else raw[counted]
+    if not len(left):
+        return np.zeros(len(raw), np.int64)
+    least, largest = int(left.min()), int(left.max())
+    if largest == 0:
+        scores = np.full(len(raw), MOST, np.int64)
+    else:
+        # Go divides towards 0.
+        above = MOST * (largest + least - raw)
+        scores = np.sign(above) * np.sign(largest) * (np.abs(above) // abs(largest))
+    return scores if counted is None else np.where(counted, scores, 0)
+
+
+def _taking_part(terms: list[_Term], feasible: Int64Vector) -> BoolVector | None:
+    """Whether each row has the labels of all constraints; None when all have."""
+    has_all = np.ones(len(feasible), np.bool_)
+    for term in terms:
+        has_all &= term.label.codes[feasible] != 0
+    return None if has_all.all() else has_all
+
+
+def _in_domain(table: DomainTable, codes: CodeVector) -> Int64Vector:
+    counts = table.counts
+    found: Int64Vector = counts.take(codes, mode="clip") if len(counts) else np.zeros(len(codes), np.int64)
+    return found
+
+
+def _make_terms(pod: Incoming, rows: Rows) -> list[_Term]:
+    constraints = pod.pod_class.preferences.spread
+    if not constraints and pod.spread is not None:
+        constraints = tuple(_system(key, max_skew, pod.spread) for key, max_skew in _SYSTEM)
+        keys: tuple[str, ...] = ()
+    else:
+        keys = tuple(sorted({one.topology_key for one in constraints}))
+    terms = []
+    for rule in constraints:
+        label, counted = rows.label(rule.topology_key), SpreadPods(pod.pod_class.namespace, rule.selector)
+        if rule.topology_key == HOSTNAME:
+            terms.append(_Term(rule.max_skew, label, rows.count_column(counted), None))
+            continue
+        eligible = Eligible(keys, rule, pod.pod_class, rows)
+        copies_differ = pod.pod_class.names_nodes
+        table = rows.table(counted, rule.topology_key, eligible, eligible, copies_differ=copies_differ)
+        terms.append(_Term(rule.max_skew, label, None, table))
+    return terms
+
+
+def _system(topology_key: str, max_skew: int, selector: Selector) -> SpreadConstraint:
+    return SpreadConstraint(
+        topology_key=topology_key,
+        max_skew=max_skew,
+        min_domains=1,
+        selector=selector,
+        self_match=0,
+        honor_affinity=True,
+        honor_taints=False,
+    )
+
+
+def _rounded(scores: npt.NDArray[np.float64]) -> Int64Vector:
+    """Round half away from 0, as Go does."""
+    whole = np.trunc(scores)
+    rest = scores - whole
+    return (whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)

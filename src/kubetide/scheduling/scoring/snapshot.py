@@ -1,0 +1,135 @@
+"""A snapshot that also counts what scoring reads of the pods on nodes, and remembers what it found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.classes import scored_use_of
+from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.pod_class import PodClass, Unasked, Use
+from kubetide.scheduling.resources import SCORED
+from kubetide.scheduling.rows import Int64Vector, Rows
+from kubetide.scheduling.scoring.image_states import ImageStates
+from kubetide.scheduling.scoring.node_tree import NodeTree
+from kubetide.scheduling.snapshot import Snapshot
+from kubetide.units.recent import Recent
+
+_MOST_BYTES = 64 << 20
+Int64Matrix = npt.NDArray[np.int64]
+
+
+class Stock(NamedTuple):
+    """Of some nodes, a line for each resource of ``SCORED`` and a column for each node.
+
+    Attributes:
+        offered: What each node offers.
+        requested: What its pods have requested.
+        unasked: What scoring adds for containers that do not name the resource.
+        divisor: What is offered, 1 where that is nothing.
+        is_whole: Whether each node offers some of each resource.
+    """
+
+    offered: Int64Matrix
+    requested: Int64Matrix
+    unasked: Int64Matrix
+    divisor: Int64Matrix
+    is_whole: bool
+
+
+class ScoredSnapshot(Snapshot):
+    """A ``Snapshot`` for a scheduler. It is not forked: what it remembers of nodes is not taken back.
+
+    Attributes:
+        images: Which nodes have which images.
+        tree: The order in which nodes are looked at.
+    """
+
+    def __init__(self, facts: ClusterFacts | None = None) -> None:
+        super().__init__(facts)
+        self.images = ImageStates()
+        self.tree = NodeTree()
+        self._by_nodes: Recent[Hashable, tuple[int, Any]] = Recent(_MOST_BYTES, self._size_of)
+        self._stock: tuple[Int64Vector, int, Stock] | None = None
+        self._by_counts: Recent[Hashable, tuple[tuple[int, int, int], Any]] = Recent(1 << 13)
+
+    def set_node(self, node: Node) -> None:
+        """Add a node, or take over what changed of it; its pods stay."""
+        super().set_node(node)
+        self.tree.put(node)
+        if node.status.images or self.images:
+            self.images.put(node)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node, if it is here; its pods wait for it to come back."""
+        super().remove_node(name)
+        self.tree.remove(name)
+        self.images.remove(name)
+
+    @property
+    def rows(self) -> Rows:
+        """All columns as they are now; only to be read."""
+        return self._compacted()
+
+    def stock_of(self, rows: Int64Vector) -> Stock:
+        """Return what some rows offer and what is taken of it, by resource of ``SCORED``."""
+        known = self._stock
+        if known is not None and known[0] is rows and known[1] == self.version:
+            return known[2]
+        columns = self._compacted().columns
+        offered, requested, unasked = np.zeros((3, len(SCORED), len(rows)), np.int64)
+        for line, resource in enumerate(SCORED):
+            column, more = columns.get(resource), columns.get(Unasked(resource))
+            if column is not None:
+                offered[line] = column.allocatable[rows]
+                requested[line] = offered[line] - column.free[rows]
+            if more is not None:
+                unasked[line] = -more.free[rows]
+        is_whole = bool(offered.all())
+        stock = Stock(offered, requested, unasked, offered if is_whole else np.maximum(offered, 1), is_whole)
+        self._stock = rows, self.version, stock
+        return stock
+
+    def of_nodes(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what was made of node objects under a key, made anew once nodes have changed."""
+        self._compacted()
+        version = self._lineage.version
+        known = self._by_nodes.get(key)
+        if known is None or known[0] != version:
+            known = version, make()
+            self._by_nodes.put(key, known)
+        return known[1]
+
+    def of_counts(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return which counts and tables were found under a key, found anew where others may have come."""
+        rows = self._compacted()
+        known = self._by_counts.get(key)
+        version = self._layout, self._lineage.version, len(rows.asks)
+        if known is None or known[0] != version:
+            made = make()
+            # Counts may have been made for it.
+            known = (self._layout, self._lineage.version, len(rows.asks)), made
+            self._by_counts.put(key, known)
+        return known[1]
+
+    def forget_classes(self) -> None:
+        """Drop what was found out about classes; what is asked for is found anew."""
+        super().forget_classes()
+        self._by_nodes = Recent(_MOST_BYTES, self._size_of)
+        self._by_counts = Recent(1 << 13)
+
+    def _size_of(self, _key: Hashable) -> int:
+        return 1024 + 8 * self._rows.capacity
+
+    def _use_of(self, pod: Pod, pod_class: PodClass | None = None) -> Use:
+        return scored_use_of(pod, pod_class)
+
+    def _add_guards(self, pod_class: PodClass) -> None:
+        super()._add_guards(pod_class)
+        if pod_class.preferences.asking:
+            self._rows.add_asks(pod_class)

@@ -1,0 +1,62 @@
+"""What a scenario's flags and scheduler profile change about where pods and nodes are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.simulate.worlds import small
+
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenario import NodeGroupSpec, Scenario
+
+CROWD = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: crowd}
+spec:
+  replicas: 12
+  selector: {matchLabels: {app: crowd}}
+  template:
+    metadata: {labels: {app: crowd}}
+    spec:
+      containers:
+      - name: main
+        image: web
+        resources: {requests: {cpu: 900m, memory: 128Mi}}
+"""
+
+
+def run(scenario: Scenario, out: Path):
+    return run_simulation(scenario, base=Path("unused"), out=out, seed=1, warn=pytest.fail)
+
+
+@pytest.mark.parametrize(("balances", "sizes"), [(True, [3, 3]), (False, None)])
+def test_like_groups_grow_alike(tmp_path, balances, sizes):
+    """With --balance-similar-node-groups two groups that differ in name and zone alone end at the same size."""
+    groups = tuple(
+        NodeGroupSpec(name=name, instance_type="m5.large", min=1, max=9, zone=zone)
+        for name, zone in (("a", "zone-a"), ("b", "zone-b"))
+    )
+    flags = {"balance-similar-node-groups": balances, "expander": "least-nodes"}
+    scenario = replace(
+        small(duration="12m"), node_groups=groups, services=(), manifests=(CROWD,), flags=flags
+    )
+    nodes = run(scenario, tmp_path).timeline.nodes
+    last = [nodes["a"][-1], nodes["b"][-1]]
+    assert sum(last) >= 6
+    if sizes is not None:
+        assert abs(last[0] - last[1]) <= 1
+    else:
+        assert abs(last[0] - last[1]) > 1
+
+
+def test_a_profile_that_packs_frees_nodes(tmp_path):
+    """With mostAllocated the same pods stand on no more nodes than with the default profile."""
+    hours = {}
+    for profile in ("default", "mostAllocated"):
+        scenario = replace(small(duration="1h"), scheduler=profile)
+        result = run(scenario, tmp_path / profile)
+        assert result.violations == ()
+        hours[profile] = sum(result.timeline.nodes["general"])
+    assert hours["mostAllocated"] <= hours["default"]

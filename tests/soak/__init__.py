@@ -1,0 +1,1 @@
+"""Random scenarios, played through and looked at from outside."""

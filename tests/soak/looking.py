@@ -1,0 +1,116 @@
+"""What must hold in any run, looked at from outside: by rules of its own, over the objects of the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kubetide.objects.meta import controller_of
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.simulate.world import World
+from kubetide.units.quantity import Quantity
+from kubetide.units.time import format_rfc3339, seconds
+
+LOOK_EVERY = seconds(30)
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+_MOST = 20
+
+
+class Looking:
+    """Looks at a world until it ends; ``found`` holds what was wrong, a sentence each."""
+
+    def __init__(self, world: World, bounds: dict[str, tuple[int, int]]) -> None:
+        """Takes the world and, by Deployment that an HPA scales, its least and most replicas."""
+        self.found: list[str] = []
+        self.looks = self.bindings = 0
+        self._world = world
+        self._bounds = bounds
+        world.pods.on_change(self._pod_changed)
+
+    async def run(self) -> None:
+        while True:
+            await self._world.clock.sleep(LOOK_EVERY)
+            self.looks += 1
+            self._look_at_nodes()
+            self._look_at_replicas()
+
+    def _wrong(self, what: str) -> None:
+        if len(self.found) < _MOST:
+            self.found.append(f"{format_rfc3339(self._world.clock.now())} {what}")
+
+    def _pods_on(self) -> dict[str, list[Pod]]:
+        there: dict[str, list[Pod]] = {}
+        for pod in self._world.pods.objects.values():
+            if pod.spec.node_name and not is_finished(pod):
+                there.setdefault(pod.spec.node_name, []).append(pod)
+        return there
+
+    def _look_at_nodes(self) -> None:
+        for name, pods in self._pods_on().items():
+            node = self._world.nodes.objects.get(("", name))
+            if node is None:
+                continue
+            for resource in ("cpu", "memory"):
+                offered = _amount(node.status.allocatable, resource)
+                asked = sum(_requests(pod, resource) for pod in pods)
+                if asked > offered:
+                    self._wrong(f"node {name}: pods ask for {asked} of {resource}, it has {offered}")
+            daemons = Counter(
+                owner.uid
+                for pod in pods
+                if (owner := controller_of(pod.metadata)) is not None
+                and owner.kind == "DaemonSet"
+                and pod.metadata.deletion_timestamp is None
+            )
+            if any(number > 1 for number in daemons.values()):
+                self._wrong(f"node {name} has two pods of one DaemonSet")
+
+    def _look_at_replicas(self) -> None:
+        for (_, name), deployment in self._world.deployments.objects.items():
+            least, most = self._bounds.get(name, (0, 1 << 30))
+            replicas = deployment.spec.replicas
+            # Before the loop's first tick the number is the manifest's.
+            if self.looks > 20 and replicas is not None and not least <= replicas <= most:
+                self._wrong(f"deployment {name} has {replicas} replicas, its HPA allows {least} to {most}")
+
+    def _pod_changed(self, _key: Any, old: Pod | None, new: Pod | None) -> None:
+        if new is None or not new.spec.node_name or (old is not None and old.spec.node_name):
+            return
+        node = self._world.nodes.objects.get(("", new.spec.node_name))
+        if node is None:
+            return
+        self.bindings += 1
+        self._check_node(new, node)
+        self._check_apart(new, node)
+
+    def _check_node(self, pod: Pod, node: Node) -> None:
+        name, labels = pod.metadata.name, node.metadata.labels or {}
+        asked = pod.spec.node_selector or {}
+        if any(labels.get(key) != value for key, value in asked.items()):
+            self._wrong(f"pod {name} is on {node.metadata.name}, which lacks {asked}")
+        tolerated = {one.key for one in pod.spec.tolerations or ()}
+        for taint in node.spec.taints or ():
+            own = taint.key == "pool" and taint.effect == "NoSchedule"
+            if own and taint.key not in tolerated and "" not in tolerated:
+                self._wrong(f"pod {name} is on {node.metadata.name} and does not tolerate {taint.key}")
+
+    def _check_apart(self, pod: Pod, node: Node) -> None:
+        affinity = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
+        terms = affinity and affinity.required_during_scheduling_ignored_during_execution
+        if not terms:
+            return
+        mine = (pod.metadata.labels or {}).get("app")
+        for other in self._world.pods.objects.values():
+            same = other.spec.node_name == node.metadata.name and other.metadata.uid != pod.metadata.uid
+            if same and (other.metadata.labels or {}).get("app") == mine and not is_finished(other):
+                self._wrong(f"pod {pod.metadata.name} stands beside {other.metadata.name}")
+
+
+def _requests(pod: Pod, resource: str) -> int:
+    return sum(_amount(one.resources.requests, resource) for one in pod.spec.containers or ())
+
+
+def _amount(quantities: Any, resource: str) -> int:
+    text = (quantities or {}).get(resource)
+    return 0 if text is None else int(Quantity.parse(text).milli_value())

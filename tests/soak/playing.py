@@ -1,0 +1,110 @@
+"""Plays the scenario of a seed, and says what was wrong with it and how to play it again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.soak.looking import Looking
+from tests.soak.scenarios import Json, load_of, scenario_of
+
+from kubetide.ports.clock import Clock
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.records import RecordWriter
+from kubetide.simulate.replay import replay
+from kubetide.simulate.scenario import load_scenario, start_of
+from kubetide.simulate.world import World
+from kubetide.units.time import Instant, before, parse_duration
+
+
+class Played(NamedTuple):
+    """What came of a run.
+
+    Attributes:
+        wrong: What was wrong, a sentence each.
+        looks, bindings: How often the cluster was looked at, and how many pods were bound.
+    """
+
+    wrong: list[str]
+    looks: int
+    bindings: int
+
+
+class _Tracebacks(logging.Handler):
+    """Collects what is logged with a traceback: a bug that a loop survived."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and len(self.found) < 20:
+            self.found.append(f"logged with a traceback: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+def command(seed: int, minutes: int) -> str:
+    """Gives the command that plays a run again."""
+    return f"python -m tests.soak --seed {seed} --runs 1 --minutes {minutes}"
+
+
+def play(seed: int, minutes: int, *, replays: bool) -> Played:
+    """Plays the scenario of a seed; with ``replays`` its records are decided again."""
+    given = scenario_of(seed, minutes)
+    tracebacks = _Tracebacks()
+    logger = logging.getLogger("kubetide")
+    logger.addHandler(tracebacks)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = write(given, seed, minutes, Path(folder))
+            played = _played(path, given, seed)
+            if replays:
+                again = replay(path.parent / "records")
+                played.wrong.extend(f"replayed: {one}" for one in again.differences)
+    finally:
+        logger.removeHandler(tracebacks)
+    return played._replace(wrong=played.wrong + tracebacks.found)
+
+
+def write(given: Json, seed: int, minutes: int, folder: Path) -> Path:
+    """Writes a scenario and the traces of its services, and gives the scenario's file."""
+    for service in given["services"]:
+        trace = Path(folder, service["load"]["trace"])
+        trace.write_text(load_of(seed, service["deployment"], minutes))
+    path = Path(folder, "scenario.yaml")
+    path.write_text(json.dumps(given, indent=1))
+    return path
+
+
+def _played(path: Path, given: Json, seed: int) -> Played:
+    scenario = load_scenario(path)
+    end = Instant(start_of(scenario) + parse_duration(scenario.duration))
+    writer = RecordWriter(path.parent / "records", warn=lambda _: None)
+    found: list[Played] = []
+
+    async def main(clock: Clock) -> None:
+        writer.start()
+        world = World(scenario, clock, base=path.parent, end=end, seed=seed, recorder=writer)
+        looking = Looking(world, _bounds(given))
+        task = asyncio.ensure_future(looking.run())
+        try:
+            await world.run()
+        finally:
+            task.cancel()
+            writer.close()
+        found.append(Played([*world.violations(), *looking.found], looking.looks, looking.bindings))
+
+    run_virtual(main, start=before(start_of(scenario), parse_duration(scenario.warm_up)))
+    return found[0]
+
+
+def _bounds(given: Json) -> dict[str, tuple[int, int]]:
+    manifests = [json.loads(one) for one in given["manifests"]]
+    return {
+        one["metadata"]["name"]: (one["spec"]["minReplicas"], one["spec"]["maxReplicas"])
+        for one in manifests
+        if one["kind"] == "HorizontalPodAutoscaler"
+    }
