@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NewType, get_args
+from typing import Any, Final, Literal, NewType, get_args, get_origin
 
 import msgspec
 import yaml
@@ -18,7 +18,15 @@ import yaml
 from kubetide.cluster import is_protobuf_installed
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.settings import FlagError, LoopSettings, Value, flag_names, is_switch, parse_flags
+from kubetide.runtime.settings import (
+    FlagError,
+    LoopSettings,
+    Value,
+    flag_names,
+    is_list,
+    is_switch,
+    parse_flags,
+)
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
@@ -162,19 +170,27 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
 
 
 def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
-    """Reads ``--name=value``, ``--name value`` and, for what is true or false, ``--name``. Raises ConfigError."""
+    """Read ``--name=value``, ``--name value`` and, for what is true or false, ``--name``.
+
+    A list that is given again grows, as upstream's; of any other flag the last one holds. Raises: ConfigError.
+    """
     found: dict[str, Value] = {}
+
+    def add(name: str, value: str) -> None:
+        found[name] = f"{found[name]},{value}" if name in found and _is_list(name) else value
+
     waiting = ""
     for argument in arguments:
         if waiting:
-            found[waiting], waiting = argument, ""
+            add(waiting, argument)
+            waiting = ""
             continue
         if not argument.startswith("--"):
             raise ConfigError(f"{argument!r} belongs to no flag; write --name=value")
         name, equals, value = argument[2:].partition("=")
         name = name.replace("_", "-")
         if equals:
-            found[name] = value
+            add(name, value)
         elif name in _SWITCHES or is_switch(name):
             found[name] = True
         else:
@@ -182,6 +198,13 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
     if waiting:
         raise ConfigError(f"--{waiting}: a value is missing; write --{waiting}=value")
     return found
+
+
+def _is_list(name: str) -> bool:
+    if name in _OWN:
+        fields = msgspec.structs.fields(RunSettings)
+        return next(get_origin(field.type) is tuple for field in fields if field.name == _OWN[name])
+    return is_list(name)
 
 
 def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:

@@ -79,6 +79,18 @@ def is_switch(name: str) -> bool:
     return field is not None and typing.get_type_hints(NodesSettings)[field] is bool
 
 
+def is_list(name: str) -> bool:
+    """Whether a flag takes several values, so that giving it again appends: lists, and ``--feature-gates``.
+
+    Source: pflag's StringSlice and MapStringBool, which upstream's flags are made of.
+    """
+    fields = ((_NODES, NodesSettings), (_HORIZONTAL, HorizontalSettings))
+    return name == _FEATURE_GATES or any(
+        name in table and typing.get_origin(typing.get_type_hints(model)[table[name]]) is tuple
+        for table, model in fields
+    )
+
+
 def parse_flags(flags: Mapping[str, Value]) -> LoopSettings:
     """Gives the settings that the flags state, upstream's defaults for the rest.
 
