@@ -110,6 +110,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     daemonset_eviction_for_occupied_nodes: bool = True
 
     # Kubetide's own
+    scheduler_plugins: tuple[str, ...] = ()
+    """Filter plug-ins of other packages, by the names of their entry points; without them only the built-in filters."""
     demand_sources: tuple[str, ...] = ("pending",)
     """Which of ``demand.SOURCES`` are asked; ``intents`` needs a board."""
     seed: int = 0

@@ -31,8 +31,9 @@ from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource
+from kubetide.ports.plugins import Plugin
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.clouds import cloud_factory
+from kubetide.runtime.clouds import CloudFactory, cloud_factory
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
@@ -43,6 +44,7 @@ from kubetide.runtime.records import RecordWriter
 from kubetide.runtime.rivals import Rivals
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
 from kubetide.runtime.service import Service, Sources
+from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
@@ -110,6 +112,20 @@ class _Process:
         self._told_to_end = True
         task.cancel()
 
+    def _plugins(self) -> tuple[list[Plugin], CloudFactory | None]:
+        """Load what the configuration names of other packages; return which they are, and the cloud's adapter.
+
+        Raises: PluginNotUsable.
+        """
+        if "nodes" not in self._config.run.controllers:
+            return [], None
+        filters = with_plugins(self._config.loops.nodes.scheduler_plugins)
+        use_filters(filters)
+        if filters.plugins:
+            self._log.tell(plugins_told(filters))
+        cloud, factory = cloud_factory(self._config.run.cloud_provider)
+        return [*filters.plugins, cloud], factory
+
     async def _external(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
     ) -> ExternalMetricSource:
@@ -127,7 +143,8 @@ class _Process:
             os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
         )
         # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
-        self._writer.start(origin=f"run on {connection.url}")
+        plugins, factory = self._plugins()
+        self._writer.start(origin=f"run on {connection.url}", plugins=plugins)
         stack.callback(self._writer.close)
         registry = Registry()
         requests = ClientSeries(registry).of(connection.url)
@@ -152,8 +169,7 @@ class _Process:
         )
         await stack.enter_async_context(cluster)
         cloud = None
-        if "nodes" in run.controllers:
-            factory = cloud_factory(run.cloud_provider)
+        if factory is not None:
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
         plurals, warn = _Plurals(cluster, clock), log.warn
         rivals = Rivals(

@@ -14,6 +14,8 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.settings import parse_flags
+from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.scenario import Scenario, start_of
@@ -94,7 +96,11 @@ class _Run:
         return self.result()
 
     async def main(self, clock: Clock) -> None:
-        self._writer.start()
+        filters = with_plugins(parse_flags(self._scenario.flags).nodes.scheduler_plugins)
+        use_filters(filters)
+        if filters.plugins:
+            self._warn(plugins_told(filters))
+        self._writer.start(plugins=filters.plugins)
         try:
             async with nullcontext() if self._webhooks is None else self._webhooks as caller:
                 await self._play(clock, caller)

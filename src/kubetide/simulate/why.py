@@ -29,9 +29,10 @@ from kubetide.nodes.explain import (
 from kubetide.nodes.node_fit import explain_on_nodes
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.records import RecordError, read_records
+from kubetide.runtime.records import Header, RecordError, read_records
 from kubetide.simulate.marks import VOCABULARIES, marks_of
 from kubetide.simulate.node_lines import node_lines
+from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -68,7 +69,7 @@ class _Brought:
 def explain_object(
     folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, by_node: bool = False
 ) -> str:
-    """Says in plain words why an object is as it is.
+    """Return in plain words why an object is as it is.
 
     Args:
         folder: Where a run keeps its records.
@@ -77,13 +78,28 @@ def explain_object(
         at: The moment asked about; None is the end of the records. After that end the answer is that of
             the end, and says so.
         by_node: Of a pod, what each node says to it, in the place of what each group says.
+
     Raises: RecordError; WhyError where there is no such object, or the run had not begun.
     """
-    if kind == "hpa":
-        return _why_hpa(folder, (namespace, name), at)
+    with recorded_plugins() as plugins:
+        if kind == "hpa":
+            return _why_hpa(folder, (namespace, name), at, plugins)
+        return _why_nodes(folder, kind, name, namespace, at, plugins, by_node=by_node)
+
+
+def _why_nodes(
+    folder: Path,
+    kind: str,
+    name: str,
+    namespace: str,
+    at: Moment | None,
+    plugins: RecordedPlugins,
+    *,
+    by_node: bool,
+) -> str:
     core = NodesCore()
     subject = f"{namespace}/{name}" if kind == "pod" else name
-    brought = _bring_to(core, folder, "nodes", at, subject)
+    brought = _bring_to(core, folder, "nodes", at, subject, plugins)
     last = brought.last
     _finish(core, last)
     try:
@@ -108,10 +124,10 @@ def explain_object(
     return _text(f"{kind} {subject}", lines, brought)
 
 
-def _why_hpa(folder: Path, key: tuple[str, str], at: Moment | None) -> str:
+def _why_hpa(folder: Path, key: tuple[str, str], at: Moment | None, plugins: RecordedPlugins) -> str:
     core = HorizontalCore()
     subject = f"{key[0]}/{key[1]}"
-    brought = _bring_to(core, folder, "horizontal", at, subject)
+    brought = _bring_to(core, folder, "horizontal", at, subject, plugins)
     try:
         explanation = explain_hpa(core.state, key, brought.last.now)
     except KeyError:
@@ -122,17 +138,22 @@ def _why_hpa(folder: Path, key: tuple[str, str], at: Moment | None) -> str:
     return _text(f"hpa {subject}", lines, brought)
 
 
-def _bring_to(core: Core, folder: Path, loop: str, at: Moment | None, subject: str) -> _Brought:
+def _bring_to(
+    core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: RecordedPlugins
+) -> _Brought:
     """Applies all records until the end of the moment, the last one not yet decided."""
     waiting: list[Record] = []
     decided: list[_Decided] = []
     following: Record | None = None
-    for record in read_records(folder, loop):
+    headers: list[Header] = []
+    header: Header | None = None
+    for record in read_records(folder, loop, on_segment=headers.append):
         if at is not None and _is_later(record, at, waiting):
             following = record
             break
         if record.full:
             waiting.clear()
+            header = headers[-1]
         waiting.append(record)
         decided += _decided_about(record, subject)
     if following is not None and not waiting:
@@ -143,6 +164,8 @@ def _bring_to(core: Core, folder: Path, loop: str, at: Moment | None, subject: s
     is_over = at is not None and following is None and at.at > last.now
     if is_over and at is not None and at.next_day:
         raise _not_begun(folder, loop, last)
+    if header is not None:
+        plugins.take_up(header)
     for record in waiting[:-1]:
         core.apply(bytes(record.state), full=record.full)
         core.decide(record.now)
