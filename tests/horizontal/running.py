@@ -93,7 +93,7 @@ class Kept:
 
 
 class World:
-    def __init__(self, clock, guard=None, *, measures=True, left_alone=tuple, **settings):
+    def __init__(self, clock, guard=None, *, measures=True, owners=None, **settings):
         self.clock, self.board, self.recorder = clock, Board(), Kept()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
@@ -107,7 +107,7 @@ class World:
             Settings(**settings),
             custom=self.measured if measures else None,
             external=self.measured if measures else None,
-            left_alone=left_alone,
+            owners=owners,
         )
 
     async def add(self, name="web", replicas=2, **hpa):

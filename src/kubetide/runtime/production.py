@@ -37,11 +37,11 @@ from kubetide.runtime.clouds import CloudFactory, cloud_factory
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
+from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import give_memory_back, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.records import RecordWriter
-from kubetide.runtime.rivals import Rivals
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
 from kubetide.runtime.service import Service, Sources
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
@@ -52,7 +52,7 @@ COMPONENT = "kubetide"
 
 _LEASES = {"horizontal": "kubetide", "nodes": "cluster-autoscaler"}
 """Cluster Autoscaler's own, so that it and the node loop never act both. Upstream's HPA controller has none
-to itself; see ``rivals``."""
+to itself; see ``handover``."""
 
 _DISCOVERY_PERIOD = minutes(1)
 _LOOK = seconds(1)
@@ -172,12 +172,15 @@ class _Process:
         if factory is not None:
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
         plurals, warn = _Plurals(cluster, clock), log.warn
-        rivals = Rivals(
-            cluster,
-            clock,
-            lambda text: warn(with_hint(text, run.controllers)),
-            server_now=cluster.skew.server_now,
-        )
+        # Advice is for those HPAs, too, whom upstream still serves.
+        owners = None
+        if run.act and "horizontal" in run.controllers:
+            owners = HpaOwners(
+                cluster,
+                clock,
+                lambda text: warn(with_hint(text, run.controllers)),
+                server_now=cluster.skew.server_now,
+            )
         service = Service(
             self._config,
             cluster,
@@ -194,8 +197,7 @@ class _Process:
             warn=log.warn,
             seed=clock.now(),
             ahead=lambda: cluster.skew.ahead,
-            # Advice is for those, too, whom upstream still serves.
-            left_alone=lambda: rivals.found if run.act else (),
+            owners=owners,
         )
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
         if run.address:
@@ -211,9 +213,9 @@ class _Process:
                 for lease, elector in electors.items():
                     await self._until_leading(lease, elector, clock)
                 service.begin()
-                if run.act and "horizontal" in run.controllers:
-                    await rivals.known()
-                    tasks.create_task(rivals.run())
+                if owners is not None:
+                    tasks.create_task(owners.run())
+                    await owners.known()
                 await service.run()
         except* LeaseLost as lost:
             raise lost.exceptions[0] from None

@@ -7,12 +7,12 @@ every write. The service itself decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kubetide.explain.records import Recorder
-from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.controller import HorizontalController, Owners
 from kubetide.nodes.controller import NodesController
 from kubetide.objects.kinds import DEVICE_KINDS, VOLUME_KINDS
 from kubetide.plan.board import Board
@@ -44,7 +44,7 @@ from kubetide.units.time import (
     minutes,
     seconds,
 )
-from kubetide.watching import Caches, Informer, Key
+from kubetide.watching import Caches, Informer
 
 _LOOK = seconds(5)
 _UNREAD = minutes(1)
@@ -103,7 +103,7 @@ class Service:
         registry: Takes the series of the loops.
         warn: Takes a sentence that a person must see.
         seed: What picks among equals are drawn from.
-        left_alone: Gives the HPAs that another controller works on.
+        owners: Which HPAs other controllers serve; None where nobody is asked.
         ahead: Gives how far our clock is ahead of the API server's; negative where it is behind.
 
     Must be made inside the event loop that runs it.
@@ -122,7 +122,7 @@ class Service:
         registry: Registry,
         warn: Callable[[str], None],
         seed: int,
-        left_alone: Callable[[], Collection[Key]] = tuple,
+        owners: Owners | None = None,
         ahead: Callable[[], Duration] = lambda: ZERO,
     ) -> None:
         self._ahead, self._skew = ahead, SkewReport()
@@ -154,7 +154,7 @@ class Service:
                 settings,
                 custom=sources.custom,
                 external=sources.external,
-                left_alone=left_alone,
+                owners=owners,
                 caches=self._caches,
             )
             heard.listen("horizontal", HorizontalSeries(registry, horizontal, clock).heard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from kubetide.acting import EventWriter, in_turns
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
-from kubetide.horizontal.controller.left_alone import OwnChanges
+from kubetide.horizontal.controller.left_alone import NoOthers, OwnChanges, Owners
 from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, slim_replica_set
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
@@ -68,7 +68,7 @@ class HorizontalController:
         kinds: Iterable[Kind[Any]] = STORED_KINDS,
         custom: CustomMetricSource | None = None,
         external: ExternalMetricSource | None = None,
-        left_alone: Callable[[], Collection[Key]] = tuple,
+        owners: Owners | None = None,
         caches: Caches | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
@@ -77,7 +77,7 @@ class HorizontalController:
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
-            left_alone: Gives the HPAs that another controller works on; they are not there for this one.
+            owners: Which HPAs another controller serves: they are not there for this one. None where nobody else is.
             caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
         """
         self._clock = clock
@@ -93,7 +93,8 @@ class HorizontalController:
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, workloads, clock)
-        own = OwnChanges(hpas.feed(), hpas.objects, left_alone)
+        owners = owners or NoOthers()
+        own = OwnChanges(hpas.feed(), hpas.objects, owners)
         self._pods = pods
         # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
@@ -105,6 +106,7 @@ class HorizontalController:
             targets,
             EventWriter(cluster, clock, COMPONENT),
             uid_of=self._uid_of,
+            owners=owners,
             limit=settings.concurrent_syncs,
         )
         self._tick = 0
