@@ -53,6 +53,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         act: Whether anything is written; without it the run only advises.
         kubeconfig: Path; empty takes KUBECONFIG, then ~/.kube/config, then the pod's own account.
         context: Of the kubeconfig; empty takes its current one.
+        adopt_hpas_after: An HPA without a status is taken on when nobody has written one for so long.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.
         leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
@@ -81,6 +82,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     act: bool = False
     kubeconfig: str = ""
     context: str = ""
+    adopt_hpas_after: Duration = seconds(60)
     cloud_provider: str = ""
     cloud_config: str = ""
     leader_elect: bool = True

@@ -180,6 +180,7 @@ class _Process:
                 clock,
                 lambda text: warn(with_hint(text, run.controllers)),
                 server_now=cluster.skew.server_now,
+                adopt_after=run.adopt_hpas_after,
             )
         service = Service(
             self._config,

@@ -113,7 +113,7 @@ def test_one_write_of_another_ends_ours_at_once_and_for_good():
             write_status(world)
             await world.clock.sleep(seconds(1))
             assert KEY in owners.left_alone()
-            assert "is given up: kube-controller-manager has written to it" in owners.said[-2]
+            assert "is given up: kube-controller-manager has written" in owners.said[-2]
             world.usage.milli = 900
             await world.clock.sleep(minutes(2))
             assert await world.replicas() == 4
@@ -176,7 +176,7 @@ def test_a_write_to_the_scale_within_a_tick_stops_our_own():
             world.controller._actor._write_scale = write_for_real
             await world.clock.sleep(minutes(2))
             assert await world.replicas() == 3
-        assert any("is given up: robot has written to it" in text for text in owners.said)
+        assert any("is given up: robot has written" in text for text in owners.said)
 
     play(story)
 

@@ -12,7 +12,7 @@ written when it differs from the one that was read).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -20,7 +20,15 @@ import msgspec
 
 from kubetide.objects.base import json_name
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, Kind
-from kubetide.units.time import Duration, Instant, TimeFormatError, format_rfc3339, parse_rfc3339, seconds
+from kubetide.units.time import (
+    ZERO,
+    Duration,
+    Instant,
+    TimeFormatError,
+    format_rfc3339,
+    parse_rfc3339,
+    seconds,
+)
 
 ANNOTATION: Final = "kubetide.dev/handover"
 """On an HPA: ``kubetide@TIME``, handed over to this program at that time, or ``others``."""
@@ -34,6 +42,9 @@ CLUSTER_WIDE: Final = "kube-controller-manager"
 
 UNCLAIMED: Final = seconds(60)
 """An HPA without a status is adopted when nobody has written one for so long."""
+
+_AHEAD: Final = seconds(60)
+"""A consent that is further in the future than clocks differ is none."""
 
 _PEOPLE: Final = ("kubectl",)
 _BESIDE_AN_HPA: Final = ("keda",)
@@ -62,6 +73,7 @@ class Entry(msgspec.Struct, frozen=True, rename=json_name):
 class _Meta(msgspec.Struct, rename=json_name):
     name: str = ""
     namespace: str = ""
+    resource_version: str = ""
     annotations: dict[str, str] | None = None
     managed_fields: tuple[Entry, ...] | None = None
 
@@ -78,14 +90,23 @@ class _Spec(msgspec.Struct, rename=json_name):
 class ManagedHpa(msgspec.Struct, rename=json_name):
     """An HPA as far as it tells who serves it."""
 
+    api_version: str = ""
+    kind: str = ""
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _WorkloadSpec(msgspec.Struct, rename=json_name):
+    replicas: int | None = None
 
 
 class ManagedWorkload(msgspec.Struct, rename=json_name):
     """A Deployment as far as it tells who scales it."""
 
+    api_version: str = ""
+    kind: str = ""
     metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _WorkloadSpec = msgspec.field(default_factory=_WorkloadSpec)
 
 
 MANAGED_HPAS: Final = Kind(HPAS.group, HPAS.version, HPAS.kind, HPAS.plural, ManagedHpa)
@@ -132,11 +153,16 @@ class View(NamedTuple):
 
 
 class ScaleView(NamedTuple):
-    """The last write of a Deployment's ``scale`` by each other controller."""
+    """Which other controllers a Deployment's ``scale`` tells of, and the replicas that it asks for.
+
+    The API server notes no time there, so that nothing is known of a write but from the watch. Who changes the number
+    takes the field over, and with it the entry of who had it before.
+    """
 
     namespace: str
     name: str
     foreign: tuple[Write, ...]
+    replicas: int | None = None
 
 
 class State(Enum):
@@ -198,6 +224,7 @@ def scale_view_of(workload: ManagedWorkload, own: str = OWN) -> ScaleView:
             and is_controller(one.manager, own)
             and not one.manager.startswith(_BESIDE_AN_HPA)
         ),
+        workload.spec.replicas,
     )
 
 
@@ -231,6 +258,7 @@ def verdict_of(
     cluster_wide: Write | None,
     served_by_others: int,
     unclaimed: Duration,
+    adopt_after: Duration = UNCLAIMED,
 ) -> Verdict:
     """Return who serves an HPA.
 
@@ -240,11 +268,12 @@ def verdict_of(
         cluster_wide: The last write of any HPA's status by ``CLUSTER_WIDE``.
         served_by_others: How many HPAs of the cluster other controllers serve.
         unclaimed: For how long this program has watched the HPA.
+        adopt_after: How long one without a status must be watched before it is taken on.
     """
     if view.consent.others:
         return Verdict(State.RELEASED, view.newest)
     since = view.consent.at
-    if since is not None and since > now + UNCLAIMED:
+    if since is not None and since > now + _AHEAD:
         since = None
     if since is None and view.foreign:
         return Verdict(State.THEIRS, view.newest)
@@ -252,7 +281,35 @@ def verdict_of(
     if since is None:
         if served_by_others:
             return Verdict(State.BLOCKED, cluster_wide)
-        return Verdict(State.OURS if unclaimed >= UNCLAIMED else State.UNCLAIMED)
+        return Verdict(State.OURS if unclaimed >= adopt_after else State.UNCLAIMED)
     others = [*view.foreign, *(scale.foreign if scale else ()), *([cluster_wide] if cluster_wide else [])]
     after = [one for one in others if one.at > since]
     return Verdict(State.THEIRS, max(after), ended=True) if after else Verdict(State.OURS)
+
+
+def cluster_wide_write(views: Iterable[View]) -> Write | None:
+    """Return the last write of any HPA's status by ``CLUSTER_WIDE``."""
+    return max(
+        (write for view in views for write in view.foreign if write.manager == CLUSTER_WIDE), default=None
+    )
+
+
+def verdicts_of(
+    views: Mapping[Key, View], scales: Mapping[Key, ScaleView], now: Instant
+) -> dict[Key, Verdict]:
+    """Return who serves each HPA of a cluster that is looked at once."""
+    cluster_wide = cluster_wide_write(views.values())
+
+    def verdict(view: View, served_by_others: int) -> Verdict:
+        return verdict_of(
+            view,
+            now=now,
+            scale=scales.get((view.namespace, view.deployment)) if view.deployment else None,
+            cluster_wide=cluster_wide,
+            served_by_others=served_by_others,
+            unclaimed=ZERO,
+        )
+
+    first = {key: verdict(view, 0) for key, view in views.items()}
+    others = sum(one.state is State.THEIRS for one in first.values())
+    return {key: verdict(view, others) for key, view in views.items()}

@@ -48,6 +48,7 @@ class HpaOwners:
         tell: Takes a sentence for each HPA that begins or ceases to be left alone.
         own: The manager that this process's writes are noted under.
         server_now: Returns the time by the API server's clock, which stamps what is written; by default ours.
+        adopt_after: How long an HPA without a status is watched before it is taken on.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class HpaOwners:
         *,
         own: str = OWN,
         server_now: Callable[[], Instant] | None = None,
+        adopt_after: Duration = UNCLAIMED,
     ) -> None:
         self._clock = clock
         self._tell = tell
         self._own = own
+        self._adopt_after = adopt_after
         self._server_now = server_now or clock.now
         self._views: dict[Key, View] = {}
         self._scales: dict[Key, ScaleView] = {}
@@ -166,10 +169,12 @@ class HpaOwners:
         if not view.foreign:
             return
         self._scales[key] = view
+        if before == view or not self._deployments.has_synced:
+            return
+        # A manager that is still there after the number has changed has changed it.
+        written = tuple(one._replace(at=self._server_now()) for one in view.foreign)
         for hpa in self._by_deployment.get(key, ()):
-            known = () if before is None else before.foreign
-            if self._deployments.has_synced:
-                self._notice(hpa, known, view.foreign)
+            self._notice(hpa, (), written)
             self._dirty.add(hpa)
             self._changed.set()
 
@@ -226,6 +231,7 @@ class HpaOwners:
             cluster_wide=self._cluster_wide,
             served_by_others=len(self._served) - (key in self._served),
             unclaimed=Duration(elapsed - self._begun[key]),
+            adopt_after=self._adopt_after,
         )
         given_up = self._given_up.get(key)
         if given_up is None:
@@ -255,7 +261,7 @@ class HpaOwners:
             if saying == before:
                 continue
             self._told[key] = saying
-            text = _sentence(verdict, view)
+            text = _sentence(verdict, view, self._adopt_after)
             if verdict.state is State.OURS:
                 if before is None:
                     continue
@@ -266,14 +272,12 @@ class HpaOwners:
                 self._tell(_HELP)
 
 
-def _sentence(verdict: Verdict, view: View) -> str:
+def _sentence(verdict: Verdict, view: View, adopt_after: Duration) -> str:
     by = verdict.by.manager if verdict.by else "another controller"
     at = f" ({format_rfc3339(verdict.by.at)})" if verdict.by else ""
     match verdict.state:
         case State.THEIRS if verdict.ended:
-            return (
-                f"is given up: {by} has written to it{at} after it was taken on; only one of the two may run"
-            )
+            return f"is given up: {by} has written a status or a scale{at} after it was taken on"
         case State.THEIRS:
             wrong = f"; {ANNOTATION}: {view.consent.wrong!r} cannot be read" if view.consent.wrong else ""
             return f"is left alone: {by} writes its status, the last time{at}{wrong}"
@@ -282,6 +286,6 @@ def _sentence(verdict: Verdict, view: View) -> str:
         case State.BLOCKED:
             return f"is left alone: it has no status yet, and {by} serves other HPAs of the cluster"
         case State.UNCLAIMED:
-            return f"has no status yet: it is taken on in {format_duration(UNCLAIMED)} unless somebody writes one"
+            return f"has no status yet: it is taken on in {format_duration(adopt_after)} unless somebody writes one"
         case State.OURS:
             return "is ours"
