@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cloud's name; no flag. aws, gce and azure have rules of their own for similar groups."""
     gpu_label: str = ""
     """The node label of GPU nodes; no flag, the cloud says it."""
+    advises: bool = False
+    """Whether the run only advises, so that a removal stands as advice and is decided on as if followed; no flag."""
 
     # Cluster state
     max_node_provision_time: Duration = minutes(15)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kubetide.explain.records import Recorder
 from kubetide.horizontal.controller import HorizontalController, Owners
 from kubetide.nodes.controller import NodesController
@@ -168,7 +170,7 @@ class Service:
                 clock,
                 heard,
                 board,
-                config.loops.nodes,
+                msgspec.structs.replace(config.loops.nodes, advises=not config.run.act),
                 seed=seed,
                 caches=self._caches,
                 before_tick=None if horizontal is None else horizontal.resting,

@@ -51,8 +51,8 @@ _HORIZONTAL = {
     "max-relist-loss": "max_relist_loss",
     "relist-hold": "relist_hold",
 }
-WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed"})
-"""Fields of the node loop's settings that no flag sets: the cloud and the run's seed say them."""
+WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed", "advises"})
+"""Fields of the node loop's settings that no flag sets: the cloud, the run's seed and ``act`` say them."""
 
 _NODES = {
     field.replace("_", "-"): field for field in NodesSettings.__struct_fields__ if field not in WITHOUT_FLAG

@@ -34,6 +34,7 @@ from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.demand import check_sources
 from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.cluster import ObjectReference
@@ -244,7 +245,7 @@ class NodesController:
         *,
         full: bool,
     ) -> None:
-        reasons = (*commands.reasons, *result.reasons)
+        reasons = worded_as_advice((*commands.reasons, *result.reasons))
         if phase == 0:
             self._last_said, self._said = self._said, {}
         new = tuple(one for one in reasons if full or self._last_said.get((one.code, one.subject)) != one)

@@ -110,6 +110,8 @@ class _Machine:
         return deletion
 
     def _step(self, deletion: Deletion) -> Deletion | None:
+        if deletion.phase == "advised":
+            return None
         if deletion.phase == "untainting":
             return self._untaint(deletion)
         node = self._state.nodes.get(deletion.node)

@@ -18,6 +18,7 @@ from kubetide.nodes.node_facts import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.actuation import CALL_LOST, next_wake
+from kubetide.nodes.scale_down.advice import advise, review_advice
 from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
@@ -44,6 +45,8 @@ from kubetide.units.time import (
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
 
+_NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
+
 
 def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
     """Gives the taints to change: soft ones, or those that begin deletions.
@@ -62,6 +65,7 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
             reasons=(reason("ScaleDownDisabled"),),
         )
     restore(state, now)
+    review_advice(state, now)
     _note_interval(state, now)
     state.laps.begin("findUnneeded")
     found = evaluate(state, now, state.scale_down_cache)
@@ -101,7 +105,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     told: list[EventRecord] = []
     failed_kinds: dict[bool, str] = {}
     tainted: list[Deletion] = []
-    advised: list[Reason] = []
+    reasons: list[Reason] = []
+    advised = False
     for action, outcome in zip(commands.actions, outcomes.results, strict=True):
         if not isinstance(action, AddTaint) or action.key != TO_BE_DELETED:
             continue
@@ -109,14 +114,24 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         if outcome.status == "ok":
             tainted.append(deletion)
             continue
-        del memory.deletions[action.node]
         if outcome.status == "withheld":
-            advised.append(reason("RemovalAdvised", action.node, group=deletion.group))
+            reasons.append(advise(state, deletion, now))
+            advised = True
+            if state.settings.advises:
+                continue
+        del memory.deletions[action.node]
         if outcome.status == "failed":
             failed_kinds.setdefault(deletion.drain, outcome.error)
             told.append(events.marking_failed(action.node, outcome.error))
-            memory.results[action.node] = DeleteResult(
-                "NodeDeleteErrorFailedToMarkToBeDeleted", outcome.error
+            memory.results[action.node] = DeleteResult(_NOT_MARKED, outcome.error)
+            reasons.append(
+                reason(
+                    "DeletionFailed",
+                    action.node,
+                    group=deletion.group,
+                    why=_NOT_MARKED,
+                    error=outcome.error,
+                )
             )
     empty_failed = False in failed_kinds
     for deletion in tainted:
@@ -127,10 +142,12 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         memory.deletions[deletion.node] = _changed(deletion, phase="waiting", due=after(now, delay))
         told.extend(events.started(deletion, state.settings))
         memory.last_delete = now
+    if advised and not tainted:
+        memory.status = _with_result(memory.status, "ScaleDownNotTried")
     if failed_kinds:
         memory.last_failure = now
         memory.status = _with_result(memory.status, "ScaleDownError")
-    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(advised))
+    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(reasons))
 
 
 def forget_unneeded(state: State) -> None:
