@@ -24,6 +24,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.runtime.clocks import AGREED, SkewReport
 from kubetide.runtime.config import RunConfig
+from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
@@ -260,10 +261,13 @@ class Service:
             await self._clock.sleep(_LOOK)
 
     def _tell_of_refused_metrics(self) -> None:
-        """Says once, of each right that a metric source lacks, which role would give it."""
+        """Say once which metric source answers nothing, and of each right that one lacks, which role would give it."""
         for loop in self._loops:
             controller = loop.controller
-            for source in controller.sources if isinstance(controller, HorizontalController) else ():
+            sources = controller.sources if isinstance(controller, HorizontalController) else ()
+            for name, problem in failing_sources(sources, self._clock.now()).items():
+                self._tell(f"metrics {name}", problem, f"{name} can be read again")
+            for source in sources:
                 told = with_hint(source.last_error, (loop.name,))
                 hint = told.removeprefix(source.last_error)
                 if hint and f"{source.name}{hint}" not in self._told:

@@ -2,5 +2,6 @@
 
 from kubetide.horizontal.controller.controller import HorizontalController
 from kubetide.horizontal.controller.left_alone import Owners
+from kubetide.horizontal.controller.sources import GuardedSource
 
-__all__ = ["HorizontalController", "Owners"]
+__all__ = ["GuardedSource", "HorizontalController", "Owners"]

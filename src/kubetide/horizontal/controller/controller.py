@@ -104,7 +104,7 @@ class HorizontalController:
             cluster,
             clock,
             targets,
-            EventWriter(cluster, clock, COMPONENT),
+            EventWriter(cluster, clock, COMPONENT, program="kubetide"),
             uid_of=self._uid_of,
             owners=owners,
             limit=settings.concurrent_syncs,

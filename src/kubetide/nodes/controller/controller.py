@@ -90,7 +90,7 @@ class NodesController:
         self._actor = Actor(cluster, cloud)
         self.stopwatch = self._state.laps = Stopwatch(clock)
         """How long the parts of the last tick took."""
-        self._events = EventWriter(cluster, clock, COMPONENT)
+        self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
         self._read_pods: tuple[str, ...] = ()
