@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NewType, get_args, get_origin
 import msgspec
 import yaml
 
+from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.cluster import is_protobuf_installed
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
@@ -56,6 +57,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         adopt_hpas_after: An HPA without a status is taken on when nobody has written one for so long.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.
+        nodes: Bounds of node groups, ``<min>:<max>:<group>``; of the provider ``labels``.
+        node_group_label: Keys of labels that name a node's group; likewise.
         leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
         leader_elect_lease_duration: For so long others wait for a leader that says nothing.
         leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
@@ -85,6 +88,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     adopt_hpas_after: Duration = seconds(60)
     cloud_provider: str = ""
     cloud_config: str = ""
+    nodes: tuple[str, ...] = ()
+    node_group_label: tuple[str, ...] = ()
     leader_elect: bool = True
     leader_elect_lease_duration: Duration = seconds(15)
     leader_elect_renew_deadline: Duration = seconds(10)
@@ -267,7 +272,7 @@ def _read(where: str, name: str, value: Value) -> Any:
             return parse_duration(str(value))
         if wanted is Bytes:
             return Bytes(whole(str(value)))
-        if name == "controllers":
+        if get_origin(wanted) is tuple:
             return tuple(part.strip() for part in str(value).split(",") if part.strip())
         if wanted is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
@@ -284,14 +289,31 @@ def _read(where: str, name: str, value: Value) -> Any:
         raise ConfigError(f"{where}: {value!r} cannot be read; it takes {takes}") from error
 
 
+def _check_cloud(run: RunSettings) -> None:
+    if "nodes" in run.controllers and not run.cloud_provider:
+        raise ConfigError(
+            "controllers: nodes needs node groups to scale: set cloud-provider; `labels` reads them off the nodes of any "
+            "cluster, for advice"
+        )
+    if run.cloud_provider != LABELS:
+        if run.nodes or run.node_group_label:
+            raise ConfigError(
+                "nodes and node-group-label are for cloud-provider=labels; another provider has its own"
+            )
+    elif run.act and "nodes" in run.controllers:
+        raise ConfigError(
+            "cloud-provider: labels is read only: leave act out for advice on nodes, or nodes out of controllers to act "
+            "on pods"
+        )
+
+
 def _check(run: RunSettings) -> None:
     """Raises ConfigError for settings that do not go together."""
     if unknown := [name for name in run.controllers if name not in CONTROLLERS]:
         raise ConfigError(f"controllers: there is no {unknown[0]!r}; there are {', '.join(CONTROLLERS)}")
     if not run.controllers:
         raise ConfigError(f"controllers: names none; there are {', '.join(CONTROLLERS)}")
-    if "nodes" in run.controllers and not run.cloud_provider:
-        raise ConfigError("controllers: nodes needs node groups to scale: set cloud-provider")
+    _check_cloud(run)
     if (
         not run.leader_elect_retry_period * 6 // 5
         < run.leader_elect_renew_deadline

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kubetide.acting import Elector, Fence, LeaseLost, LeaseTimes
+from kubetide.clouds.labels import LabelsCloud, read_groups
+from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.cluster import (
     Connection,
     HttpCluster,
@@ -29,6 +31,7 @@ from kubetide.explain.records import Recorder
 from kubetide.objects.kinds import STORED_KINDS
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource
 from kubetide.ports.plugins import Plugin
@@ -123,6 +126,8 @@ class _Process:
         use_filters(filters)
         if filters.plugins:
             self._log.tell(plugins_told(filters))
+        if self._config.run.cloud_provider == LABELS:
+            return list(filters.plugins), None
         cloud, factory = cloud_factory(self._config.run.cloud_provider)
         return [*filters.plugins, cloud], factory
 
@@ -168,8 +173,11 @@ class _Process:
             protobuf=run.kube_api_content_type == MEDIA_TYPE,
         )
         await stack.enter_async_context(cluster)
-        cloud = None
-        if factory is not None:
+        cloud: Cloud | None = None
+        if run.cloud_provider == LABELS and "nodes" in run.controllers:
+            groups = read_groups(run.cloud_config, run.node_group_label, run.nodes)
+            cloud = await stack.enter_async_context(LabelsCloud(cluster, clock, groups).open())
+        elif factory is not None:
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
         plurals, warn = _Plurals(cluster, clock), log.warn
         # Advice is for those HPAs, too, whom upstream still serves.

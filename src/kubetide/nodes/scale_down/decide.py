@@ -32,6 +32,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import Plan, choose
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.ports.cloud import instance_id
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -217,7 +218,7 @@ def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
         memory.deletions[one.node] = Deletion(
             node=one.node,
             group=one.group,
-            provider_id=spec.provider_id,
+            provider_id=instance_id(state.nodes[one.node]),
             cordoned=cordon and not spec.unschedulable,
             drain=bool(one.moves.pods),
             phase="marking",
