@@ -117,6 +117,7 @@ def of_horizontal():
             HorizontalSettings(),
             custom=world.measured,
             external=world.measured,
+            advises=True,
         )
         world.usage.milli = 200
         await world.add()

@@ -93,7 +93,7 @@ class Kept:
 
 
 class World:
-    def __init__(self, clock, guard=None, *, measures=True, owners=None, **settings):
+    def __init__(self, clock, guard=None, *, measures=True, owners=None, advises=False, **settings):
         self.clock, self.board, self.recorder = clock, Board(), Kept()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
@@ -108,6 +108,7 @@ class World:
             custom=self.measured if measures else None,
             external=self.measured if measures else None,
             owners=owners,
+            advises=advises,
         )
 
     async def add(self, name="web", replicas=2, **hpa):

@@ -158,6 +158,7 @@ class Service:
                 custom=sources.custom,
                 external=sources.external,
                 owners=owners,
+                advises=not config.run.act,
                 caches=self._caches,
             )
             heard.listen("horizontal", HorizontalSeries(registry, horizontal, clock).heard)

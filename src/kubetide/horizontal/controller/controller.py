@@ -16,6 +16,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.left_alone import NoOthers, OwnChanges, Owners
+from kubetide.horizontal.controller.past import PastChanges
 from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, slim_replica_set
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
@@ -69,6 +70,7 @@ class HorizontalController:
         custom: CustomMetricSource | None = None,
         external: ExternalMetricSource | None = None,
         owners: Owners | None = None,
+        advises: bool = False,
         caches: Caches | None = None,
     ) -> None:
         """Prepares the controller; nothing is asked before ``run``.
@@ -78,6 +80,7 @@ class HorizontalController:
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
             owners: Which HPAs another controller serves: they are not there for this one. None where nobody else is.
+            advises: Whether others scale: then their changes count for the rate limits, as if they were its own.
             caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
         """
         self._clock = clock
@@ -99,7 +102,16 @@ class HorizontalController:
         # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
         values = ValueReader(custom, external, clock)
-        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, values, clock, self._holds)
+        self._gatherer = Gatherer(
+            own,
+            pods.feed(),
+            targets,
+            metrics,
+            values,
+            clock,
+            self._holds,
+            PastChanges(cluster, clock) if advises else None,
+        )
         self._actor = Actor(
             cluster,
             clock,
