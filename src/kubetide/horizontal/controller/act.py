@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kubetide.acting import EventWriter, in_parallel
-from kubetide.horizontal.controller.left_alone import Owners
+from kubetide.horizontal.controller.left_alone import NoOthers, Owners
 from kubetide.horizontal.controller.targets import TargetError, Targets
 from kubetide.horizontal.decision import (
     Result,
@@ -50,15 +50,15 @@ class Actor:
         events: EventWriter,
         *,
         uid_of: Callable[[Key], str],
-        owners: Owners,
         limit: int,
+        owners: Owners | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._targets = targets
         self._events = events
         self._uid_of = uid_of
-        self._owners = owners
+        self._owners = owners or NoOthers()
         self._limit = limit
 
     async def scale(self, writes: Sequence[ScaleWrite]) -> list[ScaleOutcome]:
