@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from tools.plane.build import find
+
+from kubetide.runtime.config import setting_names
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 CHART = DEPLOY / "chart"
@@ -44,7 +47,15 @@ def manifest(helm: Path, name: str) -> str:
     return _HEADER + render(helm, *MANIFESTS[name])
 
 
+def schema() -> str:
+    """Return the chart's schema of values, with the settings that there are as the names under ``config``."""
+    names = ", ".join(f'"{name}"' for name in setting_names())
+    text = (CHART / "values.schema.json").read_text(encoding="utf-8")
+    return re.sub(r'"propertyNames": \{"enum": \[.*?\]\}', f'"propertyNames": {{"enum": [{names}]}}', text)
+
+
 def main() -> int:
+    (CHART / "values.schema.json").write_text(schema(), encoding="utf-8")
     helm = find("helm")
     if helm is None:
         print("helm is not built: python -m tools.plane build helm", file=sys.stderr)

@@ -148,7 +148,9 @@ def test_it_acts_when_told_to(tmp_path):
     """With --act the Deployment is scaled, once, and the HPA and an event say so."""
 
     async def main(cluster, config):
-        async with running(config, tmp_path / "out", QUICK, "--act", "--log-format=json") as process:
+        async with running(
+            config, tmp_path / "out", QUICK, "--act", "--adopt-hpas-after=0s", "--log-format=json"
+        ) as process:
             assert json.loads(await line_with(process, "leading by lease kubetide"))["level"] == "info"
             line = json.loads(await line_with(process, "scaled from 2 to 4"))
             assert (line["level"], line["loop"], line["subject"]) == ("info", "horizontal", "default/web")
@@ -217,10 +219,14 @@ def test_another_takes_over_when_the_leader_is_killed(tmp_path):
         async def lease():
             return (await cluster.get(LEASES, "kubetide", namespace="kube-system")).spec
 
-        async with running(config, tmp_path / "first", QUICK, "--act", *PATIENT) as first:
+        async with running(
+            config, tmp_path / "first", QUICK, "--act", "--adopt-hpas-after=0s", *PATIENT
+        ) as first:
             await line_with(first, "leading by lease kubetide")
             await line_with(first, "scaled from 2 to 4")
-            async with running(config, tmp_path / "second", QUICK, "--act", *PATIENT) as second:
+            async with running(
+                config, tmp_path / "second", QUICK, "--act", "--adopt-hpas-after=0s", *PATIENT
+            ) as second:
                 address = (await line_with(second, "health and metrics on")).split()[-1]
                 await line_with(second, "waiting for lease kubetide, which ")
                 await is_well(address)

@@ -17,16 +17,17 @@ from unittest import mock
 
 import msgspec
 import yaml
-from kubetide.runtime.settings import parse_flags
 from msgspec.structs import replace
 from tests.conformance.cases import Case, difference
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.embedded.store.selection import Selection
 from kubetide.explain.records import Record
+from kubetide.loop import parse_flags
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.decision import Commands, EventRecord, Result
 from kubetide.nodes.expander import ExpanderError, Option, parse_expanders
+from kubetide.nodes.settings import Settings
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
 from kubetide.objects.node import Node
@@ -35,6 +36,7 @@ from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, NodeGrou
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, parse_rfc3339
+from kubetide.watching import Caches
 
 _START = parse_rfc3339("2026-01-01T00:00:00Z")
 _GPU_LABEL = "cloud.example.com/accelerator"
@@ -262,12 +264,13 @@ class _Story:
         self._cloud = _Cloud(case)
         self._heard = _Heard()
         self._drains: dict[str, bool] = {}
-        settings = parse_flags(flags).nodes
+        settings = parse_flags(flags).of(Settings)
         for kind, items in case["cluster"]["objects"].items():
             for item in items:
                 self._put(kind, item)
         for one in case["cluster"]["nodes"]:
             self._put("Node", one["node"])
+        self._caches = Caches(self._cluster, clock)
         self._controller = NodesController(
             self._cluster,
             self._cloud,
@@ -276,12 +279,11 @@ class _Story:
             None,
             replace(settings, status_interval=ZERO),
             seed=1,
+            caches=self._caches,
         )
 
     async def play(self) -> str | None:
-        caches = self._controller._own_caches  # the story drives the ticks itself
-        assert caches is not None
-        keeping = asyncio.create_task(caches.run())
+        keeping = asyncio.create_task(self._caches.run())  # the story drives the ticks itself
         await self._controller._gatherer.synced()
         try:
             for number, step in enumerate(self._case.get("steps", ())):
@@ -338,10 +340,10 @@ class _Story:
 
     async def _let_run(self, until: Instant) -> None:
         """Lets time run, and the deletions in flight with it."""
-        while (wake := self._controller._next_actuation()) is not None and wake <= until:
+        while (wake := self._controller.next_wake()) is not None and wake <= until:
             await self._clock.sleep(Duration(wake - self._clock.now()))
             await self._catch_up()
-            await self._controller.actuate()
+            await self._controller.wake()
             self._note_drains()
         await self._clock.sleep(Duration(until - self._clock.now()))
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.cluster.served import TOKEN, served
 from tests.deploy.conftest import ACT, BOTH
-from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, render
+from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, render, schema
 from tools.plane.build import find
 
 from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
@@ -114,6 +114,12 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
         (("--set=config.leader-elect=false",), "/config/leader-elect"),
         (("--set=replica=3",), "replica"),
         (("--set=service.port=80",), "/service/port"),
+        (("--set=config.scan-intervall=10s",), "scan-intervall"),
+        (("--set=image.tag=sha256:abc",), "/image/tag"),
+        (("--set=image.digest=abc",), "/image/digest"),
+        (("--set=fullnameOverride=Not_A_Name",), "/fullnameOverride"),
+        (("--set=extraArgs={act}",), "/extraArgs/0"),
+        (("--set=serviceAccount.name=A b",), "/serviceAccount/name"),
     ],
 )
 def test_wrong_values_are_refused(helm, flags, problem):
@@ -121,6 +127,69 @@ def test_wrong_values_are_refused(helm, flags, problem):
     with pytest.raises(RenderError) as found:
         render(helm, *flags)
     assert problem in str(found.value)
+
+
+def test_the_schema_knows_every_setting():
+    """`python -m tools.manifests` has been run since a setting came or went."""
+    assert (CHART / "values.schema.json").read_text(encoding="utf-8") == schema()
+
+
+def test_pods_are_what_the_values_say(rendered):
+    """A digest holds over a tag; labels and annotations come beside the chart's own; flags behind the file."""
+    digest = "sha256:" + "0123456789abcdef" * 4
+    objects = rendered(
+        "--set=image.tag=1.2",
+        f"--set=image.digest={digest}",
+        "--set=podLabels.team=web",
+        "--set=podAnnotations.note=seen",
+        "--set=extraArgs={--scan-interval=20s}",
+        "--set=fullnameOverride=scaler",
+    )
+    template = of_kind(objects, "Deployment")["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert container["image"] == f"kubetide@{digest}"
+    assert container["args"][1:] == ["--config=/etc/kubetide/kubetide.yaml", "--scan-interval=20s"]
+    assert template["metadata"]["labels"]["team"] == "web"
+    assert template["metadata"]["labels"]["app.kubernetes.io/name"] == "kubetide"
+    assert template["metadata"]["annotations"]["note"] == "seen"
+    assert "checksum/config" in template["metadata"]["annotations"]
+    assert of_kind(objects, "Deployment")["metadata"]["name"] == "scaler"
+
+
+def test_the_account_and_its_roles_may_be_somebody_elses(rendered):
+    """With an account and roles of one's own the chart makes neither, and the pods have that account."""
+    objects = rendered(
+        "--set=serviceAccount.create=false", "--set=serviceAccount.name=mine", "--set=rbac.create=false", ACT
+    )
+    kinds = {one["kind"] for one in objects}
+    assert not [kind for kind in kinds if "Role" in kind]
+    assert "ServiceAccount" not in kinds
+    assert of_kind(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    named = rendered("--set=serviceAccount.name=mine")
+    assert of_kind(named, "ServiceAccount")["metadata"]["name"] == "mine"
+    bindings = [one for one in named if one["kind"].endswith("Binding")]
+    assert {subject["name"] for one in bindings for subject in one["subjects"]} == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "ingress"),
+    [
+        ((), []),
+        (("--set=networkPolicy.open=true",), [{"ports": [{"port": "http", "protocol": "TCP"}]}]),
+        (
+            ("--set=networkPolicy.from[0].podSelector.matchLabels.app=prometheus",),
+            [
+                {
+                    "ports": [{"port": "http", "protocol": "TCP"}],
+                    "from": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
+                }
+            ],
+        ),
+    ],
+)
+def test_metrics_are_closed_unless_somebody_is_named(rendered, flags, ingress):
+    """The port of the metrics is for nobody by default; the kubelet's probes pass any policy."""
+    assert of_kind(rendered(*flags), "NetworkPolicy")["spec"]["ingress"] == ingress
 
 
 def test_helm_finds_nothing_to_say(helm):

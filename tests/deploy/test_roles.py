@@ -128,6 +128,7 @@ def of_horizontal():
             caches=world.caches,
             custom=world.measured,
             external=world.measured,
+            advises=True,
         )
         world.usage.milli = 200
         await world.add()
@@ -227,7 +228,7 @@ def of_the_program(rendered, tmp_path_factory):
             authority = connection.authority.encode()
             write_kubeconfig(config, kubeconfig(server.url, token="account", authority=authority))
             await a_busy_deployment(cluster, clock)
-            async with running(config, folder / "out", QUICK, "--act") as process:
+            async with running(config, folder / "out", QUICK, "--act", "--adopt-hpas-after=0s") as process:
                 await line_with(process, "scaled from 2 to 4")
             assert (await cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas == 4
 
@@ -370,7 +371,9 @@ def test_refused_metrics_name_the_role_beside_upstream_s_words(rendered, tmp_pat
             authority = connection.authority.encode()
             write_kubeconfig(config, kubeconfig(server.url, token="account", authority=authority))
             await a_busy_deployment(cluster, clock)
-            async with running(config, out, QUICK, "--act", "--log-format=json") as process:
+            async with running(
+                config, out, QUICK, "--act", "--adopt-hpas-after=0s", "--log-format=json"
+            ) as process:
                 line = json.loads(await line_with(process, "cannot read resource metrics: "))["message"]
                 assert "pods.metrics.k8s.io is forbidden: User " in line
                 assert hint in line

@@ -95,7 +95,7 @@ class Kept:
 
 
 class World:
-    def __init__(self, clock, guard=None, *, measures=True, left_alone=tuple, **settings):
+    def __init__(self, clock, guard=None, *, measures=True, owners=None, advises=False, **settings):
         self.clock, self.board, self.recorder = clock, Board(), Kept()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
@@ -111,7 +111,8 @@ class World:
             Settings(**settings),
             custom=self.measured if measures else None,
             external=self.measured if measures else None,
-            left_alone=left_alone,
+            owners=owners,
+            advises=advises,
             caches=self.caches,
         )
 

@@ -15,7 +15,10 @@ from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import PODS
 from kubetide.units.time import ZERO, before, minutes, seconds
 
-LACKING = "a new list of pods lacked more of them than max-relist-loss"
+LACKING = (
+    "a new list of pods at 2026-03-02T08:00:21Z lacked 5 of 8 (62 %, max-relist-loss 20 %); nothing is taken away until "
+    "2026-03-02T08:10:21Z"
+)
 
 
 async def lose(world, count):

@@ -29,7 +29,8 @@ TIMES = (
 COMPUTED = "FailedComputeMetricsReplicas"
 """Why nothing came of the metrics, of an event."""
 
-_OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "reportingInstance", "action")
+# Not the ``reportingInstance``: that is how ours tell themselves from upstream's.
+_OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "action")
 
 
 class Scene(NamedTuple):

@@ -367,6 +367,7 @@ async def kubetide_run(place: Town, user: str, *flags: str, name: str = "kubetid
             "--address=127.0.0.1:0",
             "--cloud-provider=tests.plane.remote_cloud:connected",
             f"--cloud-config={place.socket}",
+            "--adopt-hpas-after=0s",
             *flags,
             stdout=out,
             stderr=asyncio.subprocess.STDOUT,

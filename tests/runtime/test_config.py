@@ -90,3 +90,30 @@ def test_files_that_hold_no_settings(tmp_path, content, text):
         file.write_text(content)
     with pytest.raises(ConfigError, match=text):
         read_file(file)
+
+
+def test_a_list_that_is_given_again_grows_and_any_other_flag_is_the_last_one():
+    """Upstream's StringSlice flags append; a number or a text is what was given last."""
+    flags = flag_values(
+        [
+            "--startup-taint=a",
+            "--startup-taint",
+            "b,c",
+            "--startup_taint=d",
+            "--controllers=horizontal",
+            "--controllers=nodes",
+            "--feature-gates=HPAScaleToZero=true",
+            "--feature-gates=PodLevelResources=false",
+            "--expander=random",
+            "--expander=least-nodes",
+            "--scan-interval=1s",
+            "--scan-interval=2s",
+            "--cloud-provider=embedded",
+        ]
+    )
+    config = make_config([("--", flags)])
+    assert config.loops.nodes.startup_taint == ("a", "b", "c", "d")
+    assert config.run.controllers == ("horizontal", "nodes")
+    assert config.loops.horizontal.gates.scale_to_zero is True
+    assert config.loops.horizontal.gates.pod_level_resources is False
+    assert (config.loops.nodes.expander, config.loops.nodes.scan_interval) == ("least-nodes", seconds(2))

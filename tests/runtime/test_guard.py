@@ -7,13 +7,16 @@ import inspect
 import pytest
 from tests.nodes.live import SHORT, play, replayed
 
-from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, NODES
+from kubetide.nodes.explain import explain_node
+from kubetide.nodes.reasons import VOCABULARY
+from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, NODES, PODS
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import CloudWithheld, Withheld
+from kubetide.ports.errors import CloudWithheld, Forbidden, Withheld
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import Advice, guarded_cloud, guarded_cluster
-from kubetide.units.time import Instant, minutes
+from kubetide.testing import builders
+from kubetide.units.time import Instant, minutes, seconds
 
 READS = {"get", "list", "watch", "get_scale", "kinds", "name", "gpu_label", "refresh"}
 
@@ -103,3 +106,67 @@ def test_what_was_begun_rests_when_the_guard_refuses_and_goes_on_after():
     world = play(story, guard=guard, **SHORT)
     assert any(one.code == "RemovalAdvised" for one in world.recorder.reasons)
     assert replayed(world) > 50
+
+
+def refuse_nodes(world):
+    """Lets nobody read a node by its name, as the shipped role of a run that advises."""
+    get = world.cluster.get
+
+    async def refused(kind, name, **where):
+        if kind is NODES:
+            raise Forbidden(f'nodes "{name}" is forbidden')
+        return await get(kind, name, **where)
+
+    world.cluster.get = refused
+
+
+def test_a_removal_is_advised_once_as_advice_and_the_next_steps_follow_it():
+    """Nodes are not read for a taint nobody may set, nothing counts as failed, and each node is named once in ten minutes."""
+    guard = Switch()
+
+    async def story(world):
+        await world.deploy(replicas=6, cpu="1500m")
+        await world.after(minutes(5))
+        guard.why = "this run only advises"
+
+        refuse_nodes(world)
+        await world.scale("web", 1)
+        await world.after(minutes(10))
+        memory = world.controller.state.memory.scale_down
+        assert memory.last_failure is None
+        assert world.controller.failures == 0
+        advised = [name for name, one in memory.deletions.items() if one.phase == "advised"]
+        assert len(advised) == 5
+        said = explain_node(world.controller.state, advised[0], world.clock.now())
+        assert (said.status, said.sentence.split(" since ")[0]) == ("unneeded", "Its removal is advised")
+        # A pod that comes to such a node ends the advice about it.
+        bound = builders.pod("late", extra={"spec": {"nodeName": advised[0]}})
+        await world.cluster.create(PODS, bound, namespace="default")
+        await world.after(seconds(20))
+        assert advised[0] not in world.controller.state.memory.scale_down.deletions
+
+    world = play(story, guard=guard, advises=True, **SHORT)
+    told = [one for one in world.recorder.reasons if one.code == "RemovalAdvised"]
+    assert {one.subject for one in told} == {one.subject for one in told[:5]}
+    assert len(told) <= 6
+    texts = [VOCABULARY.text(one) for one in told]
+    assert all(" would go: empty and unneeded for " in text for text in texts)
+    assert not [one for one in world.recorder.reasons if one.code in {"EmptyNodeChosen", "NodeChosen"}]
+    assert replayed(world) > 50
+
+
+def test_a_taint_that_is_refused_is_told_with_its_error():
+    """A run that acts and lacks a right says which node it could not mark, and why."""
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(5))
+
+        refuse_nodes(world)
+        await world.scale("web", 1)
+        await world.after(minutes(5))
+
+    world = play(story, **SHORT)
+    failed = next(one for one in world.recorder.reasons if one.code == "DeletionFailed")
+    assert failed.fields["why"] == "NodeDeleteErrorFailedToMarkToBeDeleted"
+    assert "is forbidden" in failed.fields["error"]

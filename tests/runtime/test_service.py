@@ -11,10 +11,11 @@ from tests.nodes.live import FREE
 
 from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
-from kubetide.objects.kinds import PODS
-from kubetide.ports.errors import Forbidden, Unavailable
+from kubetide.objects.kinds import EVENTS, PODS
+from kubetide.ports.errors import Forbidden, MetricsError, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config
+from kubetide.runtime.guard import Advice
 from kubetide.runtime.service import Service
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
@@ -40,14 +41,14 @@ class Refusing(EmbeddedCluster):
         return await super().list(kind, **where)
 
 
-def service_of(clock, cluster, said, usage=None):
+def service_of(clock, cluster, said, usage=None, guard=FREE):
     return Service(
         make_config([]),
         cluster,
         clock,
         sources=Sources(usage or Usage(cluster, clock, 100)),
         cloud=None,
-        guard=FREE,
+        guard=guard,
         recorder=Nothing(),
         registry=Registry(),
         warn=said.append,
@@ -151,4 +152,57 @@ def test_a_refusal_names_what_is_missing_and_who_grants_it():
     assert sentence == (
         'cannot read pods: pods is forbidden: User "system:serviceaccount:kubetide:kubetide" cannot list resource '
         '"pods" in API group "" at the cluster scope; ClusterRole kubetide-horizontal of deploy/ grants it'
+    )
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_metrics_that_fail_for_a_while_are_told_once_with_since_when(hangs):
+    """Two minutes without an answer are one line and its end, also where the run only advises."""
+
+    async def main(clock):
+        world, said = World(clock), []
+        await world.add(replicas=2)
+        usage = world.usage
+        answer = usage.pod_samples
+        service = service_of(clock, world.cluster, said, usage, guard=Advice())
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(1))
+        assert said == []
+
+        async def broken(*asked):
+            if hangs:
+                await asyncio.Event().wait()
+            raise MetricsError("the server is currently unable to handle the request")
+
+        usage.pod_samples = broken
+        await clock.sleep(minutes(2))
+        usage.pod_samples = answer
+        await clock.sleep(minutes(2))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said
+
+    told, end = run_virtual(main, start=START)
+    assert told.startswith("no resource metrics since 2026-03-02T08:01:")
+    assert ("did not answer within 10s" if hangs else "currently unable to handle the request") in told
+    assert end == "resource metrics can be read again"
+
+
+def test_events_tell_which_program_wrote_them():
+    """Source and component are upstream's, for scripts that look for them; the instance says that it was ours."""
+
+    async def main(clock):
+        world = World(clock)
+        await world.add(replicas=2)
+        world.usage.milli = 400
+        async with world.running():
+            await clock.sleep(seconds(20))
+        return (await world.cluster.list(EVENTS.untyped)).items
+
+    (event,) = run_virtual(main, start=START)
+    assert event["source"] == {"component": "horizontal-pod-autoscaler"}
+    assert (event["reportingComponent"], event["reportingInstance"]) == (
+        "horizontal-pod-autoscaler",
+        "kubetide",
     )

@@ -26,8 +26,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- toYaml (merge $fixed .Values.config) -}}
 {{- end -}}
 
+{{- /* The account that the pods have: of this chart, or of somebody who made it before. */ -}}
+{{- define "kubetide.account" -}}
+{{- .Values.serviceAccount.name | default (include "kubetide.fullname" .) -}}
+{{- end -}}
+
+{{- /* A tag comes behind a colon, a digest behind an at sign, and holds over a tag. */ -}}
+{{- define "kubetide.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "kubetide.subjects" -}}
 - kind: ServiceAccount
-  name: {{ include "kubetide.fullname" . }}
+  name: {{ include "kubetide.account" . }}
   namespace: {{ .Release.Namespace }}
 {{- end -}}

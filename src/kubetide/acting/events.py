@@ -42,10 +42,17 @@ class EventWriter:
     An event is never worth a failed decision, so no method raises an ApiError.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, component: str) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, component: str, *, program: str = "") -> None:
+        """Prepare the writer.
+
+        Args:
+            component: Whom the events are from, in upstream's name where it stands for an upstream program.
+            program: Which program really wrote them (``reportingInstance``); empty for none.
+        """
         self._cluster = cluster
         self._clock = clock
         self._component = component
+        self._program = program
         self._correlator = Correlator()
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._taken = 0
@@ -117,6 +124,7 @@ class EventWriter:
             "message": written.message,
             "source": {"component": self._component},
             "reportingComponent": self._component,
+            **({"reportingInstance": self._program} if self._program else {}),
             "count": written.count,
             "firstTimestamp": format_rfc3339(written.first),
             "lastTimestamp": format_rfc3339(written.last),

@@ -7,6 +7,7 @@ import msgspec
 
 from kubetide.explain.records import Recorder
 from kubetide.ports.clock import Clock
+from kubetide.runtime.permissions import with_hint
 from kubetide.simulate.decisions import decision_line, why_lines
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.table import printable
@@ -42,7 +43,7 @@ class ConsoleLog:
 
     def show(self, mark: Mark) -> None:
         """Prints a decision."""
-        click.echo(decision_line(mark))
+        click.echo(with_hint(decision_line(mark), (mark.loop,)))
 
     def _decision(self, mark: Mark) -> None:
         if mark.fruitless and self._was_said(mark):
@@ -73,7 +74,12 @@ class JsonLog(ConsoleLog):
     def show(self, mark: Mark) -> None:
         """Prints a decision."""
         self._line(
-            "info", mark.title, at=mark.at, loop=mark.loop, subject=mark.subject, why=list(why_lines(mark))
+            "info",
+            with_hint(mark.title, (mark.loop,)),
+            at=mark.at,
+            loop=mark.loop,
+            subject=mark.subject,
+            why=list(why_lines(mark)),
         )
 
     def _line(self, level: str, text: str, *, at: Instant | None = None, **fields: object) -> None:

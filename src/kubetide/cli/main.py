@@ -13,6 +13,7 @@ from kubetide.ports.errors import KubetideError
 _COMMANDS = {
     "up": "Run the embedded cluster in real or sped-up time and watch the loops at work.",
     "run": "Run the loops on the cluster of your kubeconfig: advice, or with --act the real thing.",
+    "handover": "Show who serves which HPA, and move HPAs between kubetide and another controller.",
     "config": "Show and check what `run` would be configured with.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "examples": "List the scenarios that are shipped, and copy one.",

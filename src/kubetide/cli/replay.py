@@ -32,6 +32,8 @@ def command(folder: Path) -> None:
         click.echo(f"{loop}: {records:,} records decided again, {end}")
     for difference in found.differences:
         click.echo(str(difference), err=True)
+    for note in found.notes:
+        click.echo(note, err=True)
     for early in found.early_ends:
         click.echo(str(early), err=early.torn)
     if different or any(early.torn for early in found.early_ends):

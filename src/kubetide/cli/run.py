@@ -41,8 +41,9 @@ def command(context: click.Context, config: Path | None) -> None:
       --controllers=LIST        horizontal, nodes  [horizontal]
       --kubeconfig=PATH         [KUBECONFIG, then ~/.kube/config, then the pod's own account]
       --context=NAME            of the kubeconfig  [its current one]
-      --cloud-provider=NAME     whose node groups are scaled, for nodes
+      --cloud-provider=NAME     whose node groups are scaled, for nodes; `labels` for advice on any cluster
       --cloud-config=TEXT       what the provider reads
+      --nodes=MIN:MAX:GROUP     bounds of a group, for `labels`
       --leader-elect=BOOL       one replica acts at a time  [true]
       --address=HOST:PORT       health and metrics; empty for none  [127.0.0.1:8085]
       --log-format=FORMAT       console or json  [console]

@@ -18,7 +18,7 @@ from kubetide.cluster.observing import RequestObserver, Unobserved
 from kubetide.cluster.paths import delete_options, path_of
 from kubetide.cluster.reading import Reader
 from kubetide.cluster.skew import Skew
-from kubetide.cluster.transport import JSON, Asked, Transport
+from kubetide.cluster.transport import JSON, PROGRAM, Asked, Transport
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
 from kubetide.objects.workload import Scale
@@ -68,6 +68,7 @@ class HttpCluster:
             raises Withheld. None lets all writes through.
         protobuf: Whether pods and nodes are asked for in protobuf, where the server speaks it. Needs the
             extra ``kubetide[protobuf]``.
+        program: Who asks; the API server notes writes under this name (``managedFields``).
 
     Raises ImportError without that extra.
 
@@ -84,6 +85,7 @@ class HttpCluster:
         observer: RequestObserver | None = None,
         refusal: Callable[[], str] | None = None,
         protobuf: bool = False,
+        program: str = PROGRAM,
     ) -> None:
         limits = limits or Limits()
         self._transport = Transport(
@@ -93,6 +95,7 @@ class HttpCluster:
             seed=seed,
             observer=observer or Unobserved(),
             refusal=refusal,
+            program=program,
         )
         codec = _protobuf_codec() if protobuf else None
         self._reader = Reader(

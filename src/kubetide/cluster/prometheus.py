@@ -20,7 +20,7 @@ from kubetide.cluster.bounds import TooMuch, read_bounded
 from kubetide.cluster.connection import Connection
 from kubetide.cluster.credentials import Credentials
 from kubetide.cluster.promql import PromQuestion, prometheus_question
-from kubetide.cluster.transport import USER_AGENT
+from kubetide.cluster.transport import user_agent
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
@@ -74,7 +74,7 @@ class PrometheusClient:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=make_connector(),
-            headers={"User-Agent": USER_AGENT},
+            headers={"User-Agent": user_agent()},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=to_seconds(_PATIENCE)),
         )

@@ -28,7 +28,13 @@ from kubetide.units.quantity import bytes_to_text
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, format_duration, to_seconds
 
-USER_AGENT = f"kubetide/{kubetide.__version__} ({platform.system().lower()}/{platform.machine()})"
+PROGRAM = "kubetide"
+
+
+def user_agent(program: str = PROGRAM) -> str:
+    """Return how a program of ours names itself; the API server notes its writes under the first word."""
+    return f"{program}/{kubetide.__version__} ({platform.system().lower()}/{platform.machine()})"
+
 
 JSON = "application/json"
 
@@ -92,6 +98,7 @@ class Transport:
         seed: int,
         observer: RequestObserver,
         refusal: Callable[[], str] | None,
+        program: str = PROGRAM,
     ) -> None:
         self._connection = connection
         self._clock = clock
@@ -110,7 +117,7 @@ class Transport:
             connector=make_connector(limit=0),
             # An API server has no sessions; what a load balancer before it sets is not sent back, as in Go.
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "gzip", "User-Agent": USER_AGENT},
+            headers={"Accept-Encoding": "gzip", "User-Agent": user_agent(program)},
             # Requests have a deadline of their own.
             timeout=aiohttp.ClientTimeout(total=None),
         )

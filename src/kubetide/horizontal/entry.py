@@ -54,7 +54,8 @@ def _make(parts: Parts, settings: Settings) -> HorizontalController:
         caches=parts.caches,
         custom=parts.sources.custom,
         external=parts.sources.external,
-        left_alone=parts.left_alone,
+        owners=parts.owners,
+        advises=parts.advises,
     )
 
 

@@ -18,6 +18,8 @@ HORIZONTAL: Final = Role(
         Grant(CACHED, "autoscaling", ("horizontalpodautoscalers",)),
         # A target may be of any kind that has a scale.
         Grant(("get",), "*", ("*/scale",)),
+        # What others have scaled counts for the rate limits of advice.
+        Grant(("list",), "", ("events",)),
         Grant(("list",), "metrics.k8s.io", ("pods",)),
         Grant(("get",), "custom.metrics.k8s.io", ("*",)),
         Grant(("list",), "external.metrics.k8s.io", ("*",)),

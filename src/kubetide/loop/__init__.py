@@ -3,11 +3,11 @@
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
-from kubetide.loop.protocol import Aside, Health, Loop, Parts, Sources
+from kubetide.loop.protocol import Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
 from kubetide.loop.registry import BUILT_IN, UnknownLoop, loop_entries, loop_entry, loop_names
 from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
 from kubetide.loop.runner import Runner
-from kubetide.loop.settings import LoopSettings, flag_names, is_switch, parse_flags
+from kubetide.loop.settings import LoopSettings, flag_names, is_list, is_switch, parse_flags
 from kubetide.loop.wiring import RunningLoop, wire
 
 __all__ = [
@@ -25,15 +25,18 @@ __all__ = [
     "Loop",
     "LoopEntry",
     "LoopSettings",
+    "Owners",
     "Parts",
     "Role",
     "Runner",
     "RunningLoop",
+    "SourceHealth",
     "Sources",
     "UnknownLoop",
     "Value",
     "flag_names",
     "flags_of",
+    "is_list",
     "is_switch",
     "loop_entries",
     "loop_entry",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubetide.loop.protocol import Health
+from kubetide.loop.protocol import Health, SourceHealth
 from kubetide.units.time import Instant
 
 
@@ -23,8 +23,9 @@ class BaseLoop:
         """Why the last tick took nothing away."""
         return ()
 
-    def source_errors(self) -> Sequence[tuple[str, str]]:
-        """Return the sources of measured values that fail now, each with its error."""
+    @property
+    def sources(self) -> Sequence[SourceHealth]:
+        """The sources of measured values that the loop asks."""
         return ()
 
     def next_wake(self) -> Instant | None:

@@ -51,6 +51,16 @@ class FlagTable(Generic[S]):
         wanted = self.fields.get(name)
         return wanted is not None and typing.get_type_hints(self.model)[wanted] is bool
 
+    def is_list(self, name: str) -> bool:
+        """Return whether the flag takes several values, so that giving it again appends.
+
+        Source: pflag's StringSlice and MapStringBool, which upstream's flags are made of.
+        """
+        wanted = self.fields.get(name)
+        if wanted is None:
+            return False
+        return name in self.readers or typing.get_origin(typing.get_type_hints(self.model)[wanted]) is tuple
+
     def parse(self, flags: Mapping[str, Value]) -> S:
         """Return the settings that the flags state; flags of others are passed over. Raises FlagError."""
         values = {

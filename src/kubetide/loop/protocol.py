@@ -67,8 +67,9 @@ class Loop(Protocol):
         """Why the last tick took nothing away, a sentence each; empty where it was free to."""
         ...
 
-    def source_errors(self) -> Sequence[tuple[str, str]]:
-        """Return the sources of measured values that fail now, each with its error."""
+    @property
+    def sources(self) -> Sequence[SourceHealth]:
+        """The sources of measured values that the loop asks."""
         ...
 
     async def synced(self) -> None:
@@ -96,6 +97,33 @@ class Loop(Protocol):
         ...
 
 
+class SourceHealth(Protocol):
+    """How a source of measured values is.
+
+    Attributes:
+        last_error: What it last said where it had no answer; empty where it always had one.
+        failing_since: Since when no question has had an answer; None while questions have one.
+        problem: Why the first of these questions had none.
+    """
+
+    name: str
+    last_error: str
+    failing_since: Instant | None
+    problem: str
+
+
+class Owners(Protocol):
+    """Who serves an object: this program or another controller."""
+
+    def left_alone(self) -> Collection[Key]:
+        """Return the objects that are not to be touched now."""
+        ...
+
+    def knows(self, key: Key) -> bool:
+        """Return whether it has seen an object: one that it has not is left alone, too."""
+        ...
+
+
 class Aside(Protocol):
     """Runs a function where it holds nobody up, and returns what it returns."""
 
@@ -119,7 +147,8 @@ class Parts:
         cloud: None where no loop of the process needs one.
         board: Where intents are announced and capacity is answered; None in strict drop-in modes.
         seed: For picks among equals.
-        left_alone: Returns the keys of HPAs that another controller serves.
+        owners: Which objects another controller serves; None where nobody else is there.
+        advises: Whether nothing is written, and others scale.
         aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
             there is only one thread, as in virtual time.
     """
@@ -132,11 +161,6 @@ class Parts:
     sources: Sources | None = None
     cloud: Cloud | None = None
     seed: int = 0
-    left_alone: LeftAlone = tuple
+    owners: Owners | None = None
+    advises: bool = False
     aside: Aside | None = None
-
-
-class LeftAlone(Protocol):
-    """Returns the keys of objects that another controller serves."""
-
-    def __call__(self) -> Collection[Key]: ...

@@ -37,6 +37,11 @@ def is_switch(name: str, entries: Iterable[LoopEntry[Any]] | None = None) -> boo
     return any(entry.flags.is_switch(name) for entry in _or_built_in(entries))
 
 
+def is_list(name: str, entries: Iterable[LoopEntry[Any]] | None = None) -> bool:
+    """Return whether a flag takes several values, so that giving it again appends."""
+    return any(entry.flags.is_list(name) for entry in _or_built_in(entries))
+
+
 def parse_flags(flags: Mapping[str, Value], entries: Iterable[LoopEntry[Any]] | None = None) -> LoopSettings:
     """Return the settings that the flags state, upstream's defaults for the rest.
 

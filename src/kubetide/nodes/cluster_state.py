@@ -19,7 +19,7 @@ from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import Instance, NodeGroup
+from kubetide.ports.cloud import Instance, NodeGroup, instance_id
 from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
 
 
@@ -135,7 +135,7 @@ def is_scaling_up(state: State, view: GroupView) -> bool:
 
 
 def _note_unregistered(state: State, now: Instant) -> None:
-    registered = {node.spec.provider_id: None for node in state.nodes.values()}
+    registered = {instance_id(node): None for node in state.nodes.values()}
     former = state.memory.unregistered_since
     state.memory.unregistered_since = {
         instance.provider_id: former.get(instance.provider_id, now)

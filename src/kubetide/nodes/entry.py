@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from kubetide.loop import FlagTable, Listener, LoopEntry, Parts, flags_of
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.core import NodesCore
@@ -36,7 +38,7 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
         parts.clock,
         parts.recorder,
         parts.board,
-        settings,
+        replace(settings, advises=parts.advises),
         seed=parts.seed,
         caches=parts.caches,
         aside=parts.aside,

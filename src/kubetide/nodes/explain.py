@@ -165,6 +165,15 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     group = state.group_of(node.metadata.name) or ""
     memory = state.memory.scale_down
     deletion = memory.deletions.get(name)
+    if deletion is not None and not deletion.in_flight:
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="unneeded",
+            sentence=f"Its removal is advised since {format_rfc3339(deletion.since)}; this run only advises, so it "
+            "removes nothing, and decides all else as if somebody did.",
+            since=memory.unneeded.get(name, deletion.since),
+        )
     if deletion is not None:
         return NodeExplanation(
             node=name,

@@ -16,7 +16,8 @@ import numpy as np
 
 from kubetide.nodes.lineup import Lineup
 from kubetide.scheduling import PodClass, Snapshot
-from kubetide.scheduling.filters.registry import FIRST_FILTERS, SHARES_VERDICTS
+from kubetide.scheduling.filters.in_use import filters_in_use
+from kubetide.scheduling.filters.registry import FIRST_FILTERS
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.rows import BoolVector
 from kubetide.scheduling.template import check_in_cluster
@@ -129,7 +130,9 @@ class _Together:
 
     def _family_of(self, pod_class: PodClass) -> _Family:
         """Gives what holds for all classes that differ from this one in amounts alone."""
-        if pod_class.ports or pod_class.minding is None or pod_class.standing is None or not SHARES_VERDICTS:
+        if not filters_in_use().shares_verdicts:
+            return self._family(pod_class, by_amounts=False)
+        if pod_class.ports or pod_class.minding is None or pod_class.standing is None:
             return self._family(pod_class, by_amounts=False)
         name = (pod_class.standing, pod_class.minding)
         family = self._families.get(name)
@@ -190,7 +193,7 @@ class _Together:
     def _ask_once(
         self, judged: _Judged, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
     ) -> None:
-        if pod_class.minding is None or not SHARES_VERDICTS:
+        if pod_class.minding is None or not filters_in_use().shares_verdicts:
             self._ask(judged, these[0], pod_class, these)
             return
         key = (pod_class.minding, keys, place)

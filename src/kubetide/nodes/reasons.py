@@ -6,9 +6,10 @@ or the constant below that holds its text.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from kubetide.explain.reasons import Vocabulary
+from kubetide.explain.reasons import Reason, Vocabulary
 
 # Upstream's texts for why a group is not offered; they are counted in the event of a pod.
 BACKED_OFF: Final = "in backoff after failed scale-up"
@@ -69,7 +70,7 @@ SCALE_DOWN = {
     "NodeBlockedByPod": "node {subject} stays: pod {pod} keeps it, {why}: {detail}",
     "EmptyNodeChosen": "node {subject} of group {group} goes: empty and unneeded for {unneeded}",
     "NodeChosen": "node {subject} of group {group} goes: unneeded for {unneeded}, utilization {utilization}, {pods:pod} to be moved",
-    "RemovalAdvised": "node {subject} of group {group} would be removed",
+    "RemovalAdvised": "node {subject} of group {group} would go: {why}",
     "NodeDeleted": "node {subject} of group {group} was deleted",
     "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }
@@ -98,3 +99,12 @@ VOCABULARY = Vocabulary(
     alternatives={"Increased": ("GroupSkipped", "GroupRefuses")},
 )
 reason = VOCABULARY.reason
+
+
+def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Leave out that a node goes where the same step says that it would go."""
+    told = tuple(reasons)
+    advised = {one.subject for one in told if one.code == "RemovalAdvised"}
+    return tuple(
+        one for one in told if one.code not in {"EmptyNodeChosen", "NodeChosen"} or one.subject not in advised
+    )

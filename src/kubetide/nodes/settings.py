@@ -11,8 +11,8 @@ import msgspec
 
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
-WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed"})
-"""Fields that no flag sets: the cloud and the run's seed say them."""
+WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed", "advises"})
+"""Fields that no flag sets: the cloud, the run's seed and ``act`` say them."""
 
 
 class Range(NamedTuple):
@@ -42,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cloud's name; no flag. aws, gce and azure have rules of their own for similar groups."""
     gpu_label: str = ""
     """The node label of GPU nodes; no flag, the cloud says it."""
+    advises: bool = False
+    """Whether the run only advises, so that a removal stands as advice and is decided on as if followed; no flag."""
 
     # Cluster state
     max_node_provision_time: Duration = minutes(15)
@@ -114,6 +116,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     daemonset_eviction_for_occupied_nodes: bool = True
 
     # Kubetide's own
+    scheduler_plugins: tuple[str, ...] = ()
+    """Filter plug-ins of other packages, by the names of their entry points; without them only the built-in filters."""
     demand_sources: tuple[str, ...] = ("pending",)
     """Which of ``demand.SOURCES`` are asked; ``intents`` needs a board."""
     seed: int = 0

@@ -32,7 +32,7 @@ from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.plan.board import Intent
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import NodeGroup, instance_id
 from kubetide.scheduling import Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
 
@@ -108,9 +108,9 @@ class State:
     def group_of(self, node_name: str) -> str | None:
         """Gives the id of the node's group, also just after its instance is gone; None if it has none."""
         node = self.nodes.get(node_name)
-        if node is None or not node.spec.provider_id:
+        if node is None:
             return None
-        provider_id = node.spec.provider_id
+        provider_id = instance_id(node)
         group = self._group_of_provider.get(provider_id)
         if group is None:
             group = self.memory.former_instances.get(provider_id)
@@ -154,7 +154,7 @@ class State:
     def has_instance(self, node_name: str) -> bool:
         """Whether the cloud still has the node's machine; True for a node in no group."""
         node = self.nodes[node_name]
-        return node.spec.provider_id in self._group_of_provider or self.group_of(node_name) is None
+        return instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
 
     def is_leaving(self, node_name: str) -> bool:
         """Return whether the cloud is deleting the node's machine, which it still has."""
@@ -260,7 +260,7 @@ class State:
             if instance.state == "Deleting"
         )
         known = {**self.memory.former_instances, **former}
-        registered = [node.spec.provider_id for node in self.nodes.values()]
+        registered = [instance_id(node) for node in self.nodes.values()]
         self.memory.former_instances = {
             provider_id: known[provider_id]
             for provider_id in sorted(registered)

@@ -35,6 +35,11 @@ class Instance(ApiStruct):
     error: InstanceError | None = None
 
 
+def instance_id(node: Node) -> str:
+    """Return the ``provider_id`` of a node's instance: the node's own, or one made of its name where it has none."""
+    return node.spec.provider_id or f"node:///{node.metadata.name}"
+
+
 class NodeTemplate(ApiStruct):
     """What a new node of a group is expected to look like, and who says so.
 

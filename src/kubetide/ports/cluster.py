@@ -187,3 +187,9 @@ class RemoteCluster(Cluster, Protocol):
 def as_remote(cluster: Cluster) -> RemoteCluster | None:
     """Gives the cluster as a remote one, None for one that is not."""
     return cast("RemoteCluster", cluster) if hasattr(cluster, "list_and_watch") else None
+
+
+def withheld(cluster: Cluster) -> str:
+    """Return why writes to the cluster would be withheld now; empty where they would not, or nobody guards them."""
+    refusal: Callable[[], str] | None = getattr(cluster, "refusal", None)
+    return refusal() if refusal is not None else ""

@@ -8,39 +8,19 @@ named as ``module:factory``.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from importlib.metadata import entry_points
-from typing import Any, cast
+from typing import cast
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
-from kubetide.ports.errors import KubetideError
+from kubetide.ports.plugins import Plugin, load_plugin
 
 GROUP = "kubetide.clouds"
 CloudFactory = Callable[[str, Clock], AbstractAsyncContextManager[Cloud]]
 
 
-class CloudNotFound(KubetideError):
-    """No adapter of that name; the text names those that are installed."""
-
-
-def cloud_factory(name: str) -> CloudFactory:
-    """Gives the adapter of a name. Raises CloudNotFound."""
-    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
-    try:
-        if name in installed:
-            found: Any = installed[name].load()
-        elif ":" in name:
-            module, _, attribute = name.partition(":")
-            found = getattr(importlib.import_module(module), attribute)
-        else:
-            there = ", ".join(sorted(installed)) or "none"
-            raise CloudNotFound(
-                f"cloud-provider: there is no {name!r}; installed: {there}; an adapter of your own is named as "
-                "module:factory"
-            )
-    except (ImportError, AttributeError) as error:
-        raise CloudNotFound(f"cloud-provider: {name!r} cannot be loaded: {error}") from error
-    return cast("CloudFactory", found)
+def cloud_factory(name: str) -> tuple[Plugin, CloudFactory]:
+    """Return which plug-in a name means, and its adapter. Raises: PluginNotUsable."""
+    plugin, factory = load_plugin(GROUP, name, "cloud-provider")
+    return plugin, cast("CloudFactory", factory)

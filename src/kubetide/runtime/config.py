@@ -2,7 +2,7 @@
 
 A setting has one name everywhere: ``--scan-interval=10s`` on the command line, ``scan-interval: 10s``
 in the file, ``KUBETIDE_SCAN_INTERVAL=10s`` in the environment. Flags hold over the environment, and
-the environment over the file. The loops' settings are upstream's flags (``runtime.settings``).
+the environment over the file. The loops' settings are upstream's flags (``kubetide.loop``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NewType, get_args
+from typing import Any, Literal, NewType, get_args, get_origin
 
 import msgspec
 import yaml
 
+from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.cluster import is_protobuf_installed
 from kubetide.loop import (
     BUILT_IN,
@@ -24,6 +25,7 @@ from kubetide.loop import (
     UnknownLoop,
     Value,
     flag_names,
+    is_list,
     is_switch,
     loop_entries,
     loop_names,
@@ -56,8 +58,11 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         act: Whether anything is written; without it the run only advises.
         kubeconfig: Path; empty takes KUBECONFIG, then ~/.kube/config, then the pod's own account.
         context: Of the kubeconfig; empty takes its current one.
+        adopt_hpas_after: An HPA without a status is taken on when nobody has written one for so long.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.
+        nodes: Bounds of node groups, ``<min>:<max>:<group>``; of the provider ``labels``.
+        node_group_label: Keys of labels that name a node's group; likewise.
         leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
         leader_elect_lease_duration: For so long others wait for a leader that says nothing.
         leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
@@ -83,8 +88,11 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     act: bool = False
     kubeconfig: str = ""
     context: str = ""
+    adopt_hpas_after: Duration = seconds(60)
     cloud_provider: str = ""
     cloud_config: str = ""
+    nodes: tuple[str, ...] = ()
+    node_group_label: tuple[str, ...] = ()
     leader_elect: bool = True
     leader_elect_lease_duration: Duration = seconds(15)
     leader_elect_renew_deadline: Duration = seconds(10)
@@ -171,19 +179,27 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
 
 
 def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
-    """Reads ``--name=value``, ``--name value`` and, for what is true or false, ``--name``. Raises ConfigError."""
+    """Read ``--name=value``, ``--name value`` and, for what is true or false, ``--name``.
+
+    A list that is given again grows, as upstream's; of any other flag the last one holds. Raises: ConfigError.
+    """
     found: dict[str, Value] = {}
+
+    def add(name: str, value: str) -> None:
+        found[name] = f"{found[name]},{value}" if name in found and _is_list(name) else value
+
     waiting = ""
     for argument in arguments:
         if waiting:
-            found[waiting], waiting = argument, ""
+            add(waiting, argument)
+            waiting = ""
             continue
         if not argument.startswith("--"):
             raise ConfigError(f"{argument!r} belongs to no flag; write --name=value")
         name, equals, value = argument[2:].partition("=")
         name = name.replace("_", "-")
         if equals:
-            found[name] = value
+            add(name, value)
         elif name in _SWITCHES or is_switch(name):
             found[name] = True
         else:
@@ -191,6 +207,13 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
     if waiting:
         raise ConfigError(f"--{waiting}: a value is missing; write --{waiting}=value")
     return found
+
+
+def _is_list(name: str) -> bool:
+    if name in _OWN:
+        fields = msgspec.structs.fields(RunSettings)
+        return next(get_origin(field.type) is tuple for field in fields if field.name == _OWN[name])
+    return is_list(name)
 
 
 def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
@@ -267,7 +290,7 @@ def _read(where: str, name: str, value: Value) -> Any:
             return parse_duration(str(value))
         if wanted is Bytes:
             return Bytes(whole(str(value)))
-        if name == "controllers":
+        if get_origin(wanted) is tuple:
             return _names(value)
         if wanted is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
@@ -284,13 +307,30 @@ def _read(where: str, name: str, value: Value) -> Any:
         raise ConfigError(f"{where}: {value!r} cannot be read; it takes {takes}") from error
 
 
+def _check_cloud(run: RunSettings) -> None:
+    scaling = [entry.name for entry in loop_entries(run.controllers) if entry.needs_cloud]
+    if scaling and not run.cloud_provider:
+        raise ConfigError(
+            f"controllers: {scaling[0]} needs node groups to scale: set cloud-provider; `labels` reads them off the nodes of any "
+            "cluster, for advice"
+        )
+    if run.cloud_provider != LABELS:
+        if run.nodes or run.node_group_label:
+            raise ConfigError(
+                "nodes and node-group-label are for cloud-provider=labels; another provider has its own"
+            )
+    elif run.act and scaling:
+        raise ConfigError(
+            "cloud-provider: labels is read only: leave act out for advice on nodes, or nodes out of controllers to act "
+            "on pods"
+        )
+
+
 def _check(run: RunSettings) -> None:
     """Raises ConfigError for settings that do not go together."""
     if not run.controllers:
         raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
-    for entry in loop_entries(run.controllers):
-        if entry.needs_cloud and not run.cloud_provider:
-            raise ConfigError(f"controllers: {entry.name} needs node groups to scale: set cloud-provider")
+    _check_cloud(run)
     if (
         not run.leader_elect_retry_period * 6 // 5
         < run.leader_elect_renew_deadline

@@ -65,6 +65,10 @@ class _Guarded:
         self._reads = reads
         self._error = error
 
+    def refusal(self) -> str:
+        """Why writes would be withheld now; see ``ports.cluster.withheld``."""
+        return self._guard.refusal()
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
         if name in self._reads:

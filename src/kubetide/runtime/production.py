@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kubetide.acting import Elector, Fence, LeaseLost, LeaseTimes
+from kubetide.clouds.labels import LabelsCloud, read_groups
+from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.cluster import (
     Connection,
     HttpCluster,
@@ -31,20 +33,23 @@ from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import STORED_KINDS
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource
+from kubetide.ports.plugins import Plugin
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.clouds import cloud_factory
+from kubetide.runtime.clouds import CloudFactory, cloud_factory
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
+from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import give_memory_back, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.records import RecordWriter
-from kubetide.runtime.rivals import Rivals
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
 from kubetide.runtime.service import Service
+from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
@@ -108,6 +113,22 @@ class _Process:
         self._told_to_end = True
         task.cancel()
 
+    def _plugins(self) -> tuple[list[Plugin], CloudFactory | None]:
+        """Load what the configuration names of other packages; return which they are, and the cloud's adapter.
+
+        Raises: PluginNotUsable.
+        """
+        if not any(entry.needs_cloud for entry in loop_entries(self._config.run.controllers)):
+            return [], None
+        filters = with_plugins(self._config.loops.of(NodesSettings).scheduler_plugins)
+        use_filters(filters)
+        if filters.plugins:
+            self._log.tell(plugins_told(filters))
+        if self._config.run.cloud_provider == LABELS:
+            return list(filters.plugins), None
+        cloud, factory = cloud_factory(self._config.run.cloud_provider)
+        return [*filters.plugins, cloud], factory
+
     async def _external(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
     ) -> ExternalMetricSource:
@@ -125,7 +146,8 @@ class _Process:
             os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
         )
         # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
-        self._writer.start(origin=f"run on {connection.url}")
+        plugins, factory = self._plugins()
+        self._writer.start(origin=f"run on {connection.url}", plugins=plugins)
         stack.callback(self._writer.close)
         registry = Registry()
         requests = ClientSeries(registry).of(connection.url)
@@ -149,17 +171,24 @@ class _Process:
             protobuf=run.kube_api_content_type == MEDIA_TYPE,
         )
         await stack.enter_async_context(cluster)
-        cloud = None
-        if any(entry.needs_cloud for entry in loop_entries(run.controllers)):
-            factory = cloud_factory(run.cloud_provider)
+        cloud: Cloud | None = None
+        scaling = any(entry.needs_cloud for entry in loop_entries(run.controllers))
+        if run.cloud_provider == LABELS and scaling:
+            groups = read_groups(run.cloud_config, run.node_group_label, run.nodes)
+            cloud = await stack.enter_async_context(LabelsCloud(cluster, clock, groups).open())
+        elif factory is not None:
             cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
         plurals, warn = _Plurals(cluster, clock), log.warn
-        rivals = Rivals(
-            cluster,
-            clock,
-            lambda text: warn(with_hint(text, run.controllers)),
-            server_now=cluster.skew.server_now,
-        )
+        # Advice is for those HPAs, too, whom upstream still serves.
+        owners = None
+        if run.act and "horizontal" in run.controllers:
+            owners = HpaOwners(
+                cluster,
+                clock,
+                lambda text: warn(with_hint(text, run.controllers)),
+                server_now=cluster.skew.server_now,
+                adopt_after=run.adopt_hpas_after,
+            )
         service = Service(
             self._config,
             cluster,
@@ -176,8 +205,7 @@ class _Process:
             warn=log.warn,
             seed=clock.now(),
             ahead=lambda: cluster.skew.ahead,
-            # Advice is for those, too, whom upstream still serves.
-            left_alone=lambda: rivals.found if run.act else (),
+            owners=owners,
         )
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
         if run.address:
@@ -193,9 +221,9 @@ class _Process:
                 for lease, elector in electors.items():
                     await self._until_leading(lease, elector, clock)
                 service.begin()
-                if run.act and "horizontal" in run.controllers:
-                    await rivals.known()
-                    tasks.create_task(rivals.run())
+                if owners is not None:
+                    tasks.create_task(owners.run())
+                    await owners.known()
                 await service.run()
         except* LeaseLost as lost:
             raise lost.exceptions[0] from None

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.records import SCHEMA, Record
 from kubetide.ports.errors import KubetideError
+from kubetide.ports.plugins import Plugin
 
 FULL_EVERY = 360
 """Ticks between two records of the whole state: an hour of node ticks, an hour and a half of HPA ticks."""
@@ -46,7 +47,7 @@ class RecordError(KubetideError):
     """A record folder or a line in it cannot be read."""
 
 
-class Header(msgspec.Struct, frozen=True):
+class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     """The first line of each segment."""
 
     schema: str
@@ -54,6 +55,8 @@ class Header(msgspec.Struct, frozen=True):
     segment: int
     origin: str = ""
     """What was recorded, where another process may go on behind it; empty for a run that is by itself."""
+    plugins: tuple[Plugin, ...] = ()
+    """What other packages put into the run, by name and version; those that decide must be there for a replay."""
 
 
 class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,20 +98,23 @@ class RecordWriter:
         self._max_bytes = max_bytes
         self._segment_bytes = max(1, max_bytes // _SEGMENTS_KEPT)
         self._origin = ""
+        self._plugins: tuple[Plugin, ...] = ()
         self._full_every = full_every
         self._loops: dict[str, _Segment] = {}
         self._broken = False
         self.dropped = 0
         """Records that could not be written."""
 
-    def start(self, origin: str = "") -> None:
+    def start(self, origin: str = "", plugins: Sequence[Plugin] = ()) -> None:
         """Makes the folder, and clears the records of an earlier run that it does not go on behind.
 
         Args:
             origin: What is recorded; segments that name the same one are kept. Empty keeps none.
+            plugins: Of other packages, that take part.
         Raises: RecordError if it cannot.
         """
         self._origin = origin
+        self._plugins = tuple(plugins)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             for old in sorted(self._folder.glob("*.jsonl")):
@@ -162,7 +168,9 @@ class RecordWriter:
     def _append(self, record: Record, state: Iterable[bytes] | None) -> None:
         segment = self._loops.get(record.loop)
         if segment is None:
-            segment = self._loops[record.loop] = _Segment(self._folder, record.loop, self._origin)
+            segment = self._loops[record.loop] = _Segment(
+                self._folder, record.loop, self._origin, self._plugins
+            )
         if segment.file < 0 or (record.full and segment.bytes >= self._segment_bytes):
             if not record.full:
                 self.dropped += 1
@@ -190,10 +198,11 @@ def _line(record: Record, state: Iterable[bytes] | None) -> Iterator[bytes | byt
 class _Segment:
     """The file that a loop writes at present."""
 
-    def __init__(self, folder: Path, loop: str, origin: str) -> None:
+    def __init__(self, folder: Path, loop: str, origin: str, plugins: tuple[Plugin, ...]) -> None:
         self._folder = folder
         self._loop = loop
         self._origin = origin
+        self._plugins = plugins
         self.file = -1
         self.bytes = 0
         self.records = 0
@@ -208,7 +217,7 @@ class _Segment:
         path = self._folder / f"{self._loop}-{number:04d}.jsonl"
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self.bytes = self.records = 0
-        header = Header(schema=SCHEMA, loop=self._loop, segment=number, origin=self._origin)
+        header = Header(SCHEMA, self._loop, number, self._origin, self._plugins)
         try:
             self.write((msgspec.json.encode(header) + b"\n",))
         except OSError:
@@ -274,15 +283,18 @@ def _origin_of(path: Path) -> str:
     return header.origin if header.schema == SCHEMA else ""
 
 
-def read_records(folder: Path, loop: str) -> Iterator[Record]:
+def read_records(
+    folder: Path, loop: str, *, on_segment: Callable[[Header], None] = lambda _: None
+) -> Iterator[Record]:
     """Gives the records of one loop in order; a last line still being written, or cut, is left out.
 
+    ``on_segment`` hears the header of each segment before the first of its records, which holds a whole state.
     Behind a process that was cut those of the next one follow, ticks from 1 on. ``ending`` tells whether they are all. Raises RecordError naming the file and line.
     """
     decoder = msgspec.json.Decoder(Record)
     for path in segments(folder, loop):
         with path.open("rb") as lines:
-            _check_header(path, lines.readline())
+            on_segment(_checked_header(path, lines.readline()))
             for number, line in enumerate(lines, start=2):
                 if not line.endswith(b"\n"):
                     break
@@ -333,13 +345,14 @@ def recorded_loops(folder: Path) -> list[str]:
     return names
 
 
-def _check_header(path: Path, line: bytes) -> None:
+def _checked_header(path: Path, line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as error:
         raise RecordError(f"{path.name} line 1: not a record file of kubetide") from error
     if header.schema != SCHEMA:
         raise RecordError(f"{path.name}: written as {header.schema}, this version reads {SCHEMA}")
+    return header
 
 
 class NullRecorder:

@@ -7,17 +7,18 @@ every write. The service itself decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from kubetide.explain.records import Recorder
-from kubetide.loop import Loop, Parts, Sources, loop_entries, wire
+from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries, wire
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.runtime.clocks import AGREED, SkewReport
 from kubetide.runtime.config import RunConfig
+from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
@@ -31,7 +32,7 @@ from kubetide.units.time import (
     minutes,
     seconds,
 )
-from kubetide.watching import Caches, Informer, Key
+from kubetide.watching import Caches, Informer
 
 _LOOK = seconds(5)
 _UNREAD = minutes(1)
@@ -51,7 +52,7 @@ class Service:
         registry: Takes the series of the loops.
         warn: Takes a sentence that a person must see.
         seed: What picks among equals are drawn from.
-        left_alone: Gives the HPAs that another controller works on.
+        owners: Which HPAs other controllers serve; None where nobody is asked.
         ahead: Gives how far our clock is ahead of the API server's; negative where it is behind.
 
     Must be made inside the event loop that runs it.
@@ -70,7 +71,7 @@ class Service:
         registry: Registry,
         warn: Callable[[str], None],
         seed: int,
-        left_alone: Callable[[], Collection[Key]] = tuple,
+        owners: Owners | None = None,
         ahead: Callable[[], Duration] = lambda: ZERO,
     ) -> None:
         self._ahead, self._skew = ahead, SkewReport()
@@ -98,7 +99,8 @@ class Service:
             sources=sources,
             cloud=None if cloud is None else guarded_cloud(cloud, guard),
             seed=seed,
-            left_alone=left_alone,
+            owners=owners,
+            advises=not config.run.act,
             aside=asyncio.to_thread,
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
@@ -184,13 +186,15 @@ class Service:
             await self._clock.sleep(_LOOK)
 
     def _tell_of_refused_metrics(self) -> None:
-        """Say once, of each right that a metric source lacks, which role would give it."""
+        """Say once which metric source answers nothing, and of each right that one lacks, which role would give it."""
         for entry, loop, _ in self._loops:
-            for name, error in loop.source_errors():
-                told = with_hint(error, (entry.name,))
-                hint = told.removeprefix(error)
-                if hint and f"{name}{hint}" not in self._told:
-                    self._tell(f"{name}{hint}", f"cannot read {name}: {told}", "")
+            for name, problem in failing_sources(loop.sources, self._clock.now()).items():
+                self._tell(f"metrics {name}", problem, f"{name} can be read again")
+            for source in loop.sources:
+                told = with_hint(source.last_error, (entry.name,))
+                hint = told.removeprefix(source.last_error)
+                if hint and f"{source.name}{hint}" not in self._told:
+                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {told}", "")
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):

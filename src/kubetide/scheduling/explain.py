@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.filters.base import WholesaleFilter
+from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.registry import (
-    FILTERS,
     NODE_AFFINITY,
     NODE_RESOURCES_FIT,
-    WHOLESALE_FILTERS,
 )
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
@@ -24,7 +23,7 @@ _LEFT_OUT = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY.name}]"
 
 def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
     """Gives the refusal that holds for all nodes alike, or None."""
-    for plugin in WHOLESALE_FILTERS:
+    for plugin in filters_in_use().wholesale:
         refusal = plugin.everywhere(pod_class, rows)
         if refusal is not None:
             return refusal
@@ -40,7 +39,7 @@ def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
     if names is not None and rows.names[row] not in names:
         detail = f"only {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} may be used"
         return Refusal(plugin=NODE_AFFINITY.name, code="", phase="PreFilterResult", detail=detail)
-    for plugin in FILTERS:
+    for plugin in filters_in_use().every:
         refusal = plugin.refuse(pod_class, rows, row)
         if refusal is not None:
             return refusal
@@ -64,7 +63,7 @@ def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
         left[:] = False
         left[[rows.row_of[name] for name in names if name in rows.row_of]] = True
         _count(counts, _LEFT_OUT, rows.n - int(left.sum()))
-    for plugin in FILTERS:
+    for plugin in filters_in_use().every:
         found = list(plugin.failures(pod_class, rows))
         if not found:
             continue
@@ -82,7 +81,7 @@ def refusals_by_plugin(pod_class: PodClass, rows: Rows) -> dict[str, dict[str, R
     A plugin that refuses all nodes alike says so under ``*``; plugins that refuse none are left out.
     """
     found: dict[str, dict[str, Refusal]] = {}
-    for plugin in FILTERS:
+    for plugin in filters_in_use().every:
         if isinstance(plugin, WholesaleFilter):
             everywhere = plugin.everywhere(pod_class, rows)
             if everywhere is not None:

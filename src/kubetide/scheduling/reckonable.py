@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.inter_pod_affinity import AffinityJudge
 from kubetide.scheduling.filters.node_volume_limits import VolumeLimitsJudge
 from kubetide.scheduling.filters.pod_topology_spread import SpreadJudge, SpreadTerm
-from kubetide.scheduling.filters.registry import SHARES_VERDICTS
 from kubetide.scheduling.node_selection import HOSTNAME
 from kubetide.scheduling.pod_class import PodClass
 from kubetide.scheduling.rows import BoolVector
@@ -14,7 +14,9 @@ from kubetide.scheduling.snapshot import Snapshot
 
 def is_reckonable(snapshot: Snapshot, pod_class: PodClass) -> bool:
     """Whether all that the class minds has the form of ``conditions``; adds its guards to the snapshot."""
-    if not SHARES_VERDICTS or pod_class.error or pod_class.terms_error or pod_class.spread_error:
+    if pod_class.error or pod_class.terms_error or pod_class.spread_error:
+        return False
+    if not filters_in_use().shares_verdicts:
         return False
     if pod_class.devices is not None or pod_class.features or pod_class.names_nodes:
         return False

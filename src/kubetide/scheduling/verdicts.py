@@ -14,12 +14,7 @@ import numpy as np
 from kubetide.scheduling.columns import Column, cells_of
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
-from kubetide.scheduling.filters.registry import (
-    CAPACITY_FILTERS,
-    MOVING_FILTERS,
-    SHARES_VERDICTS,
-    STATIC_FILTERS,
-)
+from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.rows import BoolVector, Rows
 from kubetide.units.recent import Recent
@@ -204,7 +199,7 @@ class Shared:
 
     def passing(self, pod_class: PodClass) -> Passing:
         """Gives what says which node objects pass."""
-        key = pod_class.standing if SHARES_VERDICTS else None
+        key = pod_class.standing if filters_in_use().shares_verdicts else None
         if key is None:
             return Passing()
         found = self._passing.get(key)
@@ -217,7 +212,7 @@ class Shared:
         self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int
     ) -> tuple[list[Judge], bool]:
         """Gives the judges of a class, and whether they hold while copies of templates come and go."""
-        key = pod_class.minding if SHARES_VERDICTS else None
+        key = pod_class.minding if filters_in_use().shares_verdicts else None
         if key is None:
             return _make_judges(pod_class, rows)
         found = self._judges.get(key)
@@ -264,7 +259,7 @@ class Verdicts:
             holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)
             known.judge_nodes(pod_class, rows, lineage)
         if known.layout != layout or known.columns != columns:
-            needs = [need for plugin in CAPACITY_FILTERS for need in plugin.needs(pod_class, rows)]
+            needs = [need for plugin in filters_in_use().capacity for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
             known.gates = [(key, rows.columns[key], least) for key, least in needs if key in rows.columns]
             known.columns = columns
@@ -280,7 +275,7 @@ def _make_room(memo: dict[Any, Any], most: int) -> None:
 
 
 def _make_judges(pod_class: PodClass, rows: Rows) -> tuple[list[Judge], bool]:
-    judges = [plugin.judge(pod_class, rows) for plugin in MOVING_FILTERS]
+    judges = [plugin.judge(pod_class, rows) for plugin in filters_in_use().moving]
     found = [judge for judge in judges if judge is not None]
     return found, all(getattr(judge, "takes_in_copies", False) for judge in found)
 
@@ -294,7 +289,7 @@ def _judge_nodes(pod_class: PodClass, rows: Rows) -> BoolVector:
     if refused_everywhere(pod_class, rows) is not None:
         return np.zeros(rows.n, np.bool_)
     static = np.ones(rows.n, np.bool_)
-    for plugin in STATIC_FILTERS:
+    for plugin in filters_in_use().static:
         passes = plugin.passes(pod_class, rows)
         if passes is not None:
             static &= passes

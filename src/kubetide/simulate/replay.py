@@ -13,7 +13,8 @@ import msgspec
 from kubetide.explain.records import Core, Record
 from kubetide.loop import UnknownLoop, loop_entry, loop_names
 from kubetide.runtime.folder import is_running
-from kubetide.runtime.records import Ending, RecordError, ending, read_records, recorded_loops
+from kubetide.runtime.records import Ending, Header, RecordError, ending, read_records, recorded_loops
+from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.units.time import Instant, format_rfc3339
 
 
@@ -59,22 +60,32 @@ class EarlyEnd(msgspec.Struct, frozen=True):
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
-    """How many records were decided again, by loop, and the first difference of each loop."""
+    """How many records were decided again, by loop, and the first difference of each loop.
+
+    ``notes`` names the plug-ins that are installed in another version than the recorded one.
+    """
 
     records: dict[str, int]
     differences: tuple[Difference, ...]
     early_ends: tuple[EarlyEnd, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def replay(folder: Path) -> ReplayResult:
-    """Decides every record of a folder again. Raises RecordError where it cannot be read."""
+    """Decide every record of a folder again.
+
+    Raises: RecordError where it cannot be read, or where a plug-in that decided is not installed.
+    """
     records: dict[str, int] = {}
     differences: list[Difference] = []
     early: list[EarlyEnd] = []
+    notes: dict[str, None] = {}
     for loop in recorded_loops(folder):
         # Asked before reading: a run that ends meanwhile is read to where it was, or further.
         running, how = is_running(folder), ending(folder, loop)
-        count, last, difference = _replay_loop(folder, loop)
+        with recorded_plugins() as plugins:
+            count, last, difference = _replay_loop(folder, loop, plugins)
+        notes |= plugins.notes
         records[loop] = count
         if difference is not None:
             differences.append(difference)
@@ -88,15 +99,23 @@ def replay(folder: Path) -> ReplayResult:
                     torn=how is Ending.TORN and not running,
                 )
             )
-    return ReplayResult(records, tuple(differences), tuple(early))
+    return ReplayResult(records, tuple(differences), tuple(early), tuple(notes))
 
 
-def _replay_loop(folder: Path, loop: str) -> tuple[int, Record | None, Difference | None]:
+def _replay_loop(
+    folder: Path, loop: str, plugins: RecordedPlugins
+) -> tuple[int, Record | None, Difference | None]:
     """Gives the number of records that agree, the last of them, and the first that does not."""
     core = make_core(loop)
+
+    def take_up(header: Header) -> None:
+        nonlocal core
+        if plugins.take_up(header):
+            core = make_core(loop)  # a segment begins with a whole state
+
     count = 0
     last: Record | None = None
-    for record in read_records(folder, loop):
+    for record in read_records(folder, loop, on_segment=take_up):
         if last is not None and (record.tick, record.phase) <= (last.tick, last.phase):
             core = make_core(loop)  # another process began here, from nothing
         difference = _decide_again(core, record)

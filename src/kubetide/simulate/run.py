@@ -10,10 +10,13 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.admission import Caller
+from kubetide.loop import parse_flags
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import RecordWriter
+from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.simulate.build import manifests_of, prices_of
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
@@ -102,7 +105,11 @@ class _Run:
         return self.result()
 
     async def main(self, clock: Clock) -> None:
-        self._writer.start()
+        filters = with_plugins(parse_flags(self._scenario.flags).of(NodesSettings).scheduler_plugins)
+        use_filters(filters)
+        if filters.plugins:
+            self._warn(plugins_told(filters))
+        self._writer.start(plugins=filters.plugins)
         try:
             async with nullcontext() if self._webhooks is None else self._webhooks as caller:
                 await self._play(clock, caller)

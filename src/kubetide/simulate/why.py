@@ -18,8 +18,9 @@ from kubetide.explain.records import Core, Record
 from kubetide.loop import BUILT_IN, Explainer, LoopEntry, loop_entry, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.records import RecordError, read_records, recorded_loops
+from kubetide.runtime.records import Header, RecordError, read_records, recorded_loops
 from kubetide.simulate.marks import marks_of
+from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -53,7 +54,7 @@ class _Brought:
 def explain_object(
     folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> str:
-    """Say in plain words why an object is as it is.
+    """Return in plain words why an object is as it is.
 
     Args:
         folder: Where a run keeps its records.
@@ -67,18 +68,23 @@ def explain_object(
     loop, explainer = _explainer_of(kind, folder)
     core = loop.core()
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    brought = _bring_to(core, folder, loop.name, at, subject)
+    with recorded_plugins() as plugins:
+        brought = _bring_to(core, folder, loop.name, at, subject, plugins)
+        lines = _answer(explainer, core, subject, brought, view)
+    # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
+    return _text(f"{kind} {subject}", [with_hint(line, (loop.name,)) for line in lines], brought)
+
+
+def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, view: str) -> list[str]:
     last = brought.last
     if explainer.after_decision:
         _finish(core, last)
     try:
-        lines = explainer.lines(core, subject, last.now, view)
+        return explainer.lines(core, subject, last.now, view)
     except KeyError:
         if not brought.decided:
-            raise _nothing(kind, subject, explainer.names(core), last.now) from None
-        lines = [f"There is no {kind} {subject} any more at this time."]
-    # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
-    return _text(f"{kind} {subject}", [with_hint(line, (loop.name,)) for line in lines], brought)
+            raise _nothing(explainer.kind, subject, explainer.names(core), last.now) from None
+        return [f"There is no {explainer.kind} {subject} any more at this time."]
 
 
 def explained_kinds(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
@@ -100,17 +106,22 @@ def _explainer_of(kind: str, folder: Path) -> tuple[LoopEntry[Any], Explainer]:
     raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(explained_kinds(folder))}")
 
 
-def _bring_to(core: Core, folder: Path, loop: str, at: Moment | None, subject: str) -> _Brought:
+def _bring_to(
+    core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: RecordedPlugins
+) -> _Brought:
     """Applies all records until the end of the moment, the last one not yet decided."""
     waiting: list[Record] = []
     decided: list[_Decided] = []
     following: Record | None = None
-    for record in read_records(folder, loop):
+    headers: list[Header] = []
+    header: Header | None = None
+    for record in read_records(folder, loop, on_segment=headers.append):
         if at is not None and _is_later(record, at, waiting):
             following = record
             break
         if record.full:
             waiting.clear()
+            header = headers[-1]
         waiting.append(record)
         decided += _decided_about(record, subject)
     if following is not None and not waiting:
@@ -121,6 +132,8 @@ def _bring_to(core: Core, folder: Path, loop: str, at: Moment | None, subject: s
     is_over = at is not None and following is None and at.at > last.now
     if is_over and at is not None and at.next_day:
         raise _not_begun(folder, loop, last)
+    if header is not None:
+        plugins.take_up(header)
     for record in waiting[:-1]:
         core.apply(bytes(record.state), full=record.full)
         core.decide(record.now)

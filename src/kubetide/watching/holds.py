@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 from kubetide.watching.informer import Informer
 
 
 def too_old(informer: Informer[Any], now: Instant, *, max_cache_age: Duration) -> str:
     """Gives a sentence for a cache that has heard nothing for longer, not even a bookmark; empty for another."""
     heard = informer.last_heard
-    if heard is None or after(heard, max_cache_age) < now:
-        return f"nothing was heard about {informer.kind.plural} for longer than max-cache-age"
+    if heard is None:
+        return f"{informer.kind.plural} have never been listed; nothing is taken away until they are"
+    if after(heard, max_cache_age) < now:
+        return (
+            f"nothing was heard about {informer.kind.plural} since {format_rfc3339(heard)} (max-cache-age "
+            f"{format_duration(max_cache_age)}); nothing is taken away until something is"
+        )
     return ""
 
 
@@ -22,5 +27,10 @@ def shrunken(informer: Informer[Any], now: Instant, *, max_relist_loss: float, r
     if relist is None or after(relist.at, relist_hold) < now:
         return ""
     if relist.lost > max_relist_loss * relist.before:
-        return f"a new list of {informer.kind.plural} lacked more of them than max-relist-loss"
+        share = round(100 * relist.lost / relist.before)
+        return (
+            f"a new list of {informer.kind.plural} at {format_rfc3339(relist.at)} lacked {relist.lost} of "
+            f"{relist.before} ({share} %, max-relist-loss {round(100 * max_relist_loss)} %); nothing is taken away until "
+            f"{format_rfc3339(after(relist.at, relist_hold))}"
+        )
     return ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kubetide.scheduling import ClusterFacts, PodClass
 from kubetide.scheduling.counting import CountKey, MatchingPods, SpreadPods
-from kubetide.scheduling.filters.registry import SHARES_VERDICTS
+from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.kinds import Choice, Mark, marks_of
 
 
@@ -33,7 +33,7 @@ class AskingClasses:
         keys: list[CountKey] = [SpreadPods(pod_class.namespace, one.selector) for one in pod_class.spread]
         if pod_class.affinity:
             keys.append(MatchingPods(pod_class.affinity))
-        if not keys and SHARES_VERDICTS:
+        if not keys and filters_in_use().shares_verdicts:
             return
         # Of several choices that by which the fewest are found.
         self._asked[pod_class] = [
@@ -60,7 +60,7 @@ class AskingClasses:
         found: dict[PodClass, None] = {}
         for mark in (None, *marks_of(placed)):
             found.update(self._by_mark.get(mark, {}))
-        if not SHARES_VERDICTS:
+        if not filters_in_use().shares_verdicts:
             return list(found)
         return [
             one
@@ -74,4 +74,4 @@ class AskingClasses:
     def _places(self, pod_class: PodClass) -> dict[Mark | None, None]:
         """The marks to find a class by; plugins of other packages may ask about any pod."""
         marks: dict[Mark | None, None] = {mark: None for one in self._asked[pod_class] for mark in one.marks}
-        return marks if SHARES_VERDICTS else {None: None}
+        return marks if filters_in_use().shares_verdicts else {None: None}

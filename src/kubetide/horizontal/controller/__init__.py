@@ -1,5 +1,6 @@
 """The controller: gathers, carries out, records. All that touches a socket or a timer is here."""
 
 from kubetide.horizontal.controller.controller import HorizontalController
+from kubetide.horizontal.controller.sources import GuardedSource
 
-__all__ = ["HorizontalController"]
+__all__ = ["GuardedSource", "HorizontalController"]

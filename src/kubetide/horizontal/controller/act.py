@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kubetide.acting import EventWriter, in_parallel
+from kubetide.horizontal.controller.left_alone import NoOthers
 from kubetide.horizontal.controller.targets import TargetError, Targets
 from kubetide.horizontal.decision import (
     Result,
@@ -17,6 +18,7 @@ from kubetide.horizontal.decision import (
 )
 from kubetide.horizontal.options.deletion_cost import ANNOTATION as DELETION_COST
 from kubetide.horizontal.views import Key
+from kubetide.loop import Owners
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS, PODS
 from kubetide.ports.clock import Clock
@@ -50,12 +52,14 @@ class Actor:
         *,
         uid_of: Callable[[Key], str],
         limit: int,
+        owners: Owners | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._targets = targets
         self._events = events
         self._uid_of = uid_of
+        self._owners = owners or NoOthers()
         self._limit = limit
 
     async def scale(self, writes: Sequence[ScaleWrite]) -> list[ScaleOutcome]:
@@ -64,11 +68,17 @@ class Actor:
 
     async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
         try:
+            self._check_owner((write.namespace, write.name))
             await self._mark(write)
             error = await self._write_scale(write)
         except Withheld:
             return ScaleOutcome(write.namespace, write.name, self._clock.now(), withheld=True)
         return ScaleOutcome(write.namespace, write.name, self._clock.now(), error)
+
+    def _check_owner(self, key: Key) -> None:
+        """Raises: Withheld when another controller has written to the HPA since the tick began."""
+        if key in self._owners.left_alone():
+            raise Withheld(f"HPA {'/'.join(key)} is left to another controller")
 
     async def _mark(self, write: ScaleWrite) -> None:
         """Says which pods go first. Raises: Withheld; a pod that cannot be marked goes in its turn."""
@@ -129,6 +139,7 @@ class Actor:
         if settlement.changes:
             namespace, name = settlement.verdict.key
             try:
+                self._check_owner(settlement.verdict.key)
                 await self._cluster.patch(
                     HPAS, name, {"status": settlement.patch}, namespace=namespace, subresource="status"
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,8 @@ from kubetide.acting import EventWriter, in_turns
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.gather import Gatherer
-from kubetide.horizontal.controller.left_alone import OwnChanges
+from kubetide.horizontal.controller.left_alone import NoOthers, OwnChanges
+from kubetide.horizontal.controller.past import PastChanges
 from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, slim_replica_set
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
@@ -31,7 +32,7 @@ from kubetide.horizontal.news import News
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.views import Key, view_of_pod
-from kubetide.loop import BaseLoop
+from kubetide.loop import BaseLoop, Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
 from kubetide.plan.board import Board, Intent, Workload
@@ -68,7 +69,8 @@ class HorizontalController(BaseLoop):
         kinds: Iterable[Kind[Any]] = STORED_KINDS,
         custom: CustomMetricSource | None = None,
         external: ExternalMetricSource | None = None,
-        left_alone: Callable[[], Collection[Key]] = tuple,
+        owners: Owners | None = None,
+        advises: bool = False,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
@@ -77,7 +79,8 @@ class HorizontalController(BaseLoop):
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
-            left_alone: Gives the HPAs that another controller works on; they are not there for this one.
+            owners: Which HPAs another controller serves: they are not there for this one. None where nobody else is.
+            advises: Whether others scale: then their changes count for the rate limits, as if they were its own.
         """
         super().__init__()
         self._clock = clock
@@ -90,18 +93,29 @@ class HorizontalController(BaseLoop):
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
         targets = Targets(cluster, kinds, workloads, clock)
-        own = OwnChanges(hpas.feed(), hpas.objects, left_alone)
+        owners = owners or NoOthers()
+        own = OwnChanges(hpas.feed(), hpas.objects, owners)
         self._pods = pods
         # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
         values = ValueReader(custom, external, clock)
-        self._gatherer = Gatherer(own, pods.feed(), targets, metrics, values, clock, self._holds)
+        self._gatherer = Gatherer(
+            own,
+            pods.feed(),
+            targets,
+            metrics,
+            values,
+            clock,
+            self._holds,
+            PastChanges(cluster, clock) if advises else None,
+        )
         self._actor = Actor(
             cluster,
             clock,
             targets,
-            EventWriter(cluster, clock, COMPONENT),
+            EventWriter(cluster, clock, COMPONENT, program="kubetide"),
             uid_of=self._uid_of,
+            owners=owners,
             limit=settings.concurrent_syncs,
         )
         self._tick = 0
@@ -131,10 +145,6 @@ class HorizontalController(BaseLoop):
     def sources(self) -> tuple[GuardedSource, ...]:
         """The guards of the metric sources, with what each of them has failed at."""
         return self._gatherer.sources
-
-    def source_errors(self) -> Sequence[tuple[str, str]]:
-        """Return the metric sources that fail now, each with its error."""
-        return [(source.name, source.last_error) for source in self.sources if source.last_error]
 
     async def synced(self) -> None:
         """Return when all caches that the loop needs are there."""

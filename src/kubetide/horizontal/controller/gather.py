@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from kubetide.acting import both, in_parallel, pieces_in_turns
+from kubetide.horizontal.controller.past import PastChanges
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
 from kubetide.horizontal.controller.values import ValueReader, questions_of
@@ -61,8 +62,10 @@ class Gatherer:
         values: ValueReader,
         clock: Clock,
         holds: Callable[[Settings], Sequence[str]] = lambda _: (),
+        past: PastChanges | None = None,
     ) -> None:
-        """``holds`` says why nothing may be scaled down now."""
+        """``holds`` says why nothing may be scaled down now; ``past`` follows what others scale, for advice."""
+        self._past = past
         self._hpas = hpas
         self._pods = pods
         self._targets = targets
@@ -96,6 +99,7 @@ class Gatherer:
                 specs[view.namespace, view.name] = read_spec(view, state.settings)
         scales = await self._read_scales(state, specs)
         answers, values = await self._measure(state, specs, scales)
+        memory = () if self._past is None else await self._past.memory(state, specs, scales)
         return Delta(
             hpas=tuple(hpas),
             gone_hpas=tuple(gone_hpas),
@@ -106,6 +110,7 @@ class Gatherer:
             answers=tuple(answers),
             values=tuple(shortened(reply, state.values) for reply in values),
             holds=self._holds(state.settings),
+            memory=memory,
         )
 
     # ── objects ──

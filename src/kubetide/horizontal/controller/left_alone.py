@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from kubetide.horizontal.views import Key
+from kubetide.loop import Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.watching import Feed
+
+
+class NoOthers:
+    """Nobody else is there."""
+
+    def left_alone(self) -> Collection[Key]:
+        """Return none."""
+        return ()
+
+    def knows(self, key: Key) -> bool:  # noqa: ARG002  the protocol's name
+        """Whatever it is."""
+        return True
 
 
 class OwnChanges:
@@ -19,17 +32,22 @@ class OwnChanges:
         self,
         feed: Feed[HorizontalPodAutoscaler],
         objects: Mapping[Key, HorizontalPodAutoscaler],
-        left_alone: Callable[[], Collection[Key]],
+        owners: Owners,
     ) -> None:
         self._feed = feed
         self._objects = objects
-        self._left_alone = left_alone
+        self._owners = owners
         self._left: frozenset[Key] = frozenset()
+        self._unknown: frozenset[Key] = frozenset()
 
     def drain(self) -> dict[Key, HorizontalPodAutoscaler | None]:
-        """Gives each changed object, None for one that is gone or is left alone from now on."""
-        left = frozenset(self._left_alone())
-        changed = {key: hpa for key, hpa in self._feed.drain().items() if key not in left}
+        """Return each changed object, None for one that is gone or is left alone from now on."""
+        drained = self._feed.drain()
+        self._unknown = frozenset(
+            key for key in (*self._unknown, *drained) if key in self._objects and not self._owners.knows(key)
+        )
+        left = self._unknown.union(self._owners.left_alone())
+        changed = {key: hpa for key, hpa in drained.items() if key not in left}
         for key in self._left - left:
             changed[key] = self._objects.get(key)
         for key in left - self._left:
@@ -38,5 +56,5 @@ class OwnChanges:
         return changed
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
-        """Gives an HPA as the cache has it; None for one that is not there, or left alone."""
+        """Return an HPA as the cache has it; None for one that is not there, or left alone."""
         return None if key in self._left else self._objects.get(key)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
-from kubetide.units.time import Duration, format_duration, seconds, to_seconds
+from kubetide.units.time import Duration, Instant, format_duration, seconds, to_seconds
 
 A = TypeVar("A")
 
@@ -30,6 +30,8 @@ class GuardedSource:
         failures: Questions that ended in an exception which is no ``MetricsError``: bugs of the source.
         last_failure: The traceback of the last of them.
         last_error: What the source last said where it had no answer; empty where it always had one.
+        failing_since: Since when no question has had an answer; None while questions have one.
+        problem: Why the first of these questions had none.
     """
 
     def __init__(self, name: str, clock: Clock) -> None:
@@ -37,6 +39,8 @@ class GuardedSource:
         self.failures = 0
         self.last_failure = ""
         self.last_error = ""
+        self.failing_since: Instant | None = None
+        self.problem = ""
         self._clock = clock
         self._timeouts = 0
         self._closed_until = Duration(0)
@@ -60,20 +64,27 @@ class GuardedSource:
         except MetricsError as error:
             self._timeouts = 0
             self.last_error = str(error)
+            self._note_problem(str(error))
             raise
         except TimeoutError:
             self._note_timeout()
             text = f"the source of {self.name} did not answer within {format_duration(PATIENCE)}"
+            self._note_problem(text)
             raise MetricsError(text) from None
         except Exception as error:
             # Of a source anything may come, also one that a user has written; it harms its own HPAs only.
             self.failures += 1
             self.last_failure = traceback.format_exc()
-            raise MetricsError(
-                f"the source of {self.name} failed: {type(error).__name__}: {error}"
-            ) from error
+            text = f"the source of {self.name} failed: {type(error).__name__}: {error}"
+            self._note_problem(text)
+            raise MetricsError(text) from error
         self._timeouts = 0
+        self.failing_since = None
         return answer
+
+    def _note_problem(self, text: str) -> None:
+        if self.failing_since is None:
+            self.failing_since, self.problem = self._clock.now(), text
 
     def _note_timeout(self) -> None:
         self._timeouts += 1

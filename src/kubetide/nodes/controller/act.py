@@ -26,7 +26,7 @@ from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import is_finished
 from kubetide.ports.cloud import Cloud
-from kubetide.ports.cluster import Cluster
+from kubetide.ports.cluster import Cluster, withheld
 from kubetide.ports.errors import ApiError, CloudError, CloudWithheld, Conflict, NotFound, Withheld
 
 _PARALLEL = 10
@@ -130,7 +130,12 @@ class Actor:
         await self._change_spec(action.node, change)
 
     async def _change_spec(self, name: str, change: Callable[[Node], Json]) -> None:
-        """Changes a node as it is now; another's change in between leads to another try."""
+        """Change a node as it is now; another's change in between leads to another try.
+
+        Raises: Withheld, before anything is read: who only advises may have no right to.
+        """
+        if why := withheld(self._cluster):
+            raise Withheld(why)
         for attempt in range(1, _ATTEMPTS + 1):
             node = await self._cluster.get(NODES, name)
             patch: Json = {

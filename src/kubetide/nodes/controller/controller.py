@@ -33,6 +33,7 @@ from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.demand import check_sources
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
+from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.cluster import ObjectReference
@@ -90,7 +91,7 @@ class NodesController(BaseLoop):
         self._actor = Actor(cluster, cloud)
         self.stopwatch = self._state.laps = Stopwatch(clock)
         """How long the parts of the last tick took."""
-        self._events = EventWriter(cluster, clock, COMPONENT)
+        self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
         self._read_pods: tuple[str, ...] = ()
@@ -231,7 +232,7 @@ class NodesController(BaseLoop):
         *,
         full: bool,
     ) -> None:
-        reasons = (*commands.reasons, *result.reasons)
+        reasons = worded_as_advice((*commands.reasons, *result.reasons))
         if phase == 0:
             self._last_said, self._said = self._said, {}
         new = tuple(one for one in reasons if full or self._last_said.get((one.code, one.subject)) != one)

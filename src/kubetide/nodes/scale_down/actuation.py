@@ -113,8 +113,9 @@ class _Machine:
         if deletion.phase == "untainting":
             return self._untaint(deletion)
         node = self._state.nodes.get(deletion.node)
-        if node is None:
+        if node is None and deletion.in_flight:
             self._note_vanished(deletion)
+        if node is None or not deletion.in_flight:
             return None
         match deletion.phase:
             case "waiting":

@@ -18,6 +18,7 @@ from kubetide.nodes.node_facts import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.actuation import CALL_LOST, next_wake
+from kubetide.nodes.scale_down.advice import advise, review_advice
 from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
@@ -31,6 +32,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import Plan, choose
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.ports.cloud import instance_id
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -43,6 +45,8 @@ from kubetide.units.time import (
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
+
+_NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 
 
 def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
@@ -62,6 +66,7 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
             reasons=(reason("ScaleDownDisabled"),),
         )
     restore(state, now)
+    review_advice(state, now)
     _note_interval(state, now)
     state.laps.begin("findUnneeded")
     found = evaluate(state, now, state.scale_down_cache)
@@ -101,7 +106,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     told: list[EventRecord] = []
     failed_kinds: dict[bool, str] = {}
     tainted: list[Deletion] = []
-    advised: list[Reason] = []
+    reasons: list[Reason] = []
+    advised = False
     for action, outcome in zip(commands.actions, outcomes.results, strict=True):
         if not isinstance(action, AddTaint) or action.key != TO_BE_DELETED:
             continue
@@ -109,14 +115,24 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         if outcome.status == "ok":
             tainted.append(deletion)
             continue
-        del memory.deletions[action.node]
         if outcome.status == "withheld":
-            advised.append(reason("RemovalAdvised", action.node, group=deletion.group))
+            reasons.append(advise(state, deletion, now))
+            advised = True
+            if state.settings.advises:
+                continue
+        del memory.deletions[action.node]
         if outcome.status == "failed":
             failed_kinds.setdefault(deletion.drain, outcome.error)
             told.append(events.marking_failed(action.node, outcome.error))
-            memory.results[action.node] = DeleteResult(
-                "NodeDeleteErrorFailedToMarkToBeDeleted", outcome.error
+            memory.results[action.node] = DeleteResult(_NOT_MARKED, outcome.error)
+            reasons.append(
+                reason(
+                    "DeletionFailed",
+                    action.node,
+                    group=deletion.group,
+                    why=_NOT_MARKED,
+                    error=outcome.error,
+                )
             )
     empty_failed = False in failed_kinds
     for deletion in tainted:
@@ -127,10 +143,12 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         memory.deletions[deletion.node] = _changed(deletion, phase="waiting", due=after(now, delay))
         told.extend(events.started(deletion, state.settings))
         memory.last_delete = now
+    if advised and not tainted:
+        memory.status = _with_result(memory.status, "ScaleDownNotTried")
     if failed_kinds:
         memory.last_failure = now
         memory.status = _with_result(memory.status, "ScaleDownError")
-    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(advised))
+    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(reasons))
 
 
 def forget_unneeded(state: State) -> None:
@@ -200,7 +218,7 @@ def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
         memory.deletions[one.node] = Deletion(
             node=one.node,
             group=one.group,
-            provider_id=spec.provider_id,
+            provider_id=instance_id(state.nodes[one.node]),
             cordoned=cordon and not spec.unschedulable,
             drain=bool(one.moves.pods),
             phase="marking",

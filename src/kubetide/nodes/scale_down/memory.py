@@ -9,14 +9,23 @@ import msgspec
 from kubetide.units.time import Duration, Instant
 
 Phase = Literal[
-    "marking", "waiting", "evicting", "terminating", "delaying", "ready", "deleting", "untainting"
+    "marking",
+    "waiting",
+    "evicting",
+    "terminating",
+    "delaying",
+    "ready",
+    "deleting",
+    "untainting",
+    "advised",
 ]
 """Where a deletion is.
 
 ``marking``: the taint is being put on. ``waiting``: tainted; what was under way may still land.
 ``evicting``: pods are asked to go. ``terminating``: they end. ``delaying``: an annotation holds the
 node. ``ready``: only the cloud's call is left. ``deleting``: the call is made. ``untainting``: it
-failed, and the node is given back.
+failed, and the node is given back. ``advised``: nobody carries it out, as the run only advises; the
+next steps are decided as if somebody did.
 """
 
 
@@ -69,6 +78,11 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cordoned: bool = False
     utilization: str = ""
     reschedule: tuple[str, ...] = ()
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it is carried out."""
+        return self.phase != "advised"
 
 
 class DeleteResult(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -167,11 +167,12 @@ def _whole_groups_only(state: State, plan: Plan) -> None:
 def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     """Cuts the plan to the deletions that may run at once; a whole group may pass the budget once."""
     settings, memory = state.settings, state.memory.scale_down
-    draining = sum(1 for deletion in memory.deletions.values() if deletion.drain)
+    in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]
+    draining = sum(1 for deletion in in_flight if deletion.drain)
     hour_ago = before(now, hours(1))
     used = sum(count for at, count in memory.recent_deletions if at > hour_ago)
     cap = max(0, settings.max_node_deletions_per_hour - used - len(memory.deletions))
-    parallelism = settings.max_scale_down_parallelism - len(memory.deletions)
+    parallelism = settings.max_scale_down_parallelism - len(in_flight)
     drains = settings.max_drain_parallelism - draining
 
     cut = Plan(waiting=plan.waiting, over_limits=plan.over_limits)

@@ -59,7 +59,7 @@ class NodeGauges:
         self._collect_pending(state)
         self._collect_mismatches(state)
         memory = state.memory.scale_down
-        self._deleting.set(len(memory.deletions))
+        self._deleting.set(sum(one.in_flight for one in memory.deletions.values()))
         self._unneeded.set(len(memory.unneeded))
         self._cooldown.set(memory.status.result == "ScaleDownInCooldown")
         _set_all(self._unremovable, Counter(one.reason for one in memory.status.unremovable))

@@ -1,0 +1,80 @@
+"""``kubetide handover``: who serves which HPA, and moving them."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("handover")
+@click.argument("names", nargs=-1, metavar="[NAMESPACE/NAME]...")
+@click.option(
+    "--to", type=click.Choice(["kubetide", "others"]), help="Move the HPAs; without it they are shown."
+)
+@click.option(
+    "--wait", default="0s", metavar="DURATION", help="Go on until the other controller is gone, or has come."
+)
+@click.option("--probe", is_flag=True, help="Ask whether the controllers that are shown run.")
+@click.option("--force", is_flag=True, help="Move to kubetide without asking, and though no run acts.")
+@click.option("--kubeconfig", default="", metavar="PATH", help="As of kubectl.")
+@click.option("--context", "context_name", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option(
+    "--namespace", default="kube-system", show_default=True, help="Of the Lease of `kubetide run --act`."
+)
+@click.option(
+    "--sync-period",
+    default="15s",
+    show_default=True,
+    metavar="DURATION",
+    help="Of the controllers; two are waited for.",
+)
+def command(
+    names: tuple[str, ...],
+    to: str | None,
+    wait: str,
+    probe: bool,
+    force: bool,
+    kubeconfig: str,
+    context_name: str,
+    namespace: str,
+    sync_period: str,
+) -> None:
+    """Show who serves which HPA, and move HPAs between kubetide and another controller.
+
+    An HPA whose status another controller has written is left alone by `kubetide run --act` until it is
+    handed over. That is kept in the annotation kubetide.dev/handover of the HPA, so a restart remembers it.
+    Whether the other controller still runs is found out by changing a condition of up to three HPAs:
+    whoever serves them puts it right within two sync periods. Any write of another controller takes
+    an HPA away from kubetide at once.
+
+    NAMES are HPAs; without any, all are meant. Needs the rights to patch HPAs and their status.
+
+    \b
+    Examples:
+      kubetide handover
+      kubetide handover --to kubetide --wait 10m     then switch upstream's controller off
+      kubetide handover --to others --wait 10m       then switch upstream's controller on
+      kubetide handover --to kubetide shop/cart
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.runtime.handover.command import hand_over
+    from kubetide.units.time import Duration, parse_duration
+
+    def duration(option: str, text: str) -> Duration:
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{text!r} is no duration; write 30s or 10m", param_hint=option
+            ) from error
+
+    hand_over(
+        names,
+        to=to or "",
+        wait=duration("--wait", wait),
+        asks=probe,
+        force=force,
+        kubeconfig=kubeconfig,
+        context=context_name,
+        namespace=namespace,
+        sync_period=duration("--sync-period", sync_period),
+        tell=click.echo,
+    )

@@ -1,0 +1,1 @@
+"""Adapters of the Cloud port, one package a provider, loaded when named."""

@@ -1,0 +1,96 @@
+"""A cloud that is only looked at: the nodes that there are, in groups by one of their labels.
+
+Nothing is known of machines that have no node, so the size of a group is the number of its nodes, and a live node is
+the template of new ones. What a provider would have to do is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from kubetide.clouds.labels.config import GroupsConfig
+from kubetide.objects.kinds import NODES
+from kubetide.objects.node import Node
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Instance, NodeGroup, instance_id
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import CloudError
+from kubetide.watching import Informer
+
+NAME = "labels"
+
+
+class LabelsCloud:
+    """See the module. Groups that a configuration names with a minimum are there without nodes, too."""
+
+    name = NAME
+    gpu_label = ""
+
+    def __init__(self, cluster: Cluster, clock: Clock, config: GroupsConfig) -> None:
+        self._config = config
+        self._nodes: Informer[Node] = Informer(cluster, NODES, clock, keep=_slim)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[LabelsCloud]:
+        """Watch the nodes as long as it is open."""
+        task = asyncio.create_task(self._nodes.run())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def refresh(self) -> Sequence[NodeGroup]:
+        """Return the groups of the nodes that there are, by id. Raises: CloudError before the first list."""
+        if not self._nodes.has_synced:
+            problem = f": {self._nodes.last_error}" if self._nodes.last_error else ""
+            raise CloudError(f"the nodes have not been listed yet{problem}")
+        members: dict[str, list[Instance]] = {name: [] for name in self._config.groups if name != "*"}
+        for _, node in sorted(self._nodes.objects.items()):
+            group = self.group_of(node)
+            if group:
+                members.setdefault(group, []).append(Instance(provider_id=instance_id(node)))
+        return [self._group(name, members[name]) for name in sorted(members)]
+
+    def group_of(self, node: Node) -> str:
+        """Return the group that a node's labels name; empty for none."""
+        labels = node.metadata.labels or {}
+        return next((labels[key] for key in self._config.labels if labels.get(key)), "")
+
+    def _group(self, name: str, instances: list[Instance]) -> NodeGroup:
+        bounds = self._config.bounds_of(name)
+        return NodeGroup(
+            id=name,
+            min_size=bounds.min,
+            max_size=bounds.max,
+            target_size=len(instances),
+            instances=tuple(instances),
+            template_error="the provider `labels` knows new nodes by live ones only, and the group has none",
+            price_per_hour=bounds.price,
+            debug=f"{name} ({bounds.min}:{bounds.max}), by label",
+        )
+
+    async def increase_size(self, group_id: str, delta: int) -> None:
+        """Refuse. Raises: CloudError."""
+        raise CloudError(f"{group_id}: {delta} more nodes: {_READ_ONLY}")
+
+    async def decrease_target_size(self, group_id: str, delta: int) -> None:
+        """Refuse. Raises: CloudError."""
+        raise CloudError(f"{group_id}: {delta} fewer nodes: {_READ_ONLY}")
+
+    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
+        """Refuse. Raises: CloudError."""
+        del force
+        raise CloudError(f"{group_id}: deletion of {len(provider_ids)} nodes: {_READ_ONLY}")
+
+
+_READ_ONLY = "the provider `labels` is read only; name the provider of your cloud to act"
+
+
+def _slim(node: Node) -> Node:
+    meta = node.metadata
+    kept = type(meta)(name=meta.name, labels=meta.labels, resource_version=meta.resource_version)
+    return Node(metadata=kept, spec=type(node.spec)(provider_id=node.spec.provider_id))

@@ -1,0 +1,98 @@
+"""What others have scaled, as the memory of a loop that only advises: its rate limits count their changes.
+
+A loop that acts remembers its own changes. One that advises makes none: it follows those of whoever acts, from the
+events of the HPAs at the start ("New size: 8; ..."), and from the scales afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from kubetide.horizontal.memory import MemoryEntry, ScaleEvent, ScaleEvents, remember_event
+from kubetide.horizontal.specs import Autoscaler
+from kubetide.horizontal.state import State
+from kubetide.horizontal.views import Key, ScaleView
+from kubetide.objects.cluster import Event
+from kubetide.objects.kinds import EVENTS, HPAS
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError
+from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
+
+# Source: horizontal controller v1.36, the message of SuccessfulRescale.
+_SIZE = re.compile(r"New size: (\d+);")
+_ASKED = f"involvedObject.kind={HPAS.kind},reason=SuccessfulRescale"
+
+
+class PastChanges:
+    """Follows what others scale."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._read = False
+
+    async def memory(
+        self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
+    ) -> tuple[MemoryEntry, ...]:
+        """Return the changed memory of HPAs with behavior; where events may not be read the past is left out."""
+        first, self._read = not self._read, True
+        told = await self._told() if first else {}
+        found: dict[Key, ScaleEvents] = {}
+        for key, changes in told.items():
+            _remember(found, key, specs.get(key), changes, ScaleEvents())
+        now = self._clock.now()
+        for key, scale in scales.items():
+            before = state.scales.get(key)
+            if before is None or before.error or scale.error or before.spec_replicas == scale.spec_replicas:
+                continue
+            known = state.events.get(key, ScaleEvents())
+            _remember(found, key, specs.get(key), [(now, scale.spec_replicas - before.spec_replicas)], known)
+        return tuple(MemoryEntry(*key, events=events) for key, events in sorted(found.items()))
+
+    async def _told(self) -> dict[Key, list[tuple[Instant, int]]]:
+        try:
+            events = (await self._cluster.list(EVENTS, fields=_ASKED)).items
+        except ApiError:
+            return {}
+        sizes: dict[Key, list[tuple[Instant, int]]] = {}
+        for event in events:
+            size = _SIZE.match(event.message)
+            at = _time_of(event)
+            if size is not None and at is not None:
+                about = event.involved_object
+                sizes.setdefault((about.namespace, about.name), []).append((at, int(size[1])))
+        return {key: list(_changes(sorted(told))) for key, told in sizes.items()}
+
+
+def _changes(sizes: list[tuple[Instant, int]]) -> Iterable[tuple[Instant, int]]:
+    """Yield each change and when it was; nothing tells what the first was a change from."""
+    for (_, before), (at, size) in pairwise(sizes):
+        yield at, size - before
+
+
+def _remember(
+    found: dict[Key, ScaleEvents],
+    key: Key,
+    spec: Autoscaler | None,
+    changes: Iterable[tuple[Instant, int]],
+    known: ScaleEvents,
+) -> None:
+    """Add changes; only HPAs with behavior have use for them."""
+    if spec is None or spec.up is None or spec.down is None:
+        return
+    events = found.setdefault(key, known.copy())
+    for at, change in changes:
+        if change > 0:
+            remember_event(events.ups, ScaleEvent(at, change), spec.up.longest_period)
+        elif change < 0:
+            remember_event(events.downs, ScaleEvent(at, -change), spec.down.longest_period)
+
+
+def _time_of(event: Event) -> Instant | None:
+    try:
+        return parse_rfc3339(event.last_timestamp or event.first_timestamp or "")
+    except TimeFormatError:
+        return None

@@ -1,0 +1,291 @@
+"""Keeps up to date which HPAs another controller serves, from the watch, and says each change once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.runtime.handover.ownership import (
+    ANNOTATION,
+    CLUSTER_WIDE,
+    MANAGED_DEPLOYMENTS,
+    MANAGED_HPAS,
+    OWN,
+    UNCLAIMED,
+    Key,
+    ManagedHpa,
+    ManagedWorkload,
+    ScaleView,
+    State,
+    Verdict,
+    View,
+    Write,
+    scale_view_of,
+    verdict_of,
+    view_of,
+)
+from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339, seconds, to_seconds
+from kubetide.watching import Informer
+
+_LOOK = seconds(5)
+"""How often time alone is looked at: HPAs that nobody has claimed for long enough."""
+
+_UNWRITTEN = (State.BLOCKED, State.UNCLAIMED)
+
+_HELP = "`kubetide handover` shows who serves which HPA, and moves them"
+
+
+class HpaOwners:
+    """Which HPAs are left to other controllers; see ``ownership`` for the rules.
+
+    An HPA that another controller writes to while it is ours is given up at once, and stays given up in this process
+    until it is handed over anew, whatever the times of the writes are.
+
+    Args:
+        tell: Takes a sentence for each HPA that begins or ceases to be left alone.
+        own: The manager that this process's writes are noted under.
+        server_now: Returns the time by the API server's clock, which stamps what is written; by default ours.
+        adopt_after: How long an HPA without a status is watched before it is taken on.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        tell: Callable[[str], None],
+        *,
+        own: str = OWN,
+        server_now: Callable[[], Instant] | None = None,
+        adopt_after: Duration = UNCLAIMED,
+    ) -> None:
+        self._clock = clock
+        self._tell = tell
+        self._own = own
+        self._adopt_after = adopt_after
+        self._server_now = server_now or clock.now
+        self._views: dict[Key, View] = {}
+        self._scales: dict[Key, ScaleView] = {}
+        self._by_deployment: dict[Key, set[Key]] = {}
+        self._verdicts: dict[Key, Verdict] = {}
+        self._left: dict[Key, Verdict] = {}
+        self._begun: dict[Key, Duration] = {}
+        self._served: set[Key] = set()
+        """HPAs whose status another controller has written, and which are not ours."""
+        self._waiting: set[Key] = set()
+        """HPAs without a status that are not ours yet."""
+        self._given_up: dict[Key, tuple[Write, Instant | None]] = {}
+        """By whom, and the consent that it ended; seconds are too coarse to tell which of two writes came later."""
+        self._cluster_wide: Write | None = None
+        self._dirty: set[Key] = set()
+        self._changed = asyncio.Event()
+        self._told: dict[Key, tuple[State, str, str]] = {}
+        self._helped = False
+        self._failed: dict[str, str] = {}
+        self._hpas = Informer(cluster, MANAGED_HPAS, clock, keep=lambda hpa: view_of(hpa, own))
+        self._deployments = Informer(
+            cluster, MANAGED_DEPLOYMENTS, clock, keep=lambda item: scale_view_of(item, own)
+        )
+        self._hpas.on_change(self._hpa_changed)
+        self._deployments.on_change(self._deployment_changed)
+
+    # ── what the loop asks ──
+
+    def left_alone(self) -> Collection[Key]:
+        """Return the HPAs that are not to be touched now."""
+        self._look()
+        return self._left.keys()
+
+    def knows(self, key: Key) -> bool:
+        """Whether the watch has brought an HPA: one that it has not is left alone, too."""
+        return key in self._views
+
+    @property
+    def verdicts(self) -> dict[Key, Verdict]:
+        """Who serves each HPA."""
+        self._look()
+        return self._verdicts
+
+    # ── running ──
+
+    async def known(self) -> None:
+        """Return when all HPAs and what they scale have been seen once."""
+        await self._hpas.synced()
+        await self._deployments.synced()
+        self._look()
+        self._say()
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._hpas.run())
+            tasks.create_task(self._deployments.run())
+            tasks.create_task(self._speak())
+
+    async def _speak(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(to_seconds(_LOOK)):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            self._say_failures()
+            if self._hpas.has_synced and self._deployments.has_synced:
+                self._look()
+                self._say()
+
+    # ── what the watch brings ──
+
+    def _hpa_changed(self, key: Key, _old: Any, new: Any) -> None:
+        before = self._views.pop(key, None)
+        if before is not None:
+            self._by_deployment.get((before.namespace, before.deployment), set()).discard(key)
+        if new is None:
+            self._forget(key)
+            return
+        # A cluster of the same process gives whole objects.
+        view = view_of(new, self._own) if isinstance(new, ManagedHpa) else new
+        self._views[key] = view
+        self._by_deployment.setdefault((view.namespace, view.deployment), set()).add(key)
+        self._begun.setdefault(key, self._clock.monotonic())
+        self._notice(key, before.foreign if before else view.foreign, view.foreign)
+        if before is None or before._replace(own=view.own) != view or view.own is None:
+            self._dirty.add(key)
+            self._changed.set()
+        for write in view.foreign:
+            if write.manager == CLUSTER_WIDE and (self._cluster_wide is None or write > self._cluster_wide):
+                self._cluster_wide = write
+                self._dirty.update(self._views)
+                self._changed.set()
+
+    def _deployment_changed(self, key: Key, _old: Any, new: Any) -> None:
+        before = self._scales.pop(key, None)
+        if new is None:
+            return
+        view = scale_view_of(new, self._own) if isinstance(new, ManagedWorkload) else new
+        if not view.foreign:
+            return
+        self._scales[key] = view
+        if before == view or not self._deployments.has_synced:
+            return
+        # A manager that is still there after the number has changed has changed it.
+        written = tuple(one._replace(at=self._server_now()) for one in view.foreign)
+        for hpa in self._by_deployment.get(key, ()):
+            self._notice(hpa, (), written)
+            self._dirty.add(hpa)
+            self._changed.set()
+
+    def _notice(self, key: Key, before: tuple[Write, ...], after: tuple[Write, ...]) -> None:
+        """Give an HPA up that is ours and to which another controller has just written."""
+        verdict = self._verdicts.get(key)
+        if verdict is None or verdict.state is not State.OURS:
+            return
+        for write in after:
+            consent = self._views[key].consent.at
+            if write not in before and not (consent is not None and write.at < consent):
+                self._given_up[key] = write, consent
+                self._dirty.add(key)
+
+    def _forget(self, key: Key) -> None:
+        for table in (self._verdicts, self._left, self._begun, self._given_up):
+            table.pop(key, None)
+        for keys in (self._served, self._waiting, self._dirty):
+            keys.discard(key)
+        self._told.pop(key, None)
+
+    # ── who serves what ──
+
+    def _look(self) -> None:
+        """Evaluate anew what has changed, and what waits."""
+        if not (self._dirty or self._waiting):
+            return
+        others = bool(self._served)
+        self._evaluate(self._dirty & self._views.keys())
+        self._dirty.clear()
+        if others != bool(self._served):
+            # Whether an HPA without a status may be adopted depends on whether others serve any at all.
+            self._waiting.update(key for key, view in self._views.items() if view.own is None)
+        self._evaluate(self._waiting)
+
+    def _evaluate(self, keys: Collection[Key]) -> None:
+        now, elapsed = self._server_now(), self._clock.monotonic()
+        for key in list(keys):
+            verdict = self._verdict(key, now, elapsed)
+            self._verdicts[key] = verdict
+            (self._served.add if verdict.state is State.THEIRS else self._served.discard)(key)
+            (self._waiting.add if verdict.state in _UNWRITTEN else self._waiting.discard)(key)
+            if verdict.state is State.OURS:
+                self._left.pop(key, None)
+            else:
+                self._left[key] = verdict
+
+    def _verdict(self, key: Key, now: Instant, elapsed: Duration) -> Verdict:
+        view = self._views[key]
+        verdict = verdict_of(
+            view,
+            now=now,
+            scale=self._scales.get((view.namespace, view.deployment)) if view.deployment else None,
+            cluster_wide=self._cluster_wide,
+            served_by_others=len(self._served) - (key in self._served),
+            unclaimed=Duration(elapsed - self._begun[key]),
+            adopt_after=self._adopt_after,
+        )
+        given_up = self._given_up.get(key)
+        if given_up is None:
+            return verdict
+        write, consent = given_up
+        if consent != view.consent.at or view.consent.others:
+            del self._given_up[key]
+            return verdict
+        return Verdict(State.THEIRS, write, ended=True)
+
+    # ── what is said ──
+
+    def _say_failures(self) -> None:
+        for informer in (self._hpas, self._deployments):
+            what = informer.kind.resource
+            problem = informer.last_error if informer.failures else ""
+            if problem != self._failed.get(what, ""):
+                self._failed[what] = problem
+                if problem:
+                    self._tell(f"cannot see who else writes to {what}: {problem}")
+
+    def _say(self) -> None:
+        for key in sorted(self._verdicts):
+            verdict, view = self._verdicts[key], self._views[key]
+            saying = (verdict.state, verdict.by.manager if verdict.by else "", view.consent.wrong)
+            before = self._told.get(key)
+            if saying == before:
+                continue
+            self._told[key] = saying
+            text = _sentence(verdict, view, self._adopt_after)
+            if verdict.state is State.OURS:
+                if before is None:
+                    continue
+                text = "is served from now on"
+            self._tell(f"HPA {'/'.join(key)} {text}")
+            if not self._helped and verdict.state is not State.UNCLAIMED:
+                self._helped = True
+                self._tell(_HELP)
+
+
+def _sentence(verdict: Verdict, view: View, adopt_after: Duration) -> str:
+    by = verdict.by.manager if verdict.by else "another controller"
+    at = f" ({format_rfc3339(verdict.by.at)})" if verdict.by else ""
+    match verdict.state:
+        case State.THEIRS if verdict.ended:
+            return f"is given up: {by} has written a status or a scale{at} after it was taken on"
+        case State.THEIRS:
+            wrong = f"; {ANNOTATION}: {view.consent.wrong!r} cannot be read" if view.consent.wrong else ""
+            return f"is left alone: {by} writes its status, the last time{at}{wrong}"
+        case State.RELEASED:
+            return f"is left alone: {ANNOTATION} gives it to others"
+        case State.BLOCKED:
+            return f"is left alone: it has no status yet, and {by} serves other HPAs of the cluster"
+        case State.UNCLAIMED:
+            return f"has no status yet: it is taken on in {format_duration(adopt_after)} unless somebody writes one"
+        case State.OURS:
+            return "is ours"

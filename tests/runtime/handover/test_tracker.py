@@ -1,0 +1,265 @@
+"""The HPAs that another controller serves are left alone, and given up at its first write."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from tests.cluster.answering import Skewed
+from tests.horizontal.running import START, World
+
+from kubetide.embedded.store.request import Options, Request
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE, State, consent_text
+from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.units.time import hours, minutes, seconds
+
+OWN = "unknown"
+"""What a client in this process writes without a name is noted so."""
+KEY = ("default", "web")
+
+
+def write(world, kind, manager, body, name="web", subresource=""):
+    """Patches an object under a manager's name, as the API server notes it."""
+    options = Options(patch_type="merge", field_manager=manager)
+    world.cluster.rest.handle(Request("patch", kind, "default", name, subresource, options, body))
+
+
+def write_status(world, manager=CLUSTER_WIDE, name="web"):
+    status = {"observedGeneration": world.clock.now(), "currentReplicas": 2}
+    write(world, HPAS, manager, {"status": status}, name, "status")
+
+
+def write_scale(world, manager, replicas):
+    write(world, DEPLOYMENTS, manager, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+async def hand_over(world, value=None, name="web"):
+    patch = {"metadata": {"annotations": {ANNOTATION: value or consent_text(world.clock.now())}}}
+    await world.cluster.patch(HPAS, name, patch, namespace="default")
+
+
+class Late:
+    """Owners that are made after the world that asks them."""
+
+    def __init__(self):
+        self.said = []
+
+    def make(self, world, **settings):
+        self.inner = HpaOwners(world.cluster, world.clock, self.said.append, own=OWN, **settings)
+
+    def left_alone(self):
+        return self.inner.left_alone()
+
+    def knows(self, key):
+        return self.inner.knows(key)
+
+
+@asynccontextmanager
+async def watching(owners):
+    task = asyncio.create_task(owners.inner.run())
+    await owners.inner.known()
+    yield
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def play(story):
+    async def told(clock):
+        owners = Late()
+        world = World(clock, owners=owners)
+        owners.make(world)
+        world.usage.milli = 200
+        await story(world, owners)
+
+    run_virtual(told, start=START)
+
+
+def test_a_quiet_controller_is_not_taken_for_a_dead_one():
+    """Hours after its last write the HPA is still upstream's; after the hand-over it is scaled with the next tick."""
+
+    async def story(world, owners):
+        await world.add()
+        write_status(world)
+        async with watching(owners), world.running():
+            await world.clock.sleep(hours(3))
+            assert await world.replicas() == 2
+            assert await world.events() == []
+            assert owners.said == [
+                "HPA default/web is left alone: kube-controller-manager writes its status, the last time (2026-03-02T08:00:00Z)",
+                "`kubetide handover` shows who serves which HPA, and moves them",
+            ]
+            await hand_over(world)
+            await world.clock.sleep(seconds(16))
+            assert await world.replicas() == 4
+            assert owners.said[2:] == ["HPA default/web is served from now on"]
+
+    play(story)
+
+
+def test_one_write_of_another_ends_ours_at_once_and_for_good():
+    """Nothing is written after it, by this process or the next, until the HPA is handed over anew."""
+
+    async def story(world, owners):
+        await world.add()
+        write_status(world)
+        await hand_over(world)
+        async with watching(owners), world.running():
+            await world.clock.sleep(seconds(16))
+            assert await world.replicas() == 4
+            write_status(world)
+            await world.clock.sleep(seconds(1))
+            assert KEY in owners.left_alone()
+            assert "is given up: kube-controller-manager has written" in owners.said[-2]
+            world.usage.milli = 900
+            await world.clock.sleep(minutes(2))
+            assert await world.replicas() == 4
+        owners.make(world)
+        async with watching(owners):
+            await world.clock.sleep(minutes(2))
+            assert KEY in owners.left_alone()
+            await hand_over(world)
+            await world.clock.sleep(seconds(1))
+            assert KEY not in owners.left_alone()
+
+    play(story)
+
+
+def test_a_write_in_the_second_of_the_hand_over_is_seen_by_its_order():
+    """Times are whole seconds; the watch tells which came later."""
+
+    async def story(world, owners):
+        await world.add()
+        async with watching(owners):
+            await hand_over(world)
+            await world.clock.sleep(seconds(0))
+            assert KEY not in owners.left_alone()
+            write_status(world, "robot")
+            await world.clock.sleep(seconds(0))
+            assert owners.inner.verdicts[KEY].ended
+            await world.clock.sleep(seconds(1))
+            await hand_over(world)
+            await world.clock.sleep(seconds(0))
+            assert KEY not in owners.left_alone()
+
+    play(story)
+
+
+def test_a_write_to_the_scale_within_a_tick_stops_our_own():
+    """Between reading and writing the other was faster: the scale write is withheld, and nothing is said of it."""
+
+    async def story(world, owners):
+        await world.add()
+        await hand_over(world)
+        write_for_real = world.controller._actor._write_scale
+
+        async def raced(one):
+            raise AssertionError("must be withheld")
+
+        async with watching(owners), world.running():
+            await world.clock.sleep(seconds(14))
+            pod_samples = world.usage.pod_samples
+
+            async def samples(*asked):
+                write_scale(world, "robot", 3)
+                await world.clock.sleep(seconds(0))
+                return await pod_samples(*asked)
+
+            world.usage.pod_samples = samples
+            world.controller._actor._write_scale = raced
+            await world.clock.sleep(seconds(2))
+            assert await world.replicas() == 3
+            assert await world.events() == []
+            world.controller._actor._write_scale = write_for_real
+            await world.clock.sleep(minutes(2))
+            assert await world.replicas() == 3
+        assert any("is given up: robot has written" in text for text in owners.said)
+
+    play(story)
+
+
+def test_a_controller_of_the_whole_cluster_ends_all_with_its_first_write():
+    """Upstream's controller writes first where a status changes; it serves the quiet HPAs, too."""
+
+    async def story(world, owners):
+        for name in ("one", "two"):
+            await world.add(name)
+            await hand_over(world, name=name)
+        async with watching(owners):
+            assert not owners.left_alone()
+            await world.clock.sleep(seconds(2))
+            write_status(world, name="one")
+            await world.clock.sleep(seconds(0))
+            assert set(owners.left_alone()) == {("default", "one"), ("default", "two")}
+            await hand_over(world, name="two")
+            await world.clock.sleep(seconds(2))
+            assert set(owners.left_alone()) == {("default", "one")}
+
+    play(story)
+
+
+def test_a_new_hpa_is_adopted_after_a_minute_but_not_beside_others():
+    """Nothing is decided in the first minute; while upstream serves any HPA, never."""
+
+    async def story(world, owners):
+        async with watching(owners), world.running():
+            await world.add()
+            # The embedded API notes who writes what from the first named writer on, a real one always.
+            write(world, HPAS, "kubectl", {"metadata": {"labels": {"team": "web"}}})
+            await world.clock.sleep(seconds(59))
+            assert await world.replicas() == 2
+            assert (await world.hpa()).status.conditions is None
+            await world.clock.sleep(seconds(17))
+            assert await world.replicas() == 4
+            await world.add("theirs")
+            write_status(world, "robot", "theirs")
+            await world.add("late")
+            await world.clock.sleep(minutes(5))
+            assert set(owners.left_alone()) == {("default", "theirs"), ("default", "late")}
+            assert owners.inner.verdicts["default", "late"].state is State.BLOCKED
+            await hand_over(world, name="theirs")
+            await world.clock.sleep(minutes(1))
+            assert not owners.left_alone()
+
+    play(story)
+
+
+def test_what_is_given_to_others_is_left_alone_from_the_next_write_on():
+    """The annotation ``others`` lets go of an HPA, without anybody else having written."""
+
+    async def story(world, owners):
+        await world.add()
+        await hand_over(world)
+        async with watching(owners), world.running():
+            await world.clock.sleep(seconds(16))
+            assert await world.replicas() == 4
+            await hand_over(world, "others")
+            world.usage.milli = 900
+            await world.clock.sleep(minutes(2))
+            assert await world.replicas() == 4
+            assert owners.said[-2:][0].endswith("kubetide.dev/handover gives it to others")
+
+    play(story)
+
+
+@pytest.mark.parametrize("ahead", [minutes(-90), minutes(90)])
+def test_a_wrong_clock_of_ours_changes_nothing(ahead):
+    """What the API server has stamped is compared with what it has stamped."""
+
+    async def story(clock):
+        world, owners = World(clock), Late()
+        owners.inner = HpaOwners(
+            world.cluster, Skewed(clock, ahead), owners.said.append, own=OWN, server_now=clock.now
+        )
+        await world.add()
+        write_status(world)
+        async with watching(owners):
+            assert KEY in owners.left_alone()
+            await hand_over(world)
+            await clock.sleep(seconds(1))
+            assert KEY not in owners.left_alone()
+
+    run_virtual(story, start=START)
