@@ -182,7 +182,7 @@ def test_what_pods_do_not_name_counts_until_they_go():
     assert chosen(snapshot, pod()) == "a"
 
 
-def test_pods_that_prefer_company_count_while_they_are_there():
+def test_preferred_affinity_of_pods_counts_while_they_are_there():
     """A pod's preferred affinity draws later pods that it means, until it goes; nodes may go and come meanwhile."""
     term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
