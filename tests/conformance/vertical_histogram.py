@@ -151,6 +151,10 @@ def _near(wanted: Any, found: Any) -> Any:
         return [_near(a, b) for a, b in zip(wanted, found, strict=True)]
     if isinstance(wanted, dict) and isinstance(found, dict):
         return {key: _near(wanted.get(key), value) for key, value in found.items()}
-    if isinstance(wanted, float | int) and isinstance(found, float) and math.isclose(wanted, found, rel_tol=1e-9):
+    if (
+        isinstance(wanted, float | int)
+        and isinstance(found, float)
+        and math.isclose(wanted, found, rel_tol=1e-9)
+    ):
         return wanted
     return found

@@ -23,7 +23,6 @@ EPSILON = 0.001 * MIN_SAMPLE_WEIGHT
 """A bucket with less weight counts as empty."""
 
 
-
 class BucketError(ValueError):
     """Options that no histogram can have, or a bucket that there is not."""
 
@@ -65,9 +64,7 @@ class Buckets:
     def exponential(*, most: float, width: float, ratio: float, epsilon: float) -> Buckets:
         """Return buckets each ``ratio`` times as wide as the one before, up to ``most``. Raises: BucketError."""
         if most <= 0 or width <= 0 or epsilon <= 0 or ratio <= 1:
-            raise BucketError(
-                "maxValue, firstBucketSize and epsilon must be > 0.0, ratio must be > 1.0"
-            )
+            raise BucketError("maxValue, firstBucketSize and epsilon must be > 0.0, ratio must be > 1.0")
         count = math.ceil(_log(most * (ratio - 1) / width + 1, ratio)) + 1
         starts = [0.0, *(width * (power(ratio, n) - 1) / (ratio - 1) for n in range(1, count))]
         return Buckets(np.array(starts), ratio, width, epsilon)

@@ -30,6 +30,8 @@ MOST_HALF_LIVES = 100
 
 _YEAR_ONE = parse_rfc3339("0001-01-01T00:00:00Z")
 _MOST = (1 << 63) - 1
+_TURNS = 64
+"""Samples of one row that are taken out one after another; more of them go at once."""
 _BLOCK = 256
 """Rows whose running sums are made together: they stay in the processor's cache."""
 
@@ -115,6 +117,28 @@ class Histograms:
         self.weights[rows, buckets] = np.where(left < epsilon, 0.0, left)
         self._trim(rows)
 
+    def subtract_many(self, rows: Int64Vector, buckets: Int64Vector, weight: float, at: Int64Vector) -> None:
+        """Take samples out in their order; a row may have several, and then all of them go at once."""
+        while len(rows):
+            first = first_of_each(rows)
+            self.subtract(rows[first], buckets[first], weight, at[first])
+            rest = np.ones(len(rows), np.bool_)
+            rest[first] = False
+            rows, buckets, at = rows[rest], buckets[rest], at[rest]
+            if len(rows) > len(first) * _TURNS and not self._is_far(rows, at).any():
+                self._subtract_at_once(rows, buckets, weight * self._factors(rows, at))
+                return
+
+    def _subtract_at_once(self, rows: Int64Vector, buckets: Int64Vector, weights: Float64Vector) -> None:
+        epsilon = self.buckets.epsilon
+        np.subtract.at(self.total, rows, weights)
+        np.subtract.at(self.weights.reshape(-1), rows * self.buckets.count + buckets, weights)
+        touched = np.unique(rows)
+        self.total[touched] = np.where(self.total[touched] < epsilon, 0.0, self.total[touched])
+        left = self.weights[rows, buckets]
+        self.weights[rows, buckets] = np.where(left < epsilon, 0.0, left)
+        self._trim(touched)
+
     def _added(self, rows: Int64Vector, buckets: Int64Vector, weights: Float64Vector) -> None:
         flat = self.weights.reshape(-1)
         places = rows * self.buckets.count + buckets
@@ -195,7 +219,9 @@ class Histograms:
 
     def _inside(self, rows: Int64Vector) -> NDArray[np.bool_]:
         numbers = np.arange(self.buckets.count)
-        inside: NDArray[np.bool_] = (numbers >= self.low[rows][:, None]) & (numbers <= self.high[rows][:, None])
+        inside: NDArray[np.bool_] = (numbers >= self.low[rows][:, None]) & (
+            numbers <= self.high[rows][:, None]
+        )
         return inside
 
     # ── merging ──
@@ -261,7 +287,9 @@ class Histograms:
         ratio = 10_000 / np.where(greatest > 0, greatest, np.inf)
         return np.floor(weights * ratio[:, None] + 0.5).astype(np.int64)
 
-    def load(self, row: int, shares: Sequence[tuple[int, int]], total: float, reference: Instant | None) -> None:
+    def load(
+        self, row: int, shares: Sequence[tuple[int, int]], total: float, reference: Instant | None
+    ) -> None:
         """Add what a checkpoint holds to a row. Raises: CheckpointError, before anything has changed."""
         count = self.buckets.count
         if total < 0 or not math.isfinite(total):
