@@ -63,6 +63,8 @@ class State:
         self.at, self.problems = delta.at, []
         if self.checkpoints_collected is None:
             self.checkpoints_collected = delta.at
+        # History comes first: what policies say of windows does not hold for it.
+        feed_history(self, delta.history)
         for vpa in delta.vpas:
             self._put_vpa(vpa)
         for key in delta.gone_vpas:
@@ -77,8 +79,6 @@ class State:
             self.stored.pop(key, None)
         for checkpoint in delta.load:
             self._load(checkpoint)
-        if delta.history:
-            feed_history(self, delta.history)
         if self.settings.forget_pods_first:
             self._forget_pods(delta)
         for pod in delta.pods:
