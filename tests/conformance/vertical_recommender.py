@@ -82,7 +82,10 @@ class World:
         self.set_controllers(case["controllers"])
         for name in ("vpas", "pods", "checkpoints"):
             self.put(getattr(self, name), case[name])
-        self.settings = settings_of(case["flags"])
+        older = case.get("release") == "1.7"
+        self.settings = msgspec.structs.replace(
+            settings_of(case["flags"]), oom_age_by_window=older, forget_pods_first=older
+        )
         self.state = State(self.settings)
         self.fresh = True
 
