@@ -26,7 +26,7 @@ def dump(state: State) -> Delta:
         at=state.at,
         settings=state.settings,
         vpas=[state.views[key] for key in sorted(state.views)],
-        statuses=[StatusView(*key, state.vpas[key].status) for key in sorted(state.vpas)],
+        statuses=[StatusView(*key, state.vpas[key].stored.read()) for key in sorted(state.vpas)],
         checkpoints=[CheckpointView(*key, state.stored[key]) for key in sorted(state.stored)],
         pods=[
             PodView(*key, state.labels.sets[pod.labels], pod.phase, tuple(pod.containers), pod.init)
