@@ -44,6 +44,7 @@ def dump(state: State) -> Delta:
             checkpoints_collected=state.checkpoints_collected,
             ghosts=tuple(sorted(state.ghosts)),
             untracked=tuple(state.untracked.values()),
+            problems=tuple(state.problems),
         ),
     )
 
@@ -140,6 +141,7 @@ def restored(delta: Delta) -> State:
     state.checkpoints_collected = memory.checkpoints_collected
     state.ghosts = set(memory.ghosts)
     state.untracked = {(view.namespace, view.name): view for view in memory.untracked}
+    state.problems = list(memory.problems)
     return state
 
 
