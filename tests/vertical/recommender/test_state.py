@@ -196,7 +196,8 @@ def test_many_pods_of_one_group_are_fed_in_order_of_the_answer():
     for times in (2, 3, 5):
         rows = [(name, app, cpu, memory * times) for name, app, cpu, memory in rows]
         run.tick(*rows)
-    [row] = run.state.aggregates.rows.values()
+    [group] = run.state.groups.values()
+    row = group.aggregates["app"]
     assert run.state.aggregates.count[row] == 4 * 3000
     assert run.state.aggregates.memory.total[row] == pytest.approx(
         sum(run.state.aggregates.memory.weights[row])

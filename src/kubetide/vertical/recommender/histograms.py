@@ -61,7 +61,10 @@ class Histograms:
     def grow(self, rows: int) -> None:
         """Make space for so many rows; new ones are empty."""
         more = Histograms(self.buckets, self.half_life, rows - len(self.total))
-        self.weights = np.concatenate([self.weights, more.weights])
+        # Zeros that nobody has touched take no memory: the old rows are copied, the new ones left alone.
+        weights = np.zeros((rows, self.buckets.count))
+        weights[: len(self.total)] = self.weights
+        self.weights = weights
         self.total = np.concatenate([self.total, more.total])
         self.low = np.concatenate([self.low, more.low])
         self.high = np.concatenate([self.high, more.high])

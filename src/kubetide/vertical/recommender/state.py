@@ -222,7 +222,7 @@ class State:
         for name in view.containers:
             if name not in pod.containers:
                 aggregate = self.aggregate_of(view.namespace, labels, name)
-                pod.containers[name] = self.containers.add((*key, name), aggregate)
+                pod.containers[name] = self.containers.add(aggregate)
                 self.sample_rows.forget()
         return pod
 
@@ -239,7 +239,7 @@ class State:
         group = self._group(namespace, labels)
         row = group.aggregates.get(container)
         if row is None:
-            row = self.aggregates.add((namespace, container, labels), self.at)
+            row = self.aggregates.add(self.at)
             group.aggregates[container] = row
             for name in group.vpas:
                 vpa = self.vpas[name]
@@ -253,8 +253,8 @@ class State:
             pod = self.pods.pop(key, None)
             if pod is not None:
                 self.groups[key[0], pod.labels].pods -= 1
-                for name in pod.containers:
-                    self.containers.drop((*key, name))
+                for row in pod.containers.values():
+                    self.containers.drop(row)
                 self.sample_rows.forget()
         self.ghosts.clear()
 
@@ -325,7 +325,7 @@ class State:
 
     def aggregate_count(self) -> int:
         """Return the number of aggregates in memory, loaded checkpoints left out."""
-        return len(self.aggregates.rows)
+        return sum(len(group.aggregates) for group in self.groups.values())
 
     def garbage(self) -> Iterable[Key]:
         """Yield the stored checkpoints whose VPA is gone, in namespaces that this recommender looks at, ordered."""
