@@ -17,10 +17,12 @@ from kubetide.nodes.core import NodesCore
 from kubetide.runtime.folder import is_running
 from kubetide.runtime.records import Ending, RecordError, ending, read_records, recorded_loops
 from kubetide.units.time import Instant, format_rfc3339
+from kubetide.vertical.recommender.core import RecommenderCore
 
 CORES: dict[str, Callable[[], Core]] = {
     "horizontal": HorizontalCore,
     "nodes": NodesCore,
+    "recommender": RecommenderCore,
 }
 """The core of each loop, by the name in its records."""
 

@@ -357,9 +357,14 @@ def test_records_decide_again():
         await world.begin()
         await world.run_for(minutes(7.5))
         core, begun = RecommenderCore(), False
-        assert len(world.recorder.lines) == 7
-        for line in world.recorder.lines[3:]:
-            record = msgspec.json.decode(line, type=Record)
+        records = [msgspec.json.decode(line, type=Record) for line in world.recorder.lines]
+        assert len(records) == 7
+        said = [[reason.code for reason in record.reasons] for record in records[:4]]
+        assert said == [["Recommended"] * 2, [], [], ["Recommended"] * 2], (
+            "new ones, and all of a full record"
+        )
+        assert [record.repeated for record in records[:4]] == [0, 1, 1, 0]
+        for record in records[3:]:
             assert record.full or begun
             core.apply(bytes(record.state), full=record.full and not begun)
             begun = True

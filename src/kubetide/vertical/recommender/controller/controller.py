@@ -44,6 +44,7 @@ from kubetide.vertical.recommender.decision import Commands, Outcomes, Result
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.history import HistoryError
+from kubetide.vertical.recommender.new_targets import NewTargets
 from kubetide.vertical.recommender.ooms import EVICTED
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
@@ -103,6 +104,7 @@ class RecommenderController:
         self._gatherer: Gatherer | None = None
         self._actor = Actor(cluster, clock, settings)
         self._fresh = True
+        self._targets = NewTargets()
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
@@ -205,6 +207,7 @@ class RecommenderController:
         return encode_delta(dump(self._state) if full else delta)
 
     def _record(self, now: Instant, gathered: bytes, commands: Commands, *, full: bool) -> None:
+        reasons, repeated = self._targets.of(commands, full=full)
         self._recorder.write(
             Record(
                 loop=LOOP,
@@ -215,5 +218,7 @@ class RecommenderController:
                 commands=msgspec.Raw(encode_commands(commands)),
                 outcomes=msgspec.Raw(encode_outcomes(self.outcomes)),
                 result=msgspec.Raw(encode_result(self.result)),
+                reasons=reasons,
+                repeated=repeated,
             )
         )
