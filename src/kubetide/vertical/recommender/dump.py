@@ -156,11 +156,11 @@ def _put_aggregate(state: State, record: AggregateRecord) -> int:
     else:
         labels = state.labels.number(record.labels)
         row = state.aggregate_of(record.namespace, labels, record.container)
-    for histograms, kept in ((rows.cpu, record.cpu), (rows.memory, record.memory)):
-        histograms.weights[row, list(kept.buckets)] = kept.weights
-        histograms.reference[row], histograms.total[row] = kept.reference, kept.total
-        histograms.low[row], histograms.high[row] = kept.low, kept.high
-        histograms.stray[row] = kept.stray
+    for histograms, part in ((rows.cpu, record.cpu), (rows.memory, record.memory)):
+        histograms.weights[row, list(part.buckets)] = part.weights
+        histograms.reference[row], histograms.total[row] = part.reference, part.total
+        histograms.low[row], histograms.high[row] = part.low, part.high
+        histograms.stray[row] = part.stray
     rows.created[row], rows.first[row], rows.last[row] = record.created, record.first, record.last
     rows.count[row] = record.count
     rows.bump_ratio[row], rows.bump_least[row] = record.bump_ratio, record.bump_least

@@ -83,10 +83,10 @@ def _ensure_aggregates(state: State, rows: Int64Vector) -> None:
     lacking = containers.aggregate[rows] < 0
     if not lacking.any():
         return
-    wanted = set(rows[lacking].tolist())
+    fed = set(rows[lacking].tolist())
     for (namespace, _), pod in state.pods.items():
         for name, row in pod.containers.items():
-            if row in wanted:
+            if row in fed:
                 containers.aggregate[row] = state.aggregate_of(namespace, pod.labels, name)
 
 
