@@ -12,7 +12,7 @@ from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.state import Gone, State
 from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS
 from kubetide.objects.meta import ObjectMeta
-from kubetide.objects.replication_controller import ReplicationController, ReplicationControllerSpec
+from kubetide.objects.workload import ReplicationController, ReplicationControllerSpec
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import seconds
 from kubetide.watching import Caches

@@ -28,9 +28,8 @@ from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
-from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
-from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
 

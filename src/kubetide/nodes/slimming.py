@@ -17,9 +17,15 @@ from kubetide.objects.batch import Job
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Namespace, Node, NodeStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
-from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
-from kubetide.objects.workload import DaemonSet, DaemonSetStatus, Deployment, ReplicaSet, WorkloadStatus
+from kubetide.objects.workload import (
+    DaemonSet,
+    DaemonSetStatus,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    WorkloadStatus,
+)
 
 _KEPT_ANNOTATIONS = (
     "cluster-autoscaler.kubernetes.io/",

@@ -28,11 +28,11 @@ from kubetide.objects.inert import (
     Service,
     ServiceAccount,
 )
+from kubetide.objects.limit_range import LimitRange
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
-from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.storage import (
@@ -44,8 +44,9 @@ from kubetide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 from kubetide.objects.webhooks import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
-from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 
 T = TypeVar("T")
 
@@ -128,16 +129,6 @@ REPLICA_SETS = Kind(
     subresources=("status", "scale"),
     short_names=("rs",),
 )
-REPLICATION_CONTROLLERS = Kind(
-    "",
-    "v1",
-    "ReplicationController",
-    "replicationcontrollers",
-    ReplicationController,
-    subresources=("status", "scale"),
-    short_names=("rc",),
-)
-"""Of older clusters; the embedded one does not serve it."""
 DAEMON_SETS = Kind(
     "apps", "v1", "DaemonSet", "daemonsets", DaemonSet, subresources=("status",), short_names=("ds",)
 )
@@ -150,6 +141,16 @@ STATEFUL_SETS = Kind(
     subresources=("status", "scale"),
     short_names=("sts",),
 )
+REPLICATION_CONTROLLERS = Kind(
+    "",
+    "v1",
+    "ReplicationController",
+    "replicationcontrollers",
+    ReplicationController,
+    subresources=("status", "scale"),
+    short_names=("rc",),
+)
+LIMIT_RANGES = Kind("", "v1", "LimitRange", "limitranges", LimitRange, short_names=("limits",))
 CONTROLLER_REVISIONS = Kind("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 JOBS = Kind("batch", "v1", "Job", "jobs", Job, subresources=("status",))
 CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs", CronJob, subresources=("status",), short_names=("cj",))
@@ -288,6 +289,43 @@ INERT_KINDS: tuple[Kind[Any], ...] = (
     Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False),
 )
 """What applications and charts bring beside workloads: stored and shown, without effect."""
+_VERTICAL = "autoscaling.k8s.io"
+VPAS = Kind(
+    _VERTICAL,
+    "v1",
+    "VerticalPodAutoscaler",
+    "verticalpodautoscalers",
+    VerticalPodAutoscaler,
+    subresources=("status",),
+    short_names=("vpa",),
+)
+VPAS_V1BETA2 = Kind(
+    _VERTICAL,
+    "v1beta2",
+    "VerticalPodAutoscaler",
+    "verticalpodautoscalers",
+    VerticalPodAutoscaler,
+    subresources=("status",),
+    short_names=("vpa",),
+)
+VPA_CHECKPOINTS = Kind(
+    _VERTICAL,
+    "v1",
+    "VerticalPodAutoscalerCheckpoint",
+    "verticalpodautoscalercheckpoints",
+    VerticalPodAutoscalerCheckpoint,
+    short_names=("vpacheckpoint",),
+)
+VPA_CHECKPOINTS_V1BETA2 = Kind(
+    _VERTICAL,
+    "v1beta2",
+    "VerticalPodAutoscalerCheckpoint",
+    "verticalpodautoscalercheckpoints",
+    VerticalPodAutoscalerCheckpoint,
+    short_names=("vpacheckpoint",),
+)
+VERTICAL_KINDS: tuple[Kind[Any], ...] = (VPAS, VPAS_V1BETA2, VPA_CHECKPOINTS, VPA_CHECKPOINTS_V1BETA2)
+"""Custom kinds that the vertical loop reads and writes; a cluster has them once their definitions are installed."""
 
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
@@ -339,7 +377,16 @@ KINDS: dict[tuple[str, str], Kind[Any]] = {
 
 _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
     (kind.group, kind.version, kind.kind, kind.plural): kind
-    for kind in (*STORED_KINDS, HPAS_V1, CUSTOM_RESOURCE_DEFINITIONS, POD_METRICS, NODE_METRICS)
+    for kind in (
+        *STORED_KINDS,
+        HPAS_V1,
+        CUSTOM_RESOURCE_DEFINITIONS,
+        REPLICATION_CONTROLLERS,
+        LIMIT_RANGES,
+        *VERTICAL_KINDS,
+        POD_METRICS,
+        NODE_METRICS,
+    )
 }
 
 

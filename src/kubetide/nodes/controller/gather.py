@@ -47,7 +47,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod, is_finished
-from kubetide.objects.replication_controller import ReplicationController
+from kubetide.objects.workload import ReplicationController
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup

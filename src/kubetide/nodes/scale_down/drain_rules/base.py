@@ -19,9 +19,8 @@ from kubetide.nodes.scale_down.pods import Key
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.pod import Pod
-from kubetide.objects.replication_controller import ReplicationController
 from kubetide.objects.statefulset import StatefulSet
-from kubetide.objects.workload import DaemonSet, ReplicaSet
+from kubetide.objects.workload import DaemonSet, ReplicaSet, ReplicationController
 from kubetide.units.time import Instant
 
 BlockReason = Literal[

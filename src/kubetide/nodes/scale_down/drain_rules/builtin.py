@@ -16,8 +16,7 @@ from kubetide.nodes.scale_down.pods import (
 )
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod, Volume
-from kubetide.objects.replication_controller import ReplicationController
-from kubetide.objects.workload import ReplicaSet
+from kubetide.objects.workload import ReplicaSet, ReplicationController
 from kubetide.units.time import Instant, after, format_duration, parse_rfc3339
 
 _REPLICATED_KINDS = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
