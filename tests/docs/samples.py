@@ -160,6 +160,16 @@ CONTAINER_STATUS = {
     "name": "web",
     "ready": True,
     "restartCount": 2,
+    "state": {"running": {"startedAt": "2026-03-02T08:31:00Z"}},
+    "lastState": {
+        "waiting": {"reason": "CrashLoopBackOff"},
+        "terminated": {
+            "exitCode": 137,
+            "reason": "OOMKilled",
+            "startedAt": "2026-03-02T08:00:05Z",
+            "finishedAt": "2026-03-02T08:30:00Z",
+        },
+    },
     "resources": RESOURCES,
     "allocatedResources": {"cpu": "250m", "memory": "128Mi"},
 }
@@ -620,6 +630,109 @@ DEVICES = [
     },
 ]
 
+_BOOST = {"cpu": {"type": "Factor", "factor": 2, "quantity": "500m", "durationSeconds": 30}}
+_AMOUNTS = {"cpu": "250m", "memory": "262144k"}
+VERTICAL = (
+    {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": META,
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "updatePolicy": {
+                "updateMode": "InPlaceOrRecreate",
+                "minReplicas": 1,
+                "evictionRequirements": [
+                    {"resources": ["cpu", "memory"], "changeRequirement": "TargetHigherThanRequests"}
+                ],
+                "evictAfterOOMSeconds": 300,
+            },
+            "resourcePolicy": {
+                "containerPolicies": [
+                    {
+                        "containerName": "*",
+                        "mode": "Auto",
+                        "minAllowed": {"cpu": "100m"},
+                        "maxAllowed": {"memory": "4Gi"},
+                        "controlledResources": ["cpu", "memory"],
+                        "controlledValues": "RequestsOnly",
+                        "oomBumpUpRatio": "1.5",
+                        "oomMinBumpUp": "200Mi",
+                        "memoryAggregationIntervalSeconds": 3600,
+                        "memoryAggregationIntervalCount": 4,
+                        "startupBoost": _BOOST,
+                    }
+                ]
+            },
+            "recommenders": [{"name": "default"}],
+            "startupBoost": _BOOST,
+        },
+        "status": {
+            "recommendation": {
+                "containerRecommendations": [
+                    {
+                        "containerName": "web",
+                        "target": _AMOUNTS,
+                        "lowerBound": _AMOUNTS,
+                        "upperBound": _AMOUNTS,
+                        "uncappedTarget": _AMOUNTS,
+                    }
+                ]
+            },
+            "conditions": [CONDITION],
+            "observedGeneration": 3,
+        },
+    },
+    {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscalerCheckpoint",
+        "metadata": META,
+        "spec": {"vpaObjectName": "web", "containerName": "web"},
+        "status": {
+            "lastUpdateTime": "2026-03-02T08:31:00Z",
+            "version": "v3",
+            "cpuHistogram": {
+                "referenceTimestamp": "2026-03-02T00:00:00Z",
+                "bucketWeights": {"11": 10000, "56": 6},
+                "totalWeight": 988.6,
+            },
+            "memoryHistogram": {"referenceTimestamp": "2026-03-03T00:00:00Z"},
+            "firstSampleStart": "2026-03-01T08:31:00Z",
+            "lastSampleStart": "2026-03-02T08:31:00Z",
+            "totalSamplesCount": 1440,
+        },
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": META,
+        "spec": {
+            "limits": [
+                {
+                    "type": "Container",
+                    "max": {"cpu": "4"},
+                    "min": {"cpu": "50m"},
+                    "default": {"cpu": "500m"},
+                    "defaultRequest": {"cpu": "100m"},
+                    "maxLimitRequestRatio": {"cpu": "4"},
+                }
+            ]
+        },
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": META,
+        "spec": {
+            "replicas": 3,
+            "selector": {"app": "web"},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD_SPEC},
+            "minReadySeconds": 5,
+        },
+        "status": {"replicas": 3},
+    },
+)
+
 SAMPLES = (
     POD,
     NODE,
@@ -770,5 +883,6 @@ SAMPLES = (
         },
     },
     *DEVICES,
+    *VERTICAL,
 )
 """By kind, top-level objects."""

@@ -15,6 +15,7 @@ from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
+from kubetide.objects.limit_range import LimitRange
 from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
@@ -30,8 +31,9 @@ from kubetide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 from kubetide.objects.webhooks import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
-from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 
 T = TypeVar("T")
 
@@ -126,6 +128,16 @@ STATEFUL_SETS = Kind(
     subresources=("status", "scale"),
     short_names=("sts",),
 )
+REPLICATION_CONTROLLERS = Kind(
+    "",
+    "v1",
+    "ReplicationController",
+    "replicationcontrollers",
+    ReplicationController,
+    subresources=("status", "scale"),
+    short_names=("rc",),
+)
+LIMIT_RANGES = Kind("", "v1", "LimitRange", "limitranges", LimitRange, short_names=("limits",))
 CONTROLLER_REVISIONS = Kind("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 JOBS = Kind("batch", "v1", "Job", "jobs", Job, subresources=("status",))
 CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs", CronJob, subresources=("status",), short_names=("cj",))
@@ -238,6 +250,44 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
     short_names=("crd", "crds"),
 )
 """Served by the embedded cluster beside ``STORED_KINDS``; what they define is served as well."""
+_VERTICAL = "autoscaling.k8s.io"
+VPAS = Kind(
+    _VERTICAL,
+    "v1",
+    "VerticalPodAutoscaler",
+    "verticalpodautoscalers",
+    VerticalPodAutoscaler,
+    subresources=("status",),
+    short_names=("vpa",),
+)
+VPAS_V1BETA2 = Kind(
+    _VERTICAL,
+    "v1beta2",
+    "VerticalPodAutoscaler",
+    "verticalpodautoscalers",
+    VerticalPodAutoscaler,
+    subresources=("status",),
+    short_names=("vpa",),
+)
+VPA_CHECKPOINTS = Kind(
+    _VERTICAL,
+    "v1",
+    "VerticalPodAutoscalerCheckpoint",
+    "verticalpodautoscalercheckpoints",
+    VerticalPodAutoscalerCheckpoint,
+    short_names=("vpacheckpoint",),
+)
+VPA_CHECKPOINTS_V1BETA2 = Kind(
+    _VERTICAL,
+    "v1beta2",
+    "VerticalPodAutoscalerCheckpoint",
+    "verticalpodautoscalercheckpoints",
+    VerticalPodAutoscalerCheckpoint,
+    short_names=("vpacheckpoint",),
+)
+VERTICAL_KINDS: tuple[Kind[Any], ...] = (VPAS, VPAS_V1BETA2, VPA_CHECKPOINTS, VPA_CHECKPOINTS_V1BETA2)
+"""Custom kinds that the vertical loop reads and writes; a cluster has them once their definitions are installed."""
+
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 
@@ -287,7 +337,16 @@ KINDS: dict[tuple[str, str], Kind[Any]] = {
 
 _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
     (kind.group, kind.version, kind.kind, kind.plural): kind
-    for kind in (*STORED_KINDS, HPAS_V1, CUSTOM_RESOURCE_DEFINITIONS, POD_METRICS, NODE_METRICS)
+    for kind in (
+        *STORED_KINDS,
+        HPAS_V1,
+        CUSTOM_RESOURCE_DEFINITIONS,
+        REPLICATION_CONTROLLERS,
+        LIMIT_RANGES,
+        *VERTICAL_KINDS,
+        POD_METRICS,
+        NODE_METRICS,
+    )
 }
 
 

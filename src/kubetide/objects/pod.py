@@ -181,8 +181,33 @@ class PodSpec(ApiStruct):
     termination_grace_period_seconds: int | None = None
 
 
+class ContainerWaiting(ApiStruct):
+    reason: str = ""
+
+
+class ContainerRunning(ApiStruct):
+    started_at: str | None = None
+
+
+class ContainerTerminated(ApiStruct):
+    exit_code: int = 0
+    reason: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(ApiStruct):
+    """One of the three is there; none counts as waiting."""
+
+    waiting: ContainerWaiting | None = None
+    running: ContainerRunning | None = None
+    terminated: ContainerTerminated | None = None
+
+
 class ContainerStatus(ApiStruct):
     name: str = ""
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
     ready: bool = False
     restart_count: int = 0
     resources: ResourceRequirements | None = None

@@ -1,4 +1,4 @@
-"""apps/v1 Deployment, ReplicaSet, DaemonSet, and autoscaling/v1 Scale."""
+"""apps/v1 Deployment, ReplicaSet, DaemonSet, core/v1 ReplicationController, and autoscaling/v1 Scale."""
 
 from __future__ import annotations
 
@@ -58,6 +58,20 @@ class ReplicaSetSpec(ApiStruct):
 
 class ReplicaSet(ApiObject):
     spec: ReplicaSetSpec = field(default_factory=ReplicaSetSpec)
+    status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+
+class ReplicationControllerSpec(ApiStruct):
+    """Its ``selector`` is a map of labels, not a label selector."""
+
+    replicas: int | None = None
+    selector: dict[str, str] | None = None
+    template: PodTemplate | None = None
+    min_ready_seconds: int = 0
+
+
+class ReplicationController(ApiObject):
+    spec: ReplicationControllerSpec = field(default_factory=ReplicationControllerSpec)
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
 
 
