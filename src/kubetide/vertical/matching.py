@@ -1,0 +1,78 @@
+"""Which VPA controls a pod.
+
+Source: vertical-pod-autoscaler 1.8.1, pkg/utils/vpa/api.go and pkg/admission-controller/resource/vpa/matcher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.units.selectors import Selector
+from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
+from kubetide.vertical.workloads import OwnerProblem, Workloads, owner_of, topmost
+
+Target = tuple[str, str, str]
+"""Namespace, and the kind and name that ``targetRef`` names."""
+
+
+class Match(NamedTuple):
+    """The VPA that controls a pod, or why there is none; no problem and no VPA: nothing asks for the pod."""
+
+    vpa: VerticalPodAutoscaler | None = None
+    problem: str = ""
+
+
+class VpaIndex:
+    """VPA objects by the workload that they target, the one that wins first: the oldest, then by name."""
+
+    def __init__(self, vpas: Iterable[VerticalPodAutoscaler]) -> None:
+        self._by_target: dict[Target, list[VerticalPodAutoscaler]] = {}
+        for vpa in sorted(vpas, key=_precedence):
+            ref = vpa.spec.target_ref
+            if ref is not None:
+                target = vpa.metadata.namespace, ref.kind, ref.name
+                self._by_target.setdefault(target, []).append(vpa)
+
+    def __len__(self) -> int:
+        return len(self._by_target)
+
+    def of_pod(self, meta: ObjectMeta, workloads: Workloads) -> Match:
+        """Return the VPA that controls a pod."""
+        top = self._topmost(meta, workloads)
+        return top if isinstance(top, Match) else self.of_target(top, meta.labels, workloads)
+
+    def _topmost(self, meta: ObjectMeta, workloads: Workloads) -> Target | Match:
+        owner = owner_of(meta.owner_references)
+        if owner is None:
+            return Match()
+        try:
+            top = topmost(workloads, meta.namespace, owner.kind, owner.name)
+        except OwnerProblem as problem:
+            return Match(None, str(problem))
+        return Match() if top is None else (meta.namespace, *top)
+
+    def of_target(self, target: Target, labels: Mapping[str, str] | None, workloads: Workloads) -> Match:
+        """Return the VPA that controls pods with these labels whose topmost owner is ``target``."""
+        namespace, kind, name = target
+        view = workloads.get((kind, namespace, name))
+        if view is None or view.selector is None:
+            return Match()
+        if not Selector.parse(view.selector).matches(labels):
+            return Match()
+        candidates = self._by_target.get(target, ())
+        return Match(candidates[0]) if candidates else Match()
+
+
+def _precedence(vpa: VerticalPodAutoscaler) -> tuple[Instant, str]:
+    return created_at(vpa.metadata), vpa.metadata.name
+
+
+def created_at(meta: ObjectMeta) -> Instant:
+    """Return when an object was made; the epoch for one that does not say."""
+    try:
+        return parse_rfc3339(meta.creation_timestamp or "")
+    except TimeFormatError:
+        return Instant(0)
