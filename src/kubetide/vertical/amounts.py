@@ -40,24 +40,23 @@ def running_resources(pod: Pod, container: Container) -> tuple[Amounts, Amounts]
     return read_amounts(told.requests), read_amounts(told.limits)
 
 
-def scaled(resource: str, amount: Quantity, base: Quantity, result: Quantity) -> tuple[Quantity, bool]:
+def scaled(
+    resource: str, amount: Quantity, base: Quantity, result: Quantity, *, up: bool = False
+) -> tuple[Quantity, bool]:
     """Return what has the same ratio to ``amount`` as ``result`` has to ``base``, and whether it was capped.
 
-    CPU is calculated in whole thousandths, anything else in whole units; the rest is cut off. More than an
-    int64 holds is capped to the largest. ``base`` may not be zero.
+    CPU is calculated in whole thousandths, anything else in whole units; the rest is cut off, or rounded up.
+    More than an int64 holds is capped to the largest.
+
+    Args:
+        base: Not zero.
     """
-    if resource == CPU:
-        product = _floor_divided(amount.milli_value() * result.milli_value(), base.milli_value())
-        fits = -MAX_INT64 - 1 <= product <= MAX_INT64
-        return Quantity(product if fits else MAX_INT64, -3, amount.format), not fits
-    product = _floor_divided(amount.value() * result.value(), base.value())
-    fits = -MAX_INT64 - 1 <= product <= MAX_INT64
-    return Quantity(product if fits else MAX_INT64, 0, amount.format), not fits
-
-
-def _floor_divided(product: int, base: int) -> int:
-    # Go's big.Int.Div is Euclidean: the rest is never negative.
-    return product // base if base > 0 else -(product // -base)
+    exponent = -3 if resource == CPU else 0
+    a, b, r = ((one.milli_value() if resource == CPU else one.value()) for one in (amount, base, result))
+    product = a * r
+    found = -(-product // b) if up else product // b
+    fits = -MAX_INT64 - 1 <= found <= MAX_INT64
+    return Quantity(found if fits else MAX_INT64, exponent, amount.format), not fits
 
 
 def proportional_limit(

@@ -21,6 +21,7 @@ from kubetide.objects.vpa import (
 )
 from kubetide.units.quantity import ZERO, Quantity
 from kubetide.vertical.amounts import (
+    CPU,
     RESOURCES,
     Amounts,
     bounding_request,
@@ -144,16 +145,18 @@ def _fit_resource(
         limits, total = limits + (limit or ZERO), total + amount
     if limits.is_zero() or (least <= limits and least <= total and (most.is_zero() or most >= limits)):
         return
-    if least > total:
-        base, result = total, least
-    else:
-        base, result = limits, most if not most.is_zero() and most < limits else least
-    if not base.milli_value():
+    # CPU that is raised to a minimum is rounded up, so that the sum reaches it; memory is not, as upstream does.
+    raised = least > total
+    base = total if raised else limits
+    lowered = not most.is_zero() and most < limits
+    result = most if lowered and not raised else least
+    if base.is_zero():
         return
     for _, draft in pairs:
         amounts = side(draft)
         if amounts is not None:
-            amounts[resource] = scaled(resource, amounts.get(resource, ZERO), base, result)[0]
+            amount = amounts.get(resource, ZERO)
+            amounts[resource] = scaled(resource, amount, base, result, up=raised and resource == CPU)[0]
 
 
 # ── the bounds of a container ───────────────────────────────────────────────────────────────────
