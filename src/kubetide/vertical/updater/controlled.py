@@ -1,0 +1,50 @@
+"""Which VPA objects update pods, and which pods each of them controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.vpa import AUTO, IN_PLACE, IN_PLACE_OR_RECREATE, RECREATE, VerticalPodAutoscaler
+from kubetide.vertical.boost import has_boost
+from kubetide.vertical.matching import VpaIndex
+from kubetide.vertical.policies import update_mode
+from kubetide.vertical.updater import reasons
+from kubetide.vertical.updater.decision import Key
+from kubetide.vertical.updater.state import State
+
+_UPDATING = frozenset({RECREATE, AUTO, IN_PLACE_OR_RECREATE, IN_PLACE})
+
+
+def controlled_pods(
+    state: State, say: Callable[..., None], *, any_mode: bool = False
+) -> Iterable[tuple[VerticalPodAutoscaler, list[Pod]]]:
+    """Yield the VPAs that update pods, by namespace and name, each with the live pods that it controls."""
+    settings = state.settings
+    home, ignored = settings.vpa_object_namespace, settings.ignored_vpa_object_namespaces
+    chosen = []
+    for key, vpa in state.vpas.items():
+        if (home and key[0] != home) or key[0] in ignored:
+            continue
+        if not any_mode and update_mode(vpa.spec) not in _UPDATING and not has_boost(vpa.spec):
+            continue
+        chosen.append(vpa)
+    if not chosen:
+        say(reasons.NO_VPA)
+        return
+    index = VpaIndex(chosen)
+    found: dict[Key, tuple[VerticalPodAutoscaler, list[Pod]]] = {}
+    for pod in state.pods.values():
+        if not is_live(pod):
+            continue
+        winner = index.of_pod(pod.metadata, state.workloads).vpa
+        if winner is not None:
+            meta = winner.metadata
+            found.setdefault((meta.namespace, meta.name), (winner, []))[1].append(pod)
+    for key in sorted(found):
+        yield found[key]
+
+
+def is_live(pod: Pod) -> bool:
+    """Whether the pod has not ended and is not being deleted; those without a node are never gathered."""
+    return not is_finished(pod) and pod.metadata.deletion_timestamp is None
