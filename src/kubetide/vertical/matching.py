@@ -41,18 +41,8 @@ class VpaIndex:
 
     def of_pod(self, meta: ObjectMeta, workloads: Workloads) -> Match:
         """Return the VPA that controls a pod."""
-        top = self._topmost(meta, workloads)
+        top = topmost_target(meta, workloads)
         return top if isinstance(top, Match) else self.of_target(top, meta.labels, workloads)
-
-    def _topmost(self, meta: ObjectMeta, workloads: Workloads) -> Target | Match:
-        owner = owner_of(meta.owner_references)
-        if owner is None:
-            return Match()
-        try:
-            top = topmost(workloads, meta.namespace, owner.kind, owner.name)
-        except OwnerProblem as problem:
-            return Match(None, str(problem))
-        return Match() if top is None else (meta.namespace, *top)
 
     def of_target(self, target: Target, labels: Mapping[str, str] | None, workloads: Workloads) -> Match:
         """Return the VPA that controls pods with these labels whose topmost owner is ``target``."""
@@ -64,6 +54,18 @@ class VpaIndex:
             return Match()
         candidates = self._by_target.get(target, ())
         return Match(candidates[0]) if candidates else Match()
+
+
+def topmost_target(meta: ObjectMeta, workloads: Workloads) -> Target | Match:
+    """Return the workload at the top of a pod's owners, or a match without a VPA that says why there is none."""
+    owner = owner_of(meta.owner_references)
+    if owner is None:
+        return Match()
+    try:
+        top = topmost(workloads, meta.namespace, owner.kind, owner.name)
+    except OwnerProblem as problem:
+        return Match(None, str(problem))
+    return Match() if top is None else (meta.namespace, *top)
 
 
 def _precedence(vpa: VerticalPodAutoscaler) -> tuple[Instant, str]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.vpa import AUTO, IN_PLACE, IN_PLACE_OR_RECREATE, RECREATE, VerticalPodAutoscaler
 from kubetide.vertical.boost import has_boost
-from kubetide.vertical.matching import VpaIndex
+from kubetide.vertical.matching import Match, Target, VpaIndex, topmost_target
 from kubetide.vertical.policies import update_mode
 from kubetide.vertical.updater import reasons
 from kubetide.vertical.updater.decision import Key
 from kubetide.vertical.updater.state import State
+from kubetide.vertical.workloads import owner_of
 
 _UPDATING = frozenset({RECREATE, AUTO, IN_PLACE_OR_RECREATE, IN_PLACE})
 
@@ -34,10 +35,20 @@ def controlled_pods(
         return
     index = VpaIndex(chosen)
     found: dict[Key, tuple[VerticalPodAutoscaler, list[Pod]]] = {}
+    tops: dict[tuple[str, str, str], Target | Match] = {}
     for pod in state.pods.values():
         if not is_live(pod):
             continue
-        winner = index.of_pod(pod.metadata, state.workloads).vpa
+        owner = owner_of(pod.metadata.owner_references)
+        if owner is None:
+            continue
+        controller = pod.metadata.namespace, owner.kind, owner.name
+        if controller not in tops:
+            tops[controller] = topmost_target(pod.metadata, state.workloads)
+        top = tops[controller]
+        if isinstance(top, Match):
+            continue
+        winner = index.of_target(top, pod.metadata.labels, state.workloads).vpa
         if winner is not None:
             meta = winner.metadata
             found.setdefault((meta.namespace, meta.name), (winner, []))[1].append(pod)

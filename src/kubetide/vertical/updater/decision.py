@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.units.time import Instant
 
@@ -66,15 +67,6 @@ class EventNote(msgspec.Struct, frozen=True):
     message: str
 
 
-class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why something happened to a pod or not; no pod: to all pods of the VPA, no VPA either: to all."""
-
-    code: str
-    pod: Key | None = None
-    vpa: Key | None = None
-    detail: str = ""
-
-
 class VpaCounts(msgspec.Struct):
     """Pods of one VPA in one loop, for the loop's own metrics."""
 
@@ -94,12 +86,13 @@ class Result(msgspec.Struct):
 
     Attributes:
         events: In the order of the actions that they tell of.
-        skipped: ``error`` or ``invalid``: the loop did nothing for want of the admission controller's lease.
+        skipped: Why the loop did nothing: ``error`` or ``invalid`` for want of the admission controller's lease,
+            ``held`` for caches that may not be believed.
         next_unboost: When the next start-up boost ends, None if none is waited for.
     """
 
     events: list[EventNote] = msgspec.field(default_factory=list)
     reasons: list[Reason] = msgspec.field(default_factory=list)
     counts: dict[Key, VpaCounts] = msgspec.field(default_factory=dict)
-    skipped: Literal["", "error", "invalid"] = ""
+    skipped: Literal["", "error", "invalid", "held"] = ""
     next_unboost: Instant | None = None

@@ -24,6 +24,13 @@ def deciding(state: State, now: Instant) -> Loop:
     """Yield the commands of one loop, each for its outcome; return what it came to."""
     settings = state.settings
     turn = Turn(state, now, now, after(now, settings.updater_interval))
+    if state.boosts_only:
+        return (yield from unboosting(state, now))
+    for why in state.holds:
+        turn.say(reasons.CACHE_HELD, detail=why)
+        turn.result.skipped = "held"
+    if state.holds:
+        return turn.result
     if settings.use_admission_controller_status:
         if state.lease is None:
             turn.say(reasons.ADMISSION_STATUS_MISSING, detail=state.lease_error)

@@ -1,12 +1,16 @@
 """Why a pod was updated, or was not: the closed vocabulary of the updater.
 
-What each code means to people stands in ``TEXTS``; ``docs`` and the explanation of a pod are made from it.
+A reason is about a pod, a VPA or, without a subject, the whole loop; its field ``vpa`` names the VPA, ``detail``
+what was seen.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from kubetide.explain.reasons import Reason, Vocabulary
+
+CACHE_HELD: Final = "CacheHeld"
 ADMISSION_STATUS_INVALID: Final = "AdmissionStatusInvalid"
 ADMISSION_STATUS_MISSING: Final = "AdmissionStatusMissing"
 NO_VPA: Final = "NoVpa"
@@ -43,7 +47,8 @@ RATE_LIMITED: Final = "RateLimited"
 UNBOOSTED: Final = "Unboosted"
 UNBOOST_FAILED: Final = "UnboostFailed"
 
-TEXTS: Final = {
+_SENTENCES: Final = {
+    CACHE_HELD: "nothing is changed on what the caches hold",
     ADMISSION_STATUS_INVALID: "the admission controller's lease is too old: evicted pods would come back unchanged",
     ADMISSION_STATUS_MISSING: "the admission controller has no lease: evicted pods would come back unchanged",
     NO_VPA: "no VPA object updates pods",
@@ -80,3 +85,14 @@ TEXTS: Final = {
     UNBOOSTED: "the start is over: the pod got its usual resources back",
     UNBOOST_FAILED: "the start is over, but the pod did not get its usual resources back",
 }
+
+VOCABULARY: Final = Vocabulary(
+    {code: f"{{subject}}: {text}" for code, text in _SENTENCES.items()},
+    actions=(EVICTED, RESIZED, UNBOOSTED),
+)
+
+
+def reason(code: str, subject: str = "", *, vpa: str = "", detail: str = "") -> Reason:
+    """Return a reason; fields that say nothing are left out."""
+    fields = {name: text for name, text in (("vpa", vpa), ("detail", detail)) if text}
+    return VOCABULARY.reason(code, subject, **fields)

@@ -12,7 +12,7 @@ from kubetide.vertical.gates import FeatureGates
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Each field but the last two is the flag of the same name.
+    """Each field down to ``gates`` is the flag of the same name.
 
     Attributes:
         updater_interval: Time between two loops, and how long one may take.
@@ -34,6 +34,8 @@ class Settings(msgspec.Struct, frozen=True):
         gates: The feature gates.
         compatibility: ``1.8.1``, or ``1.8.0`` for what that did otherwise: a DaemonSet counts its ready pods, an OOM
             kill of any age counts, and boosts end in the loop.
+        max_cache_age, max_relist_loss, relist_hold: Nothing is changed on a cache of pods that has heard nothing for
+            longer, or for so long after a new list that lost more than this share; as in the other loops.
     """
 
     updater_interval: Duration = minutes(1)
@@ -57,6 +59,9 @@ class Settings(msgspec.Struct, frozen=True):
     kube_api_burst: float = 100.0
     gates: FeatureGates = FeatureGates()
     compatibility: str = "1.8.1"
+    max_cache_age: Duration = minutes(10)
+    max_relist_loss: float = 0.2
+    relist_hold: Duration = minutes(10)
 
     def __post_init__(self) -> None:
         if self.vpa_object_namespace and self.ignored_vpa_object_namespaces:

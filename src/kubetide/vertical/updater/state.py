@@ -44,6 +44,8 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         lease: The admission controller's, always; None when there is none.
         lease_error: Why it could not be read.
+        holds: Why nothing may be changed (a cache too old ...), as sentences; always the whole list.
+        boosts_only: Whether this loop only ends start-up boosts.
         limit_ranges, gone_limit_ranges: LimitRange objects that are new, changed or deleted.
         workloads, gone_workloads: Controllers of pods, likewise.
     """
@@ -59,6 +61,8 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     gone_limit_ranges: Sequence[Key] = ()
     lease: LeaseView | None = None
     lease_error: str = ""
+    holds: Sequence[str] = ()
+    boosts_only: bool = False
     memory: Memory | None = None
 
 
@@ -72,6 +76,8 @@ class State:
         self.workloads: dict[WorkloadKey, WorkloadView] = {}
         self.lease: LeaseView | None = None
         self.lease_error = ""
+        self.holds: tuple[str, ...] = ()
+        self.boosts_only = False
         self.memory = Memory()
         self._limit_ranges: dict[Key, LimitRange] = {}
         self._bounds: dict[str, NamespaceBounds] = {}
@@ -104,6 +110,7 @@ class State:
         if delta.limit_ranges or delta.gone_limit_ranges:
             self._bounds = {}
         self.lease, self.lease_error = delta.lease, delta.lease_error
+        self.holds, self.boosts_only = tuple(delta.holds), delta.boosts_only
         if delta.memory is not None:
             # A copy: whoever holds the delta keeps it as it was.
             self.memory = msgspec.convert(msgspec.to_builtins(delta.memory), Memory)
@@ -127,5 +134,7 @@ class State:
             limit_ranges=tuple(self._limit_ranges.values()),
             lease=self.lease,
             lease_error=self.lease_error,
+            holds=self.holds,
+            boosts_only=self.boosts_only,
             memory=msgspec.convert(msgspec.to_builtins(self.memory), Memory),
         )

@@ -32,7 +32,6 @@ from kubetide.vertical.updater.decision import (
     Evict,
     Key,
     Outcome,
-    Reason,
     Resize,
     Result,
     VpaCounts,
@@ -69,7 +68,11 @@ class Turn:
     result: Result = field(default_factory=Result)
 
     def say(self, code: str, pod: Key | None = None, vpa: Key | None = None, detail: str = "") -> None:
-        self.result.reasons.append(Reason(code, pod, vpa, detail))
+        """Note a reason: about the pod, else about the VPA, else about the loop."""
+        owner = "/".join(vpa) if vpa is not None else ""
+        subject = "/".join(pod) if pod is not None else owner
+        told = reasons.reason(code, subject, vpa=owner if pod is not None else "", detail=detail)
+        self.result.reasons.append(told)
 
 
 class VpaTurn:
