@@ -1,4 +1,5 @@
-"""Pods up and down: how much CPU and memory each container should ask for, as upstream's VPA 1.8.1 does it.
+"""Pods up and down: the vertical loop, as upstream's VPA 1.8.1 does it.
 
-``updater`` brings running pods to their recommendation, ``admission`` new ones. What both share stands here.
+``recommender`` says how much CPU and memory each container should ask for, ``updater`` brings running pods to it,
+``admission`` new ones. What they share stands directly in this package.
 """

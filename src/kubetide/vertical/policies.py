@@ -5,6 +5,7 @@ Source: vertical-pod-autoscaler 1.8.1, pkg/utils/vpa.
 
 from __future__ import annotations
 
+from kubetide.objects.base import Quantities
 from kubetide.objects.vpa import (
     ANY_CONTAINER,
     CONTAINER_OFF,
@@ -15,6 +16,7 @@ from kubetide.objects.vpa import (
     StartupBoost,
     VpaSpec,
 )
+from kubetide.units.quantity import Quantity, QuantityError
 
 
 def update_mode(spec: VpaSpec) -> str:
@@ -52,3 +54,13 @@ def startup_boost(spec: VpaSpec, container: str) -> StartupBoost | None:
     if one is not None and one.startup_boost is not None:
         return one.startup_boost
     return spec.startup_boost
+
+
+def allowed(amounts: Quantities | None, resource: str) -> Quantity | None:
+    """Return a bound of ``minAllowed`` or ``maxAllowed``; None where there is none that can be read."""
+    if amounts is None or resource not in amounts:
+        return None
+    try:
+        return Quantity.parse(amounts[resource])
+    except QuantityError:
+        return None

@@ -1,0 +1,152 @@
+"""Checkpoints in upstream's format: read at the start, written after each pass.
+
+The running window's peak of each live container is left out of what is written, so that it does not
+count twice after a restart. Source: VPA 1.8, pkg/recommender/checkpoint and model, format ``v3``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kubetide.objects.vpa import CheckpointStatus, HistogramCheckpoint
+from kubetide.ports.metrics import Int64Vector
+from kubetide.units.time import Instant, format_rfc3339
+from kubetide.vertical.recommender.aggregates import Aggregates
+from kubetide.vertical.recommender.buckets import MEMORY_BUCKETS
+from kubetide.vertical.recommender.cells import Sums, summed
+from kubetide.vertical.recommender.histograms import NEVER, CheckpointError, Histograms
+from kubetide.vertical.recommender.views import CheckpointView, time_of
+
+if TYPE_CHECKING:
+    from kubetide.vertical.recommender.state import State
+
+VERSION = "v3"
+_AT_ONCE = 2048
+"""Containers whose checkpoints are made together: their histograms are copied."""
+
+Cell = tuple[str, str, str, tuple[int, ...]]
+"""Namespace, VPA, container, rows."""
+
+
+def load_checkpoint(aggregates: Aggregates, view: CheckpointView, now: Instant) -> tuple[int, str]:
+    """Return the row that a checkpoint was loaded into, or -1 and why it was not, in upstream's words."""
+    status = view.status or CheckpointStatus()
+    if status.version != VERSION:
+        return -1, f"unsupported checkpoint version {status.version}"
+    row = aggregates.add_loaded(view.namespace, view.container, now)
+    try:
+        for histograms, part in (
+            (aggregates.memory, status.memory_histogram),
+            (aggregates.cpu, status.cpu_histogram),
+        ):
+            histograms.load(row, _shares(part), part.total_weight, time_of(part.reference_timestamp))
+    except CheckpointError as exc:
+        aggregates.drop([row])
+        return -1, str(exc)
+    first, last = time_of(status.first_sample_start), time_of(status.last_sample_start)
+    aggregates.first[row] = NEVER if first is None else first
+    aggregates.last[row] = NEVER if last is None else last
+    aggregates.count[row] = status.total_samples_count
+    return row, ""
+
+
+def _shares(part: HistogramCheckpoint) -> Sequence[tuple[int, int]]:
+    try:
+        shares = [(int(bucket), share) for bucket, share in (part.bucket_weights or {}).items()]
+    except ValueError as exc:
+        raise CheckpointError(f"checkpoint has a bucket that is no number: {exc}") from exc
+    if any(share < 0 for _, share in shares):
+        raise CheckpointError("checkpoint has a bucket with a negative weight")
+    return sorted(shares)
+
+
+def checkpoints_of(state: State, cells: Sequence[Cell], now: Instant) -> Iterator[CheckpointView]:
+    """Yield the checkpoint of each cell, in order."""
+    by_aggregate = _live_by_aggregate(state)
+    for begin in range(0, len(cells), _AT_ONCE):
+        yield from _block(state, cells[begin : begin + _AT_ONCE], now, by_aggregate)
+
+
+def _block(
+    state: State, cells: Sequence[Cell], now: Instant, live: tuple[Int64Vector, Int64Vector, Int64Vector]
+) -> Iterator[CheckpointView]:
+    rows = [cell[3] for cell in cells]
+    sums = summed(state.aggregates, rows)
+    _without_running_windows(state, sums, rows, now, live)
+    cpu, memory = _parts(sums.cpu), _parts(sums.memory)
+    written = format_rfc3339(now)
+    for number, (namespace, vpa, container, _) in enumerate(cells):
+        status = CheckpointStatus(
+            last_update_time=written,
+            version=VERSION,
+            cpu_histogram=cpu[number],
+            memory_histogram=memory[number],
+            first_sample_start=_text(int(sums.first[number])),
+            last_sample_start=_text(int(sums.last[number])),
+            total_samples_count=int(sums.count[number]),
+        )
+        yield CheckpointView(namespace, f"{vpa}-{container}", vpa, container, status)
+
+
+def _live_by_aggregate(state: State) -> tuple[Int64Vector, Int64Vector, Int64Vector]:
+    """Return the rows of live containers in order of aggregate, and where those of each begin and end."""
+    aggregate = state.containers.aggregate
+    rows = np.flatnonzero(aggregate >= 0)
+    rows = rows[np.argsort(aggregate[rows], kind="stable")]
+    numbers = np.arange(len(state.aggregates.keys))
+    begins = np.searchsorted(aggregate[rows], numbers)
+    ends = np.searchsorted(aggregate[rows], numbers, side="right")
+    return rows, begins, ends
+
+
+def _without_running_windows(
+    state: State,
+    sums: Sums,
+    rows: Sequence[tuple[int, ...]],
+    now: Instant,
+    live: tuple[Int64Vector, Int64Vector, Int64Vector],
+) -> None:
+    containers, begins, ends = live
+    counts = [len(one) for one in rows]
+    cells = np.repeat(np.arange(len(rows)), counts)
+    sources = np.fromiter((row for one in rows for row in one), np.int64, len(cells))
+    number = ends[sources] - begins[sources]
+    into = np.repeat(cells, number)
+    if len(into) == 0:
+        return
+    offsets = np.arange(len(into)) - np.repeat(np.cumsum(number) - number, number)
+    found = containers[np.repeat(begins[sources], number) + offsets]
+    running = state.containers.window_end[found] > now
+    into, found = into[running], found[running]
+    buckets = MEMORY_BUCKETS.find(state.containers.current_peaks(found))
+    sums.memory.subtract_many(into, buckets, 1.0, state.containers.window_end[found])
+
+
+def _parts(histograms: Histograms) -> list[HistogramCheckpoint]:
+    rows = np.arange(len(histograms.total))
+    shares = histograms.shares(rows)
+    number, bucket = np.nonzero(shares)
+    share = shares[number, bucket].tolist()
+    texts = _BUCKET_TEXTS
+    names = [texts[one] for one in bucket.tolist()]
+    bounds = np.searchsorted(number, np.arange(len(rows) + 1)).tolist()
+    references = histograms.reference.tolist()
+    totals = histograms.total.tolist()
+    return [
+        HistogramCheckpoint(
+            reference_timestamp=_text(references[row]),
+            bucket_weights=dict(zip(names[begin:end], share[begin:end], strict=True)) or None,
+            total_weight=totals[row],
+        )
+        for row, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False))
+    ]
+
+
+_BUCKET_TEXTS = [str(number) for number in range(MEMORY_BUCKETS.buckets.count)]
+
+
+def _text(time: int) -> str | None:
+    return None if time == NEVER else format_rfc3339(Instant(time))

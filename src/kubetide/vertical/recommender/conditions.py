@@ -1,0 +1,62 @@
+"""Conditions of a VPA's status.
+
+Source: VPA 1.8: RecommendationProvided, NoPodsMatched, ConfigUnsupported; ConfigDeprecated is only taken off.
+"""
+
+from __future__ import annotations
+
+from kubetide.objects.meta import Condition
+from kubetide.objects.vpa import VpaStatus
+from kubetide.units.time import Instant, format_rfc3339
+
+PROVIDED = "RecommendationProvided"
+NO_PODS = "NoPodsMatched"
+UNSUPPORTED = "ConfigUnsupported"
+DEPRECATED = "ConfigDeprecated"
+FETCHING_HISTORY = "FetchingHistory"
+NO_PODS_MESSAGE = "No pods match this VPA object"
+
+
+def is_true(status: VpaStatus, kind: str) -> bool:
+    """Whether the condition is there and True."""
+    return any(one.type == kind and one.status == "True" for one in status.conditions or ())
+
+
+def conditions_of(
+    old: VpaStatus, *, problem: str, pods: bool, provided: bool, now: Instant
+) -> tuple[Condition, ...]:
+    """Return the conditions, ordered by type; those that others have set stay.
+
+    Args:
+        problem: Why the target cannot be used; empty if it can.
+        pods: Whether any pod matches.
+        provided: Whether there is a recommendation for any container.
+    """
+    found = {one.type: one for one in old.conditions or ()}
+    found.pop(DEPRECATED, None)
+    if problem:
+        _set(found, UNSUPPORTED, True, "", problem, now)
+    else:
+        found.pop(UNSUPPORTED, None)
+    reason, message = ("", "") if pods else (NO_PODS, NO_PODS_MESSAGE)
+    if pods:
+        found.pop(NO_PODS, None)
+    else:
+        _set(found, NO_PODS, True, reason, message, now)
+    if provided:
+        _set(found, PROVIDED, True, "", "", now)
+    else:
+        _set(found, PROVIDED, False, reason, message, now)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _set(
+    found: dict[str, Condition], kind: str, value: bool, reason: str, message: str, now: Instant
+) -> None:
+    status, old = str(value), found.get(kind)
+    if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
+        return
+    since = old.last_transition_time if old is not None and old.status == status else format_rfc3339(now)
+    found[kind] = Condition(
+        type=kind, status=status, reason=reason, message=message, last_transition_time=since
+    )

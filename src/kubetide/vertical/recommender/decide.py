@@ -1,0 +1,104 @@
+"""What containers should ask for: one pass of the recommender.
+
+1. Percentiles of all containers at once, margin, confidence, minimum (``estimate``).
+2. Rounding, whole cores, minimum and maximum of policies (``rendering``, ``statuses``).
+3. Conditions; a status is written only if it says something new (``conditions``).
+4. Checkpoints of all VPAs, the one first that was written longest ago (``checkpoints``); those whose
+   VPA is gone are deleted every ten minutes.
+
+``absorb`` then notes what was written and drops aggregates that are out of date.
+
+Source: VPA 1.8.1, vpa-recommender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.objects.vpa import PodRecommendation, VpaStatus
+from kubetide.units.time import Instant
+from kubetide.vertical.recommender.checkpoints import checkpoints_of
+from kubetide.vertical.recommender.conditions import FETCHING_HISTORY, conditions_of, is_true
+from kubetide.vertical.recommender.decision import Commands, Outcomes, Result, StatusWrite
+from kubetide.vertical.recommender.members import Vpa
+from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.statuses import recommendations, says_the_same
+from kubetide.vertical.recommender.views import CheckpointView
+
+__all__ = ["absorb", "decide"]
+
+
+def decide(state: State, now: Instant) -> Commands:
+    """Return the statuses and checkpoints to write, and the checkpoints to delete."""
+    vpas = [state.vpas[key] for key in sorted(state.vpas)]
+    statuses = _statuses(state, vpas, now)
+    if not state.settings.uses_checkpoints:
+        return Commands(now, statuses)
+    last = state.checkpoints_collected
+    collects = last is not None and now - last > state.settings.checkpoints_gc_interval
+    return Commands(
+        now,
+        statuses,
+        _checkpoints(state, vpas, now),
+        tuple(state.garbage()) if collects else (),
+        collects,
+    )
+
+
+def _statuses(state: State, vpas: Sequence[Vpa], now: Instant) -> tuple[StatusWrite, ...]:
+    found = recommendations(state, vpas)
+    writes = []
+    for vpa, recommendation in zip(vpas, found, strict=True):
+        status = _status(state, vpa, recommendation, now)
+        if not says_the_same(vpa.status, status):
+            writes.append(StatusWrite(*vpa.key, status))
+    return tuple(writes)
+
+
+def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Instant) -> VpaStatus:
+    return VpaStatus(
+        recommendation=recommendation,
+        conditions=conditions_of(
+            vpa.status,
+            problem=vpa.view.target.problem,
+            pods=state.pod_count(vpa) > 0,
+            provided=bool(recommendation.container_recommendations),
+            now=now,
+        ),
+        observed_generation=vpa.view.generation,
+    )
+
+
+def _checkpoints(state: State, vpas: Sequence[Vpa], now: Instant) -> tuple[CheckpointView, ...]:
+    due = [vpa for vpa in vpas if not is_true(vpa.status, FETCHING_HISTORY)]
+    due.sort(key=lambda vpa: -1 if vpa.checkpointed is None else vpa.checkpointed)
+    cells = [(*vpa.key, container, rows) for vpa in due for container, rows in state.cells_of(vpa)]
+    return tuple(checkpoints_of(state, cells, now))
+
+
+def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
+    """Take in what came of the writes; drop aggregates that are out of date."""
+    if not outcomes.withheld:
+        _note_written(state, commands, outcomes)
+    if commands.collects:
+        state.checkpoints_collected = commands.at
+    state.collect(now)
+    return Result(state.aggregate_count(), len(state.pods), tuple(state.problems))
+
+
+def _note_written(state: State, commands: Commands, outcomes: Outcomes) -> None:
+    failed = {(one.kind, one.namespace, one.name) for one in outcomes.failures}
+    for write in commands.statuses:
+        vpa = state.vpas.get((write.namespace, write.name))
+        if vpa is not None and ("status", write.namespace, write.name) not in failed:
+            vpa.status = write.status
+    for checkpoint in commands.checkpoints:
+        if ("checkpoint", checkpoint.namespace, checkpoint.name) in failed:
+            continue
+        state.stored[checkpoint.namespace, checkpoint.name] = checkpoint.vpa
+        vpa = state.vpas.get((checkpoint.namespace, checkpoint.vpa))
+        if vpa is not None:
+            vpa.checkpointed = commands.at
+    for key in commands.deletions:
+        if ("deletion", *key) not in failed:
+            state.stored.pop(key, None)

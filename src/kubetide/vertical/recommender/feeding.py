@@ -1,0 +1,122 @@
+"""Samples, OOMs and history on their way into the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kubetide.ports.metrics import Int64Vector
+from kubetide.vertical.recommender.histograms import first_of_each
+from kubetide.vertical.recommender.views import History, Oom, PodView, Samples, Usage
+
+if TYPE_CHECKING:
+    from kubetide.vertical.recommender.state import State
+
+_UNKNOWN = -1
+
+
+class SampleRows:
+    """The rows that the containers of an answer go to, kept while neither answer nor pods change."""
+
+    def __init__(self) -> None:
+        self._names: tuple[object, ...] = ()
+        self._rows = np.empty(0, np.int64)
+
+    def forget(self) -> None:
+        """Note that pods or containers have changed."""
+        self._names = ()
+
+    def of(self, state: State, samples: Samples) -> Int64Vector:
+        """Return the row of each container; -1 for one that is not tracked, or is an init container."""
+        names = (samples.namespaces, samples.names, samples.containers)
+        if len(self._names) == 3 and all(a is b for a, b in zip(names, self._names, strict=True)):
+            return self._rows
+        rows: list[int] = []
+        bounds = samples.first.tolist()
+        for number, key in enumerate(zip(samples.namespaces, samples.names, strict=True)):
+            containers = samples.containers[bounds[number] : bounds[number + 1]]
+            pod = state.pods.get(key)
+            if pod is None:
+                rows += [_UNKNOWN] * len(containers)
+            elif pod.init:
+                rows += [
+                    _UNKNOWN if name in pod.init else pod.containers.get(name, _UNKNOWN)
+                    for name in containers
+                ]
+            else:
+                rows += [pod.containers.get(name, _UNKNOWN) for name in containers]
+        self._rows = np.array(rows, np.int64)
+        self._names = names
+        return self._rows
+
+
+def feed(state: State, samples: Samples) -> None:
+    """Add one answer of the metrics API."""
+    at = np.repeat(samples.times, np.diff(samples.first))
+    rows = state.sample_rows.of(state, samples)
+    known = rows >= 0
+    _feed_rows(state, rows[known], samples.cpu[known], samples.memory[known], at[known])
+
+
+def _feed_rows(
+    state: State, rows: Int64Vector, cpu: Int64Vector, memory: Int64Vector, at: Int64Vector
+) -> None:
+    """Add samples in their order; a container that occurs again is fed again."""
+    while len(rows):
+        now = first_of_each(rows)
+        one, at_one = rows[now], at[now]
+        _ensure_aggregates(state, one)
+        state.containers.add_cpu(state.aggregates, one, cpu[now], at_one)
+        state.containers.add_memory(state.aggregates, one, memory[now], at_one)
+        if len(now) == len(rows):
+            return
+        left = np.ones(len(rows), np.bool_)
+        left[now] = False
+        rows, cpu, memory, at = rows[left], cpu[left], memory[left], at[left]
+
+
+def _ensure_aggregates(state: State, rows: Int64Vector) -> None:
+    """Make aggregates anew that have been dropped although their containers still use something."""
+    containers = state.containers
+    lacking = containers.aggregate[rows] < 0
+    if not lacking.any():
+        return
+    by_row = {row: key for key, row in containers.rows.items()}
+    for row in rows[lacking].tolist():
+        namespace, pod, name = by_row[row]
+        labels = state.pods[namespace, pod].labels
+        containers.aggregate[row] = state.aggregate_of(namespace, labels, name)
+
+
+def feed_oom(state: State, oom: Oom) -> None:
+    """Add what an OOM says; one of a container that is not tracked is passed over."""
+    pod = state.pods.get((oom.namespace, oom.pod))
+    row = None if pod is None else pod.containers.get(oom.container)
+    if row is None:
+        return
+    _ensure_aggregates(state, np.array([row]))
+    taken = state.containers.add_oom(
+        state.aggregates, row, oom.memory, oom.at, by_window=state.settings.oom_age_by_window
+    )
+    if not taken:
+        where = f"{oom.namespace}/{oom.pod}/{oom.container}"
+        state.problems.append(f"OOM of {where} is discarded: it is older than a window of memory peaks")
+
+
+def feed_history(state: State, history: Sequence[History]) -> None:
+    """Add what is known of containers from before the start; pods that are not found after that are dropped."""
+    feeds: list[tuple[int, Usage]] = []
+    for one in history:
+        pod = state.track(PodView(one.namespace, one.pod, one.labels, "Unknown", tuple(one.containers)))
+        state.ghosts.add((one.namespace, one.pod))
+        feeds += [(pod.containers[name], usage) for name, usage in one.containers.items()]
+    for place in range(max((len(one.cpu) for _, one in feeds), default=0)):
+        cells = [(row, *one.cpu[place]) for row, one in feeds if place < len(one.cpu)]
+        rows, at, amounts = np.array(cells, np.int64).T
+        state.containers.add_cpu(state.aggregates, rows, amounts, at)
+    for place in range(max((len(one.memory) for _, one in feeds), default=0)):
+        cells = [(row, *one.memory[place]) for row, one in feeds if place < len(one.memory)]
+        rows, at, amounts = np.array(cells, np.int64).T
+        state.containers.add_memory(state.aggregates, rows, amounts, at)

@@ -1,0 +1,80 @@
+"""Pods, VPAs, and the groups by which they find each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubetide.objects.vpa import VpaStatus
+from kubetide.units.selectors import Selector
+from kubetide.units.time import Instant
+from kubetide.vertical.recommender.views import Key, VpaView
+
+GroupKey = tuple[str, int]
+"""Namespace, number of the label set."""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Pods of a namespace with the same labels.
+
+    Attributes:
+        vpas: Those that select them, ordered.
+        pods: How many there are.
+        aggregates: Rows by container.
+    """
+
+    vpas: list[Key] = field(default_factory=list)
+    pods: int = 0
+    aggregates: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class PodEntry:
+    """A tracked pod; ``containers`` are rows by name, those of earlier versions of the pod included."""
+
+    labels: int
+    phase: str
+    containers: dict[str, int]
+    init: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Vpa:
+    """A VPA that this recommender serves.
+
+    Attributes:
+        selector: Of its pods.
+        groups: Those that it selects.
+        loaded: Rows of checkpoints that were loaded at the start, by container; their history counts for ever.
+        status: As it is stored.
+        checkpointed: When its checkpoints were last written.
+        cells: By container, ordered: the rows whose histograms add up; None until they are asked for.
+    """
+
+    view: VpaView
+    selector: Selector
+    groups: dict[GroupKey, None] = field(default_factory=dict)
+    loaded: dict[str, int] = field(default_factory=dict)
+    status: VpaStatus = field(default_factory=VpaStatus)
+    checkpointed: Instant | None = None
+    cells: tuple[tuple[str, tuple[int, ...]], ...] | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.view.namespace, self.view.name
+
+
+class LabelSets:
+    """Label sets by number, so that a group is found by two small keys."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[frozenset[tuple[str, str]], int] = {}
+        self.sets: list[dict[str, str]] = []
+
+    def number(self, labels: dict[str, str]) -> int:
+        key = frozenset(labels.items())
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.sets)
+            self.sets.append(labels)
+        return found

@@ -1,0 +1,110 @@
+"""Settings of the recommender: upstream's flags under their own names, with upstream's defaults.
+
+A flag ``--a-b`` is the field ``a_b``. Source: vpa-recommender 1.8.1.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.time import Duration, hours, minutes
+
+DEFAULT_RECOMMENDER = "default"
+
+
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Upstream's flags that the recommender decides by, and two rules of releases before 1.8.
+
+    Attributes:
+        recommender_name: Serves the VPAs that name it; ``default`` also those that name none.
+        vpa_object_namespace: Only VPAs and pods of this namespace; empty for all.
+        ignored_vpa_object_namespaces: VPAs of these are left alone.
+        recommender_interval: Time between two passes.
+        checkpoints_gc_interval: Time between two collections of checkpoints without a VPA.
+        checkpoints_timeout: For so long checkpoints are written in one pass, at least some of them.
+        storage: ``prometheus``: history from there, and no checkpoints at all.
+        memory_saver: Only pods that match a VPA are tracked.
+        update_worker_count: Writes in flight at once.
+        container_recommendation_max_allowed_cpu, container_recommendation_max_allowed_memory: Quantities that
+            cap what a VPA's policy has no maximum for; empty for none.
+        per_vpa_config: Feature gate PerVPAConfig: policies may set OOM bumps and windows of memory peaks.
+        oom_age_by_window: As before 1.8: an OOM's age counts from the end of the window of memory peaks.
+        forget_pods_first: As before 1.8: pods that are gone are dropped before a pass reads samples and OOMs.
+    """
+
+    recommender_name: str = DEFAULT_RECOMMENDER
+    vpa_object_namespace: str = ""
+    ignored_vpa_object_namespaces: tuple[str, ...] = ()
+    recommender_interval: Duration = minutes(1)
+    checkpoints_gc_interval: Duration = minutes(10)
+    checkpoints_timeout: Duration = minutes(1)
+    storage: str = ""
+    memory_saver: bool = False
+    update_worker_count: int = 10
+    recommendation_margin_fraction: float = 0.15
+    pod_recommendation_min_cpu_millicores: float = 25.0
+    pod_recommendation_min_memory_mb: float = 250.0
+    target_cpu_percentile: float = 0.9
+    recommendation_lower_bound_cpu_percentile: float = 0.5
+    recommendation_upper_bound_cpu_percentile: float = 0.95
+    target_memory_percentile: float = 0.9
+    recommendation_lower_bound_memory_percentile: float = 0.5
+    recommendation_upper_bound_memory_percentile: float = 0.95
+    confidence_interval_cpu: Duration = hours(24)
+    confidence_interval_memory: Duration = hours(24)
+    humanize_memory: bool = False
+    round_cpu_millicores: int = 1
+    round_memory_bytes: int = 1
+    memory_aggregation_interval: Duration = hours(24)
+    memory_aggregation_interval_count: int = 8
+    memory_histogram_decay_half_life: Duration = hours(24)
+    cpu_histogram_decay_half_life: Duration = hours(24)
+    oom_bump_up_ratio: float = 1.2
+    oom_min_bump_up_bytes: float = 104857600.0
+    cpu_integer_post_processor_enabled: bool = False
+    container_recommendation_max_allowed_cpu: str = ""
+    container_recommendation_max_allowed_memory: str = ""
+    per_vpa_config: bool = False
+    oom_age_by_window: bool = False
+    forget_pods_first: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (
+            "recommender_interval",
+            "memory_aggregation_interval",
+            "memory_histogram_decay_half_life",
+            "cpu_histogram_decay_half_life",
+        ):
+            if getattr(self, name) <= 0:
+                flag = name.replace("_", "-")
+                raise ValueError(f"{flag} must be greater than 0, but got {getattr(self, name)} ns")
+        if self.vpa_object_namespace and self.ignored_vpa_object_namespaces:
+            raise ValueError("vpa-object-namespace and ignored-vpa-object-namespaces cannot both be set")
+        for resource in ("cpu", "memory"):
+            self.max_allowed(resource)
+
+    @property
+    def uses_checkpoints(self) -> bool:
+        return self.storage != "prometheus"
+
+    def max_allowed(self, resource: str) -> Quantity | None:
+        """Return the cap of a resource where a policy has none; None for no cap. Raises: ValueError."""
+        text = getattr(self, f"container_recommendation_max_allowed_{resource}")
+        if not text:
+            return None
+        try:
+            found = Quantity.parse(text)
+        except QuantityError as exc:
+            raise ValueError(f"container-recommendation-max-allowed-{resource}: {exc}") from exc
+        return found if found != Quantity(0) else None
+
+    def serves(self, namespace: str, recommenders: tuple[str, ...]) -> bool:
+        """Whether this recommender serves a VPA of the namespace that names these recommenders."""
+        if self.vpa_object_namespace and namespace != self.vpa_object_namespace:
+            return False
+        if namespace in self.ignored_vpa_object_namespaces:
+            return False
+        if not recommenders:
+            return self.recommender_name == DEFAULT_RECOMMENDER
+        return self.recommender_name in recommenders

@@ -1,0 +1,330 @@
+"""What the recommender decides from; ``State.apply(delta)`` is the only way in.
+
+A pass takes things over in upstream's order: VPAs, pods, samples, OOMs, and only then drops the pods
+that are gone, so that the last OOM of a pod still counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kubetide.objects.vpa import VpaStatus
+from kubetide.units.selectors import SelectorError
+from kubetide.units.time import Duration, Instant, hours
+from kubetide.vertical.policies import container_policy
+from kubetide.vertical.recommender.aggregates import Aggregates
+from kubetide.vertical.recommender.alignment import align
+from kubetide.vertical.recommender.checkpoints import load_checkpoint
+from kubetide.vertical.recommender.containers import Containers
+from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.feeding import SampleRows, feed, feed_history, feed_oom
+from kubetide.vertical.recommender.links import Links
+from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, PodEntry, Vpa
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.views import CheckpointView, Key, PodView, StatusView, VpaView
+
+AGGREGATES_COLLECTED_EVERY: Duration = hours(1)
+
+
+class State:
+    """Everything that recommendations are made from. Only ``apply`` and ``absorb`` change it.
+
+    Attributes:
+        views: All VPAs, also those of other recommenders.
+        vpas: Those that this one serves.
+        stored: Names of VPAs by namespace and name of each stored checkpoint.
+        problems: Checkpoints that could not be loaded and OOMs that were too old, as sentences, of the last pass.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.at = Instant(0)
+        self.aggregates = Aggregates(self.settings)
+        self.containers = Containers()
+        self.labels = LabelSets()
+        self.groups: dict[GroupKey, Group] = {}
+        self.pods: dict[Key, PodEntry] = {}
+        self.views: dict[Key, VpaView] = {}
+        self.vpas: dict[Key, Vpa] = {}
+        self.stored: dict[Key, str] = {}
+        self.problems: list[str] = []
+        self.aggregates_collected: Instant | None = None
+        self.checkpoints_collected: Instant | None = None
+        self.ghosts: set[Key] = set()
+        self.untracked: dict[Key, PodView] = {}
+        self.sample_rows = SampleRows()
+        self._links = Links()
+        self._relink: set[str] = set()
+
+    def apply(self, delta: Delta) -> None:
+        """Take over what was gathered since the last pass."""
+        self.at, self.problems = delta.at, []
+        if self.checkpoints_collected is None:
+            self.checkpoints_collected = delta.at
+        # History comes first: what policies say of windows does not hold for it.
+        feed_history(self, delta.history)
+        for vpa in delta.vpas:
+            self._put_vpa(vpa)
+        for key in delta.gone_vpas:
+            self.views.pop(key, None)
+            self._forget_vpa(key)
+        self._link()
+        for status in delta.statuses:
+            self._put_status(status)
+        for checkpoint in delta.checkpoints:
+            self.stored[checkpoint.namespace, checkpoint.name] = checkpoint.vpa
+        for key in delta.gone_checkpoints:
+            self.stored.pop(key, None)
+        for checkpoint in delta.load:
+            self._load(checkpoint)
+        if self.settings.forget_pods_first:
+            self._forget_pods(delta)
+        for pod in delta.pods:
+            self._put_pod(pod)
+        self._track_more()
+        if delta.samples is not None:
+            feed(self, delta.samples)
+        for oom in delta.ooms:
+            feed_oom(self, oom)
+        self._forget_pods(delta)
+        align(self)
+
+    # ── VPAs ──
+
+    def _put_vpa(self, view: VpaView) -> None:
+        key = view.namespace, view.name
+        self.views[key] = view
+        if not self.settings.serves(view.namespace, view.recommenders):
+            self._forget_vpa(key)
+            return
+        try:
+            selector = view.target.read()
+        except SelectorError as exc:
+            self.problems.append(f"VPA {view.namespace}/{view.name}: selector: {exc}")
+            return
+        old = self.vpas.get(key)
+        status = VpaStatus() if old is None else old.status
+        if old is not None and str(old.selector) != str(selector):
+            # What was loaded for the old pods says nothing of the new ones.
+            self._forget_vpa(key)
+            old = None
+        if old is None:
+            self.vpas[key] = Vpa(view, selector, status=status)
+            self._links.put(key, selector)
+            self._relink.add(view.namespace)
+            return
+        if selector.selectable != old.selector.selectable:
+            self._links.put(key, selector)
+            self._relink.add(view.namespace)
+        changed = view.policy != old.view.policy
+        old.view, old.selector, old.cells = view, selector, None
+        if changed:
+            for group in old.groups:
+                self._follow(old, self.groups[group].aggregates)
+
+    def _forget_vpa(self, key: Key) -> None:
+        vpa = self.vpas.pop(key, None)
+        if vpa is None:
+            return
+        self._links.drop(key)
+        self.aggregates.drop(vpa.loaded.values())
+        for group in vpa.groups:
+            self.groups[group].vpas.remove(key)
+
+    def _link(self) -> None:
+        """Find anew which pods each VPA selects, in the namespaces where that may have changed."""
+        if not self._relink:
+            return
+        for key, group in self.groups.items():
+            if key[0] in self._relink:
+                self._link_group(key, group)
+        self._relink = set()
+
+    def _link_group(self, key: GroupKey, group: Group) -> None:
+        found = self._links.matching(key[0], self.labels.sets[key[1]])
+        before = set(group.vpas)
+        for name in before - set(found):
+            vpa = self.vpas[name]
+            vpa.groups.pop(key, None)
+            vpa.cells = None
+        group.vpas = found
+        for name in found:
+            if name not in before or key not in self.vpas[name].groups:
+                vpa = self.vpas[name]
+                vpa.groups[key] = None
+                vpa.cells = None
+                self._follow(vpa, group.aggregates)
+
+    def _follow(self, vpa: Vpa, aggregates: dict[str, int]) -> None:
+        if self.settings.per_vpa_config:
+            for container, row in aggregates.items():
+                self.aggregates.follow(row, container_policy(vpa.view.policy, container))
+
+    def _put_status(self, view: StatusView) -> None:
+        vpa = self.vpas.get((view.namespace, view.name))
+        if vpa is not None:
+            vpa.status = view.status
+
+    def _load(self, checkpoint: CheckpointView) -> None:
+        vpa = self.vpas.get((checkpoint.namespace, checkpoint.vpa))
+        name = f"{checkpoint.namespace}/{checkpoint.vpa}"
+        if vpa is None:
+            self.problems.append(f"cannot load checkpoint to missing VPA object {name}")
+            return
+        row, problem = load_checkpoint(self.aggregates, checkpoint, self.at)
+        if problem:
+            self.problems.append(f"cannot load checkpoint for VPA {name}. Reason: {problem}")
+            return
+        if checkpoint.container in vpa.loaded:
+            self.aggregates.drop([vpa.loaded[checkpoint.container]])
+        vpa.loaded[checkpoint.container] = row
+        vpa.cells = None
+
+    # ── pods ──
+
+    def _put_pod(self, view: PodView) -> None:
+        key = view.namespace, view.name
+        if view.phase == "Pending":
+            return
+        if self.settings.memory_saver and not self._links.matching(view.namespace, view.labels):
+            self.untracked[key] = view
+            return
+        self.untracked.pop(key, None)
+        self.ghosts.discard(key)
+        self.track(view)
+
+    def _track_more(self) -> None:
+        """Track pods that a VPA selects by now."""
+        for view in list(self.untracked.values()):
+            if self._links.matching(view.namespace, view.labels):
+                self._put_pod(view)
+
+    def track(self, view: PodView) -> PodEntry:
+        """Note a pod and its containers, and the groups that they belong to by now."""
+        key = view.namespace, view.name
+        labels = self.labels.number(view.labels)
+        pod = self.pods.get(key)
+        if pod is None:
+            pod = self.pods[key] = PodEntry(labels, view.phase, {}, view.init)
+            self._group(view.namespace, labels).pods += 1
+        elif pod.labels != labels:
+            self.groups[view.namespace, pod.labels].pods -= 1
+            pod.labels = labels
+            self._group(view.namespace, labels).pods += 1
+            for name, row in pod.containers.items():
+                self.containers.aggregate[row] = self.aggregate_of(view.namespace, labels, name)
+        pod.phase, pod.init = view.phase, view.init
+        for name in view.containers:
+            if name not in pod.containers:
+                aggregate = self.aggregate_of(view.namespace, labels, name)
+                pod.containers[name] = self.containers.add((*key, name), aggregate)
+                self.sample_rows.forget()
+        return pod
+
+    def _group(self, namespace: str, labels: int) -> Group:
+        key = namespace, labels
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Group()
+            self._link_group(key, group)
+        return group
+
+    def aggregate_of(self, namespace: str, labels: int, container: str) -> int:
+        """Return the row of an aggregate, a new one where there is none."""
+        group = self._group(namespace, labels)
+        row = group.aggregates.get(container)
+        if row is None:
+            row = self.aggregates.add((namespace, container, labels), self.at)
+            group.aggregates[container] = row
+            for name in group.vpas:
+                vpa = self.vpas[name]
+                vpa.cells = None
+                self._follow(vpa, {container: row})
+        return row
+
+    def _forget_pods(self, delta: Delta) -> None:
+        for key in (*delta.gone_pods, *sorted(self.ghosts)):
+            self.untracked.pop(key, None)
+            pod = self.pods.pop(key, None)
+            if pod is not None:
+                self.groups[key[0], pod.labels].pods -= 1
+                for name in pod.containers:
+                    self.containers.drop((*key, name))
+                self.sample_rows.forget()
+        self.ghosts.clear()
+
+    # ── garbage ──
+
+    def collect(self, now: Instant) -> None:
+        """Drop aggregates that are out of date, or empty and of no pod that may come back; at most hourly.
+
+        Source: VPA 1.8, ClusterState.garbageCollectAggregateCollectionStates.
+        """
+        last = self.aggregates_collected
+        if last is not None and now - last < AGGREGATES_COLLECTED_EVERY:
+            return
+        self.aggregates_collected = now
+        useful = self._contributive()
+        gone = self.aggregates.expired(now)
+        empty = self.aggregates.count == 0
+        for key, group in list(self.groups.items()):
+            for container, row in list(group.aggregates.items()):
+                if gone[row] or (empty[row] and row not in useful):
+                    self._drop_aggregate(key, container)
+            if not group.pods and not group.aggregates:
+                for name in group.vpas:
+                    self.vpas[name].groups.pop(key, None)
+                del self.groups[key]
+
+    def _contributive(self) -> set[int]:
+        """Return the rows of pods that run, or whose controller is still there."""
+        rows: set[int] = set()
+        for (namespace, _), pod in self.pods.items():
+            group = self.groups[namespace, pod.labels]
+            if pod.phase not in {"Succeeded", "Failed"} or group.vpas:
+                rows.update(self.containers.aggregate[list(pod.containers.values())].tolist())
+        return rows
+
+    def _drop_aggregate(self, key: GroupKey, container: str) -> None:
+        group = self.groups[key]
+        row = group.aggregates.pop(container)
+        self.containers.aggregate[self.containers.aggregate == row] = -1
+        self.aggregates.drop([row])
+        for name in group.vpas:
+            self.vpas[name].cells = None
+
+    # ── reading ──
+
+    def cells_of(self, vpa: Vpa) -> Sequence[tuple[str, tuple[int, ...]]]:
+        """Return the VPA's containers, ordered, each with the rows that add up; what was loaded comes last."""
+        if vpa.cells is None:
+            found: dict[str, list[int]] = {}
+            for group in sorted(vpa.groups):
+                for container, row in self.groups[group].aggregates.items():
+                    found.setdefault(container, []).append(row)
+            for container, row in vpa.loaded.items():
+                found.setdefault(container, []).append(row)
+            vpa.cells = tuple((name, tuple(found[name])) for name in sorted(found))
+        return vpa.cells
+
+    def pod_count(self, vpa: Vpa) -> int:
+        """Return how many tracked pods the VPA selects."""
+        return sum(self.groups[group].pods for group in vpa.groups)
+
+    def aggregate_count(self) -> int:
+        """Return the number of aggregates in memory, loaded checkpoints left out."""
+        return len(self.aggregates.rows)
+
+    def garbage(self) -> Iterable[Key]:
+        """Yield the stored checkpoints whose VPA is gone, in namespaces that this recommender looks at, ordered."""
+        only, ignored = self.settings.vpa_object_namespace, self.settings.ignored_vpa_object_namespaces
+        for namespace, name in sorted(self.stored):
+            looked_at = namespace not in ignored and only in {"", namespace}
+            if looked_at and (namespace, self.stored[namespace, name]) not in self.views:
+                yield namespace, name
+
+    def rows_of_containers(self) -> np.ndarray:
+        """Return the rows of all live containers."""
+        return np.flatnonzero(self.containers.aggregate >= 0)

@@ -1,0 +1,170 @@
+"""Statuses of VPAs: recommendations as texts, and whether a status says something new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubetide.objects.base import Quantities
+from kubetide.objects.vpa import (
+    CONTAINER_OFF,
+    ContainerPolicy,
+    ContainerRecommendation,
+    PodRecommendation,
+    VpaStatus,
+)
+from kubetide.ports.metrics import Int64Vector
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.vertical.policies import container_policy
+from kubetide.vertical.recommender.estimate import estimates, least_amounts, usage_of
+from kubetide.vertical.recommender.members import Vpa
+from kubetide.vertical.recommender.rendering import Caps, Texts, caps_of, rounded, whole_cores
+from kubetide.vertical.recommender.state import State
+
+RESOURCES = ("cpu", "memory")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Containers that get a recommendation, those of one VPA after another.
+
+    Attributes:
+        containers, policies, rows: By container.
+        bounds: By VPA, where its containers begin, and the end of all.
+    """
+
+    containers: list[str]
+    policies: list[ContainerPolicy | None]
+    rows: list[tuple[int, ...]]
+    bounds: list[int]
+
+
+def cells_of(state: State, vpas: Sequence[Vpa]) -> Cells:
+    """Return the containers whose policy is not Off, also those without samples yet."""
+    cells = Cells([], [], [], [0])
+    for vpa in vpas:
+        for container, rows in state.cells_of(vpa):
+            policy = container_policy(vpa.view.policy, container)
+            if policy is not None and policy.mode == CONTAINER_OFF:
+                continue
+            cells.containers.append(container)
+            cells.policies.append(policy)
+            cells.rows.append(rows)
+        cells.bounds.append(len(cells.containers))
+    return cells
+
+
+def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation]:
+    """Return the recommendation of each VPA, empty where nothing is known of its containers."""
+    settings = state.settings
+    cells = cells_of(state, vpas)
+    sizes = np.diff(np.array(cells.bounds, np.int64))
+    least = least_amounts(settings, np.repeat(sizes, sizes))
+    usage = usage_of(state.aggregates, cells.rows)
+    texts = Texts(settings)
+    columns: list[tuple[list[str], ...]] = []
+    for resource, floor in zip(RESOURCES, least, strict=True):
+        factor = settings.round_cpu_millicores if resource == "cpu" else settings.round_memory_bytes
+        found = [rounded(one, factor) for one in estimates(usage, resource, floor, settings)]
+        if resource == "cpu" and settings.cpu_integer_post_processor_enabled:
+            asked = _integer_cpu(vpas, cells)
+            found = [whole_cores(one, asked) for one in found]
+        caps = [caps_of(policy, resource, settings) for policy in cells.policies]
+        columns.append((*_capped(texts, resource, found, caps), texts.of(resource, found[0])))
+    controlled = [_controlled(policy) for policy in cells.policies]
+    made = [
+        ContainerRecommendation(
+            container_name=name,
+            target=_quantities(which, cpu[0], memory[0]) or {},
+            lower_bound=_quantities(which, cpu[1], memory[1]),
+            upper_bound=_quantities(which, cpu[2], memory[2]),
+            uncapped_target=_quantities(which, cpu[3], memory[3]),
+        )
+        for name, which, cpu, memory in zip(
+            cells.containers,
+            controlled,
+            zip(*columns[0], strict=True),
+            zip(*columns[1], strict=True),
+            strict=True,
+        )
+    ]
+    return [
+        PodRecommendation(container_recommendations=tuple(made[begin:end]) or None)
+        for begin, end in zip(cells.bounds, cells.bounds[1:], strict=False)
+    ]
+
+
+def _capped(
+    texts: Texts, resource: str, found: Sequence[Int64Vector], caps: Sequence[Caps]
+) -> list[list[str]]:
+    bounds = np.array([[one.least for one in caps], [one.most for one in caps]], np.int64).reshape(2, -1)
+    return [texts.capped(resource, amount, caps, bounds) for amount in found]
+
+
+def _integer_cpu(vpas: Sequence[Vpa], cells: Cells) -> np.ndarray:
+    asked = np.zeros(len(cells.containers), np.bool_)
+    for number, vpa in enumerate(vpas):
+        if vpa.view.integer_cpu:
+            for cell in range(cells.bounds[number], cells.bounds[number + 1]):
+                asked[cell] = cells.containers[cell] in vpa.view.integer_cpu
+    return asked
+
+
+def _controlled(policy: ContainerPolicy | None) -> tuple[bool, bool]:
+    names = policy.controlled_resources if policy is not None else None
+    if names is None:
+        return True, True
+    return "cpu" in names, "memory" in names
+
+
+def _quantities(which: tuple[bool, bool], cpu: str, memory: str) -> Quantities | None:
+    if which == (True, True):
+        return {"cpu": cpu, "memory": memory}
+    if which[0]:
+        return {"cpu": cpu}
+    return {"memory": memory} if which[1] else None
+
+
+# ── is it new? ──────────────────────────────────────────────────────────────────────────────────
+
+
+def says_the_same(one: VpaStatus, other: VpaStatus) -> bool:
+    """Whether two statuses say the same; quantities may be spelled differently."""
+    if one == other:
+        return True
+    if one.observed_generation != other.observed_generation:
+        return False
+    if (one.conditions or ()) != (other.conditions or ()) or (one.recommendation is None) != (
+        other.recommendation is None
+    ):
+        return False
+    mine, theirs = (
+        (status.recommendation and status.recommendation.container_recommendations) or ()
+        for status in (one, other)
+    )
+    return len(mine) == len(theirs) and all(map(_same_container, mine, theirs))
+
+
+def _same_container(one: ContainerRecommendation, other: ContainerRecommendation) -> bool:
+    return one.container_name == other.container_name and all(
+        _same_amounts(a, b)
+        for a, b in (
+            (one.target, other.target),
+            (one.lower_bound, other.lower_bound),
+            (one.upper_bound, other.upper_bound),
+            (one.uncapped_target, other.uncapped_target),
+        )
+    )
+
+
+def _same_amounts(one: Mapping[str, str | int | float] | None, other: Quantities | None) -> bool:
+    one, other = one or {}, other or {}
+    try:
+        return one.keys() == other.keys() and all(
+            value == other[name] or Quantity.parse(value) == Quantity.parse(other[name])
+            for name, value in one.items()
+        )
+    except QuantityError:
+        return False

@@ -1,0 +1,144 @@
+"""The target of a VPA: its pod selector, and whether it is the topmost controller of its pods.
+
+``Controllers`` is what a caller knows of controllers; recommender, updater and admission ask the
+same questions of it. ``topmost`` walks from a controller up to the one that nobody owns.
+
+Source: VPA 1.8, pkg/target and pkg/target/controller_fetcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubetide.objects.batch import CronJob, Job
+from kubetide.objects.hpa import CrossVersionObjectReference
+from kubetide.objects.meta import ApiObject, LabelSelector, controller_of
+from kubetide.objects.statefulset import StatefulSet
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController, Scale
+from kubetide.units.selectors import NOTHING, Selector, SelectorError
+
+WELL_KNOWN: Mapping[str, type[ApiObject]] = {
+    "CronJob": CronJob,
+    "DaemonSet": DaemonSet,
+    "Deployment": Deployment,
+    "Job": Job,
+    "ReplicaSet": ReplicaSet,
+    "ReplicationController": ReplicationController,
+    "StatefulSet": StatefulSet,
+}
+"""Kinds that are known without their ``scale`` subresource, whatever their API version."""
+
+
+class ControllerKey(NamedTuple):
+    """Which controller: namespace, kind and name identify it; the API version is as the reference spells it."""
+
+    namespace: str
+    kind: str
+    name: str
+    api_version: str = ""
+
+
+class TargetError(Exception):
+    """Why a target or an owner cannot be read, in upstream's words."""
+
+
+class Controllers(NamedTuple):
+    """What is known of controllers.
+
+    Attributes:
+        get: Return a well-known controller by namespace, kind and name; None where there is none.
+        scale: Return the scale of a controller of another kind; raises TargetError where there is none.
+    """
+
+    get: Callable[[str, str, str], ApiObject | None]
+    scale: Callable[[ControllerKey], Scale]
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of reading a VPA's target.
+
+    Attributes:
+        selector: Text of the pod selector; ``matches`` is False where it matches nothing.
+        problem: Why the target cannot be used, as the condition ConfigUnsupported says it; empty if it can.
+    """
+
+    selector: str = ""
+    matches: bool = False
+    problem: str = ""
+
+    def read(self) -> Selector:
+        """Return the selector."""
+        return Selector.parse(self.selector) if self.matches else NOTHING
+
+
+def read_target(namespace: str, reference: CrossVersionObjectReference | None, known: Controllers) -> Target:
+    """Return the pod selector of a VPA's target, or why there is none."""
+    if reference is None:
+        text = "targetRef not defined. If this is a v1beta1 object, switch to v1."
+        return Target(problem=f"Cannot read targetRef. Reason: {text}")
+    key = ControllerKey(namespace, reference.kind, reference.name, reference.api_version)
+    try:
+        selector = _selector_of(key, known)
+    except (TargetError, SelectorError) as exc:
+        return Target(problem=f"Cannot read targetRef. Reason: {exc}")
+    shown = f"{key.api_version}.{key.kind}/{key.name}"
+    try:
+        top = topmost(key, known)
+    except TargetError as exc:
+        return Target(
+            problem=f"Error checking if target {shown} is a topmost well-known or scalable controller: {exc}"
+        )
+    if top != key:
+        return Target(
+            problem=f"The target {shown} has a parent controller but it should point to a topmost well-known or scalable controller"
+        )
+    return Target(str(selector), matches=selector.selectable)
+
+
+def topmost(key: ControllerKey, known: Controllers) -> ControllerKey:
+    """Return the controller that owns this one, directly or not, and that nobody owns.
+
+    Raises: TargetError for an owner that is missing or that is a Node, and for a cycle.
+    """
+    seen = {key}
+    while True:
+        if key.kind == "Node":
+            raise TargetError(
+                f"unhandled targetRef v1 / Node / {key.name}, last error node is not a valid owner"
+            )
+        owner = controller_of(_object(key, known).metadata)
+        if owner is None:
+            return key
+        key = ControllerKey(key.namespace, owner.kind, owner.name, owner.api_version)
+        if key in seen:
+            raise TargetError("cycle detected in ownership chain")
+        seen.add(key)
+
+
+def _object(key: ControllerKey, known: Controllers) -> ApiObject:
+    if key.kind not in WELL_KNOWN:
+        return known.scale(key)
+    found = known.get(key.namespace, key.kind, key.name)
+    if found is None:
+        raise TargetError(f"{key.kind} {key.namespace}/{key.name} does not exist")
+    return found
+
+
+def _selector_of(key: ControllerKey, known: Controllers) -> Selector:
+    found: Any = _object(key, known)
+    if key.kind == "ReplicationController":
+        return _of_labels(found.spec.selector)
+    if key.kind == "CronJob":
+        return _of_labels(found.spec.job_template.spec.template.metadata.labels)
+    if key.kind in WELL_KNOWN:
+        return Selector.from_object(found.spec.selector)
+    if not found.status.selector:
+        raise TargetError(f"Resource {key.namespace}/{key.name} has an empty selector for scale sub-resource")
+    return Selector.parse(found.status.selector)
+
+
+def _of_labels(labels: dict[str, str] | None) -> Selector:
+    return Selector.from_object(None if labels is None else LabelSelector(match_labels=labels))

@@ -1,0 +1,160 @@
+"""Plays recorded operations on bare histograms; each named histogram is a matrix of one row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from tests.conformance.cases import Case, difference
+
+from kubetide.units.time import Duration, Instant, format_rfc3339, parse_duration, parse_rfc3339
+from kubetide.vertical.recommender.buckets import BucketError, Buckets
+from kubetide.vertical.recommender.histograms import NEVER, CheckpointError, Histograms
+
+ROW = np.zeros(1, np.int64)
+
+
+def first_difference(case: Case) -> str | None:
+    expect = case["expect"]
+    try:
+        buckets = _buckets(case["options"])
+    except BucketError as exc:
+        return difference("expect", expect, {"optionsError": str(exc)})
+    player = _Player(buckets, case["halfLife"], parse_rfc3339(case["epoch"]))
+    ties = {tuple(tie) for tie in expect.get("ties") or ()}
+    for index, (op, wanted) in enumerate(zip(case["ops"], expect["results"], strict=True)):
+        if isinstance(wanted, dict) and "panic" in wanted and op["op"] != "bucketStart":
+            return None  # upstream gives no answer, and none to what follows
+        found = player.play(op)
+        if op["op"] == "percentiles" and ties:
+            pairs = [
+                (a, b) for at, (a, b) in enumerate(zip(wanted, found, strict=True)) if (index, at) not in ties
+            ]
+            wanted, found = [a for a, _ in pairs], [b for _, b in pairs]
+        where = _difference(f"results[{index}] ({op['op']})", wanted, found)
+        if where:
+            return where
+    return None
+
+
+def _buckets(options: dict[str, Any]) -> Buckets:
+    if options["kind"] == "linear":
+        return Buckets.linear(most=options["max"], width=options["bucket"], epsilon=options["epsilon"])
+    return Buckets.exponential(
+        most=options["max"], width=options["bucket"], ratio=options["ratio"], epsilon=options["epsilon"]
+    )
+
+
+class _Player:
+    def __init__(self, buckets: Buckets, half_life: str, epoch: Instant) -> None:
+        self.buckets, self.epoch = buckets, epoch
+        self.half_life = Duration(parse_duration(half_life)) if half_life else None
+        self.named: dict[str, Histograms] = {}
+
+    def of(self, name: str) -> Histograms:
+        return self.named.setdefault(name, Histograms(self.buckets, self.half_life, 1))
+
+    def play(self, op: dict[str, Any]) -> Any:
+        histogram = self.of(op.get("h", "a"))
+        match op["op"]:
+            case "add" | "subtract":
+                change = histogram.add if op["op"] == "add" else histogram.subtract
+                for value, weight, second in op["samples"]:
+                    at = np.array([self.epoch + int(second * 1e9)])
+                    change(ROW, np.array([self.buckets.find(value)]), weight, at)
+                return None
+            case "percentiles":
+                return histogram.values(ROW, op["percentiles"])[:, 0].tolist()
+            case "merge":
+                return histogram.merge(ROW, self.of(op["other"]), ROW)
+            case "save":
+                return self.saved(histogram)
+            case "load":
+                return self.load(histogram, op["checkpoint"])
+            case "roundtrip":
+                checkpoint = self.saved(histogram)
+                return self.load(self.of(op["other"]), checkpoint) or checkpoint
+            case "dump":
+                return self.dump(histogram)
+            case "isEmpty":
+                return bool(histogram.is_empty(ROW)[0])
+            case "equals":
+                return self.equal(histogram, self.of(op["other"]))
+            case "numBuckets":
+                return self.buckets.count
+            case "findBucket":
+                return [self.buckets.find(value) for value in op["values"]]
+            case "bucketStart":
+                try:
+                    return [self.buckets.start(bucket) for bucket in op["buckets"]]
+                except BucketError as exc:
+                    return {"panic": str(exc)}
+        raise AssertionError(op["op"])
+
+    def reference(self, histogram: Histograms) -> str | None:
+        found = int(histogram.reference[0])
+        return None if found == NEVER else format_rfc3339(Instant(found))
+
+    def saved(self, histogram: Histograms) -> dict[str, Any]:
+        shares = histogram.shares(ROW)[0]
+        weights = {str(bucket): int(shares[bucket]) for bucket in np.flatnonzero(shares)}
+        checkpoint: dict[str, Any] = {"referenceTimestamp": self.reference(histogram)}
+        if weights:
+            checkpoint["bucketWeights"] = weights
+        if histogram.total[0]:
+            checkpoint["totalWeight"] = float(histogram.total[0])
+        return checkpoint
+
+    def load(self, histogram: Histograms, checkpoint: dict[str, Any]) -> Any:
+        shares = [(int(bucket), share) for bucket, share in (checkpoint.get("bucketWeights") or {}).items()]
+        time = checkpoint.get("referenceTimestamp")
+        try:
+            reference = None if time is None else parse_rfc3339(time)
+            histogram.load(0, shares, checkpoint.get("totalWeight", 0.0), reference)
+        except CheckpointError as exc:
+            return {"error": str(exc)}
+        return None
+
+    def dump(self, histogram: Histograms) -> dict[str, Any]:
+        [weights] = histogram.weights
+        found = {
+            "weights": {str(bucket): float(weights[bucket]) for bucket in np.flatnonzero(weights)},
+            "totalWeight": float(histogram.total[0]),
+            "minBucket": int(histogram.low[0]),
+            "maxBucket": int(histogram.high[0]),
+            "isEmpty": bool(histogram.is_empty(ROW)[0]),
+        }
+        return found | ({"referenceTimestamp": self.reference(histogram)} if self.half_life else {})
+
+    def equal(self, one: Histograms, other: Histograms) -> bool:
+        same = one.low[0] == other.low[0] and one.high[0] == other.high[0]
+        if self.half_life:
+            same = same and one.reference[0] == other.reference[0]
+        near = np.abs(one.weights - other.weights) <= self.buckets.epsilon
+        return bool(same and near.all())
+
+
+def _difference(where: str, wanted: Any, found: Any) -> str | None:
+    """Compare as JSON; floats bit for bit where upstream printed them in full, else to 1e-9."""
+    if isinstance(wanted, dict) and "weights" in wanted:
+        wanted = wanted | {
+            "weights": {bucket: float(weight) for bucket, weight in wanted["weights"].items()},
+            "totalWeight": float(wanted["totalWeight"]),
+        }
+        return difference(where, wanted, found)
+    return difference(where, wanted, _near(wanted, found))
+
+
+def _near(wanted: Any, found: Any) -> Any:
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return [_near(a, b) for a, b in zip(wanted, found, strict=True)]
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return {key: _near(wanted.get(key), value) for key, value in found.items()}
+    if (
+        isinstance(wanted, float | int)
+        and isinstance(found, float)
+        and math.isclose(wanted, found, rel_tol=1e-9)
+    ):
+        return wanted
+    return found
