@@ -5,6 +5,7 @@ Source: vertical-pod-autoscaler 1.8.1, pkg/utils/vpa/api.go and pkg/admission-co
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -28,16 +29,32 @@ class Match(NamedTuple):
 class VpaIndex:
     """VPA objects by the workload that they target, the one that wins first: the oldest, then by name."""
 
-    def __init__(self, vpas: Iterable[VerticalPodAutoscaler]) -> None:
+    def __init__(self, vpas: Iterable[VerticalPodAutoscaler] = ()) -> None:
         self._by_target: dict[Target, list[VerticalPodAutoscaler]] = {}
-        for vpa in sorted(vpas, key=_precedence):
-            ref = vpa.spec.target_ref
-            if ref is not None:
-                target = vpa.metadata.namespace, ref.kind, ref.name
-                self._by_target.setdefault(target, []).append(vpa)
+        self._targets: dict[tuple[str, str], Target] = {}
+        for vpa in vpas:
+            self.put(vpa)
+
+    def put(self, vpa: VerticalPodAutoscaler) -> None:
+        """Add a VPA object, or take over its new state; one without a target controls no pod."""
+        meta, ref = vpa.metadata, vpa.spec.target_ref
+        self.remove((meta.namespace, meta.name))
+        if ref is None:
+            return
+        target = meta.namespace, ref.kind, ref.name
+        self._targets[meta.namespace, meta.name] = target
+        insort(self._by_target.setdefault(target, []), vpa, key=_precedence)
+
+    def remove(self, key: tuple[str, str]) -> None:
+        """Drop a VPA object by namespace and name."""
+        target = self._targets.pop(key, None)
+        if target is not None:
+            left = [vpa for vpa in self._by_target.pop(target) if vpa.metadata.name != key[1]]
+            if left:
+                self._by_target[target] = left
 
     def __len__(self) -> int:
-        return len(self._by_target)
+        return len(self._targets)
 
     def of_pod(self, meta: ObjectMeta, workloads: Workloads) -> Match:
         """Return the VPA that controls a pod."""

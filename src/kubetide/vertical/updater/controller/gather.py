@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from kubetide.acting import in_parallel
 from kubetide.objects.kinds import (
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
     LEASES,
     LIMIT_RANGES,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
     VPAS,
     Kind,
 )
-from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, NotFound
-from kubetide.units.time import Instant, after, minutes
+from kubetide.ports.errors import ApiError
+from kubetide.vertical.controller.lease import lease_namespace
+from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.slimming import slim_pod
 from kubetide.vertical.updater.state import Delta, LeaseView, State
-from kubetide.vertical.workloads import WELL_KNOWN, WorkloadKey, WorkloadView, view_of
+from kubetide.vertical.workloads import WorkloadKey, WorkloadView, view_of
 from kubetide.watching import Caches, Informer
-
-_WORKLOADS: tuple[Kind[Any], ...] = (
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-)
-_SCALE_LIFE = minutes(10)
-_PARALLEL = 10
-_DEFAULT_NAMESPACE = "kube-system"
-
-
-def lease_namespace(flag: str) -> str:
-    """Return where the admission controller's lease is: the flag, else ``$NAMESPACE``, else kube-system."""
-    return flag or os.environ.get("NAMESPACE") or _DEFAULT_NAMESPACE
 
 
 class Gatherer:
@@ -70,12 +43,12 @@ class Gatherer:
         self._vpas = caches.of(VPAS)
         self._ranges = caches.of(LIMIT_RANGES)
         self._workloads: list[tuple[Kind[Any], Informer[Any]]] = [
-            (kind, caches.of(kind, keep=partial(view_of, kind.kind))) for kind in _WORKLOADS
+            (kind, caches.of(kind, keep=partial(view_of, kind.kind))) for kind in WORKLOAD_KINDS
         ]
         self._pod_feed = self.pods.feed()
         self._vpa_feed, self._range_feed = self._vpas.feed(), self._ranges.feed()
         self._workload_feeds = [(kind, informer.feed()) for kind, informer in self._workloads]
-        self._scales: dict[WorkloadKey, tuple[Instant, WorkloadView]] = {}
+        self._scales = ScaleReader(cluster, clock)
 
     async def synced(self) -> None:
         """Return once the pods are there, and every other kind is or was refused."""
@@ -93,7 +66,7 @@ class Gatherer:
         known = dict(state.vpas) | {key: vpa for key, vpa in vpas.items() if vpa is not None}
         for key in [key for key, vpa in vpas.items() if vpa is None]:
             known.pop(key, None)
-        workloads += await self._custom(known.values())
+        workloads += await self._scales.read(known.values())
         lease, problem = await self._lease()
         live = {key: slim_pod(pod) for key, pod in pods.items() if pod is not None and pod.spec.node_name}
         return Delta(
@@ -134,50 +107,3 @@ class Gatherer:
         except ApiError as error:
             return None, str(error)
         return LeaseView(lease.metadata.creation_timestamp, lease.spec.renew_time), ""
-
-    # ── targets of other kinds ──
-
-    async def _custom(self, vpas: Iterable[VerticalPodAutoscaler]) -> list[WorkloadView]:
-        """Read the scales of targets that are of no well-known kind; each once in ten minutes."""
-        now = self._clock.now()
-        asked: dict[WorkloadKey, VerticalPodAutoscaler] = {}
-        for vpa in vpas:
-            ref = vpa.spec.target_ref
-            if ref is None or ref.kind in WELL_KNOWN:
-                continue
-            key = ref.kind, vpa.metadata.namespace, ref.name
-            read = self._scales.get(key)
-            if read is None or after(read[0], _SCALE_LIFE) <= now:
-                asked[key] = vpa
-        if not asked:
-            return []
-        try:
-            kinds = await self._cluster.kinds()
-        except ApiError:
-            return []
-        views = await in_parallel(
-            list(asked.items()), lambda one: self._scale_of(*one, kinds), limit=_PARALLEL
-        )
-        for view in views:
-            self._scales[view.key] = now, view
-        return list(views)
-
-    async def _scale_of(
-        self, key: WorkloadKey, vpa: VerticalPodAutoscaler, kinds: Sequence[Kind[Any]]
-    ) -> WorkloadView:
-        kind_name, namespace, name = key
-        ref = vpa.spec.target_ref
-        group = (ref.api_version.rpartition("/")[0]) if ref is not None else ""
-        kind = next((one for one in kinds if one.kind == kind_name and one.group == group), None)
-        if kind is None or "scale" not in kind.subresources:
-            return WorkloadView(kind_name, namespace, name, problem=f"{kind_name} has no scale subresource")
-        try:
-            scale = await self._cluster.get_scale(kind, name, namespace=namespace)
-        except NotFound:
-            return WorkloadView(
-                kind_name, namespace, name, problem=f"{kind_name} {namespace}/{name} does not exist"
-            )
-        except ApiError as error:
-            return WorkloadView(kind_name, namespace, name, problem=str(error))
-        selector = scale.status.selector or None
-        return WorkloadView(kind_name, namespace, name, selector=selector, scalable=True)
