@@ -13,7 +13,7 @@ from tests.conformance.vertical_world import limit_ranges_of, vpas_of, workloads
 
 from kubetide.units.patch import json_patch
 from kubetide.units.quantity import Quantity
-from kubetide.vertical.admission.decide import reply
+from kubetide.vertical.admission.decide import Answer, Reply, reply
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State, index_of
 from kubetide.vertical.flags import read_flags
@@ -46,7 +46,14 @@ def first_difference(case: Case) -> str | None:
     )
 
 
-def _answered(case: Case) -> dict[str, Any]:
+def answer_of(case: Case) -> Answer:
+    """Give the answer behind the reply."""
+    answer = _reply(case).answer
+    assert answer is not None
+    return answer
+
+
+def _reply(case: Case) -> Reply:
     settings = read_flags(Settings, case.get("flags") or {})
     state = State(
         settings=settings,
@@ -56,7 +63,11 @@ def _answered(case: Case) -> dict[str, Any]:
     )
     raw = case.get("rawBody")
     body = raw.encode() if raw is not None else json.dumps(case["review"]).encode()
-    done = reply(state, case.get("contentType") or "application/json", body)
+    return reply(state, case.get("contentType") or "application/json", body)
+
+
+def _answered(case: Case) -> dict[str, Any]:
+    done = _reply(case)
     if not done.body:
         return {"httpStatus": done.status, "emptyBody": True}
     review = msgspec.json.decode(done.body)

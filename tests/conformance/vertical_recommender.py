@@ -32,7 +32,7 @@ from kubetide.vertical.recommender.views import (
     pod_view,
     vpa_view,
 )
-from kubetide.vertical.targets import WELL_KNOWN, Controllers, ControllerKey, TargetError, read_target
+from kubetide.vertical.targets import WELL_KNOWN, ControllerKey, Controllers, TargetError, read_target
 
 _NS = 1_000_000_000
 
