@@ -24,21 +24,23 @@ _UPDATES = "/metadata/annotations/vpaUpdates"
 def first_difference(case: Case) -> str | None:
     expected = case["expect"]
     found = _answered(case)
+    allowed = difference("allowed", expected.get("allowed"), found.get("allowed"))
     if expected.get("panic"):
         # Upstream gives no answer. Ours lets the pod in, and a pod that upstream dies of says why it stays as it is.
         return difference("allowed", True, found.get("allowed"))
+    if allowed:
+        return allowed
     for name in (
         "httpStatus",
         "apiVersion",
         "kind",
-        "allowed",
         "uid",
         "warnings",
         "result",
         "patchType",
         "emptyBody",
     ):
-        inner = difference(name, expected.get(name), found.get(name))
+        inner = difference(name, expected.get(name) or None, found.get(name) or None)
         if inner:
             return inner
     return difference("patch", expected.get("patch"), found.get("patch")) or difference(
@@ -68,6 +70,8 @@ def _reply(case: Case) -> Reply:
 
 def _answered(case: Case) -> dict[str, Any]:
     done = _reply(case)
+    if done.answer is None and done.status != 200:
+        return {"httpStatus": done.status}
     if not done.body:
         return {"httpStatus": done.status, "emptyBody": True}
     review = msgspec.json.decode(done.body)

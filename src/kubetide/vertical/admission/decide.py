@@ -30,6 +30,9 @@ from kubetide.vertical.boost import BoostError
 Status = Literal["error", "skipped", "applied"]
 Resource = Literal["unknown", "Pod", "VPA"]
 
+MAX_BODY: Final = 5 << 20
+"""Bytes of a review."""
+
 _PODS: Final = ("", "pods")
 _NULL: Final = msgspec.Raw(b"null")
 _VPAS: Final = ("autoscaling.k8s.io", "verticalpodautoscalers")
@@ -222,7 +225,12 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def reply(state: State, content_type: str, body: bytes) -> Reply:
-    """Return the reply to a POST. A body that is not said to be JSON gets an empty one, as from upstream."""
+    """Return the reply to a POST.
+
+    Too large a body is refused; one that is not said to be JSON gets an empty answer, as from upstream.
+    """
+    if len(body) > MAX_BODY:
+        return Reply(413, b"http: request body too large\n")
     if content_type != "application/json":
         return Reply(200)
     answer = admit(state, body)

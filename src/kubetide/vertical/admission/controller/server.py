@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
 
 from aiohttp import web
 
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration
-from kubetide.vertical.admission.decide import Answer, Reply, reply
+from kubetide.vertical.admission.decide import MAX_BODY, Answer, Reply, reply
 from kubetide.vertical.admission.state import State
-
-MAX_BODY: Final = 5 << 20
-"""Bytes; a larger body is refused with 413, as upstream does."""
 
 _MOST_PROBLEMS = 1000
 
