@@ -32,7 +32,9 @@ def loaded_by(module: str) -> set[str]:
     return set(json.loads(run.stdout))
 
 
-@pytest.mark.parametrize("loop", ["kubetide.nodes.decide", "kubetide.horizontal.decide"])
+@pytest.mark.parametrize(
+    "loop", ["kubetide.nodes.decide", "kubetide.horizontal.decide", "kubetide.vertical.recommender.decide"]
+)
 def test_a_core_loads_only_what_it_decides_with(loop):
     """A loop's core needs msgspec (which takes typing_extensions where it is) and NumPy, nothing that talks."""
     third_party = loaded_by(loop) - set(sys.stdlib_module_names) - {"kubetide"}

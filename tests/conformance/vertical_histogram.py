@@ -23,7 +23,8 @@ def first_difference(case: Case) -> str | None:
         return difference("expect", expect, {"optionsError": str(exc)})
     player = _Player(buckets, case["halfLife"], parse_rfc3339(case["epoch"]))
     ties = {tuple(tie) for tie in expect.get("ties") or ()}
-    for index, (op, wanted) in enumerate(zip(case["ops"], expect["results"], strict=True)):
+    for index, (op, recorded) in enumerate(zip(case["ops"], expect["results"], strict=True)):
+        wanted = recorded
         if isinstance(wanted, dict) and "panic" in wanted and op["op"] != "bucketStart":
             return None  # upstream gives no answer, and none to what follows
         found = player.play(op)

@@ -7,6 +7,7 @@ compared to 1e-9, as upstream's own differ in the last digits from run to run.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from kubetide.objects.cluster import Event
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 from kubetide.units.time import Instant, format_rfc3339, parse_duration, parse_rfc3339
-from kubetide.vertical.recommender.decide import absorb, decide
+from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.history import HistoryError, HistorySettings, Series, queries, read_history
@@ -25,6 +26,7 @@ from kubetide.vertical.recommender.ooms import ooms_of_event, ooms_of_update
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.views import (
+    CheckpointView,
     Oom,
     Samples,
     StatusView,
@@ -80,7 +82,10 @@ class World:
         self.set_controllers(case["controllers"])
         for name in ("vpas", "pods", "checkpoints"):
             self.put(getattr(self, name), case[name])
-        self.settings = settings_of(case["flags"])
+        older = case.get("release") == "1.7"
+        self.settings = msgspec.structs.replace(
+            settings_of(case["flags"]), oom_age_by_window=older, forget_pods_first=older
+        )
         self.state = State(self.settings)
         self.fresh = True
 
@@ -174,7 +179,7 @@ class World:
     def tick(self, now: Instant, samples: Samples | None) -> None:
         self.state.apply(self.delta(now, samples))
         commands = decide(self.state, now)
-        self.carry_out(commands)
+        self.carry_out(commands, checkpoints(self.state, commands.checkpoints, now))
         absorb(self.state, commands, Outcomes(), now)
 
     def delta(self, now: Instant, samples: Samples | None) -> Delta:
@@ -240,12 +245,12 @@ class World:
                 )
         return found
 
-    def carry_out(self, commands: Commands) -> None:
+    def carry_out(self, commands: Commands, written: Iterable[CheckpointView]) -> None:
         for write in commands.statuses:
             key = write.namespace, write.name
             self.vpas[key] = self.vpas[key] | {"status": _json(write.status)}
             self.writes.append(f"patch verticalpodautoscalers/status {write.namespace}/{write.name}")
-        for one in commands.checkpoints:
+        for one in written:
             key = one.namespace, one.name
             if key not in self.checkpoints:
                 self.writes.append("create verticalpodautoscalercheckpoints")

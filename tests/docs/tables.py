@@ -11,10 +11,16 @@ from pathlib import Path
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.horizontal import reasons as horizontal
 from kubetide.nodes import reasons as nodes
+from kubetide.vertical.recommender import reasons as recommender
 
 DOCS = Path(__file__).parents[2] / "docs"
 REASONS = DOCS / "reasons.md"
-VOCABULARIES: dict[str, Vocabulary] = {"horizontal": horizontal.VOCABULARY, "nodes": nodes.VOCABULARY}
+VOCABULARIES: dict[str, Vocabulary] = {
+    "horizontal": horizontal.VOCABULARY,
+    "vertical/recommender": recommender.VOCABULARY,
+    "nodes": nodes.VOCABULARY,
+}
+"""By folder of the loop, or of the part of it that has a vocabulary to itself."""
 
 _BLOCK = "<!-- made from the code: {} -->\n", "<!-- end -->"
 

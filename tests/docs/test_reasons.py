@@ -11,7 +11,7 @@ from tests.docs.tables import REASONS, VOCABULARIES, rows, section, with_tables
 from kubetide.explain.reasons import Reason
 
 SRC = Path(__file__).parents[2] / "src" / "kubetide"
-HEADINGS = {"horizontal": "## Pods", "nodes": "## Nodes"}
+HEADINGS = {"horizontal": "## Pods", "vertical/recommender": "## Recommendations", "nodes": "## Nodes"}
 
 
 def test_the_page_is_not_stale():

@@ -12,7 +12,7 @@ import numpy as np
 
 from kubetide.objects.vpa import ContainerPolicy
 from kubetide.ports.metrics import BoolVector, Int64Vector
-from kubetide.units.quantity import QuantityError, Quantity
+from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
 from kubetide.vertical.recommender.histograms import NEVER, Histograms
@@ -92,7 +92,7 @@ class Aggregates:
 
     def _grow(self) -> None:
         old = len(self.keys)
-        size = max(64, old + old // 4)
+        size = max(64, old + old // 8)
         for histograms in (self.cpu, self.memory):
             histograms.grow(size)
         more = size - old

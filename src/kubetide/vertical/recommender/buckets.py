@@ -58,7 +58,7 @@ class Buckets:
         if most <= 0 or width <= 0 or epsilon <= 0:
             raise BucketError("maxValue and bucketSize must both be positive")
         count = math.ceil(most / width) + 1
-        return Buckets(np.arange(count) * width, 1.0, width, epsilon)
+        return Buckets((np.arange(count) * width).astype(np.float64), 1.0, width, epsilon)
 
     @staticmethod
     def exponential(*, most: float, width: float, ratio: float, epsilon: float) -> Buckets:

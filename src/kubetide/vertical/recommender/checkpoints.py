@@ -7,6 +7,7 @@ count twice after a restart. Source: VPA 1.8, pkg/recommender/checkpoint and mod
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,7 +142,7 @@ def _parts(histograms: Histograms) -> list[HistogramCheckpoint]:
             bucket_weights=dict(zip(names[begin:end], share[begin:end], strict=True)) or None,
             total_weight=totals[row],
         )
-        for row, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False))
+        for row, (begin, end) in enumerate(pairwise(bounds))
     ]
 
 

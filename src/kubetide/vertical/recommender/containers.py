@@ -135,8 +135,8 @@ class Containers:
             left[now] = False
             into, old, at = into[left], old[left], at[left]
             buckets, old_buckets = buckets[left], old_buckets[left]
-        taken = old >= 0
-        aggregates.memory.subtract_many(into[taken], old_buckets[taken], 1.0, at[taken])
+        held = old >= 0
+        aggregates.memory.subtract_many(into[held], old_buckets[held], 1.0, at[held])
         aggregates.memory.add_many(into, buckets, 1.0, at)
 
     def add_oom(self, aggregates: Aggregates, row: int, memory: int, at: int, *, by_window: bool) -> bool:

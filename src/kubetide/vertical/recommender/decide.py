@@ -13,7 +13,7 @@ Source: VPA 1.8.1, vpa-recommender.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kubetide.objects.vpa import PodRecommendation, VpaStatus
 from kubetide.units.time import Instant
@@ -23,9 +23,9 @@ from kubetide.vertical.recommender.decision import Commands, Outcomes, Result, S
 from kubetide.vertical.recommender.members import Vpa
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.statuses import recommendations, says_the_same
-from kubetide.vertical.recommender.views import CheckpointView
+from kubetide.vertical.recommender.views import CheckpointView, Key
 
-__all__ = ["absorb", "decide"]
+__all__ = ["absorb", "checkpoints", "decide"]
 
 
 def decide(state: State, now: Instant) -> Commands:
@@ -39,7 +39,7 @@ def decide(state: State, now: Instant) -> Commands:
     return Commands(
         now,
         statuses,
-        _checkpoints(state, vpas, now),
+        _checkpoints(vpas),
         tuple(state.garbage()) if collects else (),
         collects,
     )
@@ -69,11 +69,21 @@ def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Inst
     )
 
 
-def _checkpoints(state: State, vpas: Sequence[Vpa], now: Instant) -> tuple[CheckpointView, ...]:
+def _checkpoints(vpas: Sequence[Vpa]) -> tuple[Key, ...]:
     due = [vpa for vpa in vpas if not is_true(vpa.status, FETCHING_HISTORY)]
     due.sort(key=lambda vpa: -1 if vpa.checkpointed is None else vpa.checkpointed)
-    cells = [(*vpa.key, container, rows) for vpa in due for container, rows in state.cells_of(vpa)]
-    return tuple(checkpoints_of(state, cells, now))
+    return tuple(vpa.key for vpa in due)
+
+
+def checkpoints(state: State, vpas: Sequence[Key], now: Instant) -> Iterator[CheckpointView]:
+    """Yield the checkpoints of VPAs, in their order; the state must not change meanwhile."""
+    cells = [
+        (*key, container, rows)
+        for key in vpas
+        if key in state.vpas
+        for container, rows in state.cells_of(state.vpas[key])
+    ]
+    yield from checkpoints_of(state, cells, now)
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
@@ -92,13 +102,12 @@ def _note_written(state: State, commands: Commands, outcomes: Outcomes) -> None:
         vpa = state.vpas.get((write.namespace, write.name))
         if vpa is not None and ("status", write.namespace, write.name) not in failed:
             vpa.status = write.status
-    for checkpoint in commands.checkpoints:
-        if ("checkpoint", checkpoint.namespace, checkpoint.name) in failed:
-            continue
-        state.stored[checkpoint.namespace, checkpoint.name] = checkpoint.vpa
-        vpa = state.vpas.get((checkpoint.namespace, checkpoint.vpa))
-        if vpa is not None:
+    for key in commands.checkpoints:
+        vpa = state.vpas.get(key)
+        if vpa is not None and ("checkpoint", *key) not in failed:
             vpa.checkpointed = commands.at
+            for container, _ in state.cells_of(vpa):
+                state.stored[key[0], f"{key[1]}-{container}"] = key[1]
     for key in commands.deletions:
         if ("deletion", *key) not in failed:
             state.stored.pop(key, None)

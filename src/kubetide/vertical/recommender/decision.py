@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.objects.vpa import VpaStatus
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.views import CheckpointView, Key
+from kubetide.vertical.recommender.views import Key
 
 
 class StatusWrite(msgspec.Struct, frozen=True):
@@ -23,19 +23,20 @@ class Commands(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         at: When it was decided.
         statuses: In order of namespace and name.
-        checkpoints: Of the VPA first whose checkpoints were written longest ago.
+        checkpoints: VPAs whose checkpoints are to be written, first the one that was written longest ago;
+            ``checkpoints_of`` makes their content while they are written, as that of all takes much memory.
         deletions: Checkpoints whose VPA is gone; ``collects`` says whether they were looked for.
     """
 
     at: Instant
     statuses: tuple[StatusWrite, ...] = ()
-    checkpoints: tuple[CheckpointView, ...] = ()
+    checkpoints: tuple[Key, ...] = ()
     deletions: tuple[Key, ...] = ()
     collects: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A write that did not come about: ``kind`` is ``status``, ``checkpoint`` or ``deletion``."""
+    """A write that did not come about: ``kind`` is ``status`` or ``deletion``; or ``checkpoint`` of a VPA."""
 
     kind: str
     namespace: str
@@ -47,7 +48,7 @@ class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of the writes.
 
     Attributes:
-        failures: Those that were refused, or for which no time was left.
+        failures: Those that were refused, or for which no time was left; of a VPA one checkpoint is enough.
         withheld: Whether nothing was sent, on purpose.
     """
 

@@ -108,18 +108,23 @@ def estimates(
         resource: ``cpu`` or ``memory``.
         least: (containers,) the container's share of the pod's minimum.
     """
-    if resource == "cpu":
-        base = amounts(usage.cpu, CPU_BUCKETS)
-        sure = confidence(usage, settings.confidence_interval_cpu)
-    else:
-        base = amounts(usage.memory, MEMORY_BUCKETS)
-        sure = confidence(usage, settings.confidence_interval_memory)
-    wide = base + scaled(base, np.float64(settings.recommendation_margin_fraction))
+    _, wide = margined(usage, resource, settings)
+    is_cpu = resource == "cpu"
+    sure = confidence(
+        usage, settings.confidence_interval_cpu if is_cpu else settings.confidence_interval_memory
+    )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         below, above = 1.0 + 0.001 / sure, 1.0 + 1.0 / sure
         lower = scaled(wide[LOWER], 1.0 / (below * below))
         upper = scaled(wide[UPPER], above)
     return np.maximum(wide[TARGET], least), np.maximum(lower, least), np.maximum(upper, least)
+
+
+def margined(usage: Usage, resource: str, settings: Settings) -> tuple[Int64Vector, Int64Vector]:
+    """Return (3, containers) the amounts of the percentiles, without and with the safety margin."""
+    buckets, which = (usage.cpu, CPU_BUCKETS) if resource == "cpu" else (usage.memory, MEMORY_BUCKETS)
+    base = amounts(buckets, which)
+    return base, base + scaled(base, np.float64(settings.recommendation_margin_fraction))
 
 
 def least_amounts(settings: Settings, shares: Int64Vector) -> tuple[Int64Vector, Int64Vector]:

@@ -76,7 +76,7 @@ def ooms_of_event(event: Event) -> Iterator[Oom]:
     An event whose lists do not fit together, or with a value that cannot be read, tells nothing more.
     """
     about = event.involved_object
-    if event.reason != EVICTED or about is None or about.kind != "Pod":
+    if event.reason != EVICTED or about.kind != "Pod":
         return
     notes: Mapping[str, str] = event.metadata.annotations or {}
     if not all(name in notes for name in (_CONTAINERS, _USAGE, _RESOURCE)):

@@ -71,9 +71,9 @@ def caps_of(policy: ContainerPolicy | None, resource: str, settings: Settings) -
 def _ceil(bound: Quantity, resource: str) -> int:
     """Return the smallest amount, in millicores or bytes, that is not less than the bound."""
     shift = bound.exponent + (3 if resource == "cpu" else 0)
-    if shift >= 0:
-        return max(min(bound.mantissa * 10**shift, NO_CAP), -NO_CAP)
-    return max(min(-(-bound.mantissa // 10**-shift), NO_CAP), -NO_CAP)
+    unit = int(10 ** abs(shift))
+    found = bound.mantissa * unit if shift >= 0 else -(-bound.mantissa // unit)
+    return max(min(found, NO_CAP), -NO_CAP)
 
 
 def rounded(amount: Int64Vector, factor: int) -> Int64Vector:
@@ -105,10 +105,20 @@ class Texts:
         return [str(one) if one % 1000 and one % 1024 else bytes_to_text(one) for one in amount]
 
     def capped(
-        self, resource: str, amount: Int64Vector, caps: Sequence[Caps], bounds: Int64Vector
+        self,
+        resource: str,
+        amount: Int64Vector,
+        uncapped: Sequence[str],
+        caps: Sequence[Caps],
+        bounds: Int64Vector,
     ) -> list[str]:
-        """Return the text of each amount within its bounds; ``bounds`` are (2, containers) least and most."""
-        texts = self.of(resource, amount)
+        """Return the text of each amount within its bounds.
+
+        Args:
+            uncapped: The texts of the amounts themselves.
+            bounds: (2, containers) least and most.
+        """
+        texts = list(uncapped)
         if resource == "memory" and self._humanize:
             return [_capped_exactly(text, one) for text, one in zip(texts, caps, strict=True)]
         for cell in np.flatnonzero(amount < bounds[0]).tolist():

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from kubetide.objects.vpa import VpaStatus
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
@@ -287,6 +285,13 @@ class State:
                 rows.update(self.containers.aggregate[list(pod.containers.values())].tolist())
         return rows
 
+    def keep_only(self, aggregates: set[int]) -> None:
+        """Drop all aggregates but these rows."""
+        for key, group in self.groups.items():
+            for container, row in list(group.aggregates.items()):
+                if row not in aggregates:
+                    self._drop_aggregate(key, container)
+
     def _drop_aggregate(self, key: GroupKey, container: str) -> None:
         group = self.groups[key]
         row = group.aggregates.pop(container)
@@ -324,7 +329,3 @@ class State:
             looked_at = namespace not in ignored and only in {"", namespace}
             if looked_at and (namespace, self.stored[namespace, name]) not in self.views:
                 yield namespace, name
-
-    def rows_of_containers(self) -> np.ndarray:
-        """Return the rows of all live containers."""
-        return np.flatnonzero(self.containers.aggregate >= 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,12 +16,12 @@ from kubetide.objects.vpa import (
     PodRecommendation,
     VpaStatus,
 )
-from kubetide.ports.metrics import Int64Vector
+from kubetide.ports.metrics import BoolVector
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.estimate import estimates, least_amounts, usage_of
 from kubetide.vertical.recommender.members import Vpa
-from kubetide.vertical.recommender.rendering import Caps, Texts, caps_of, rounded, whole_cores
+from kubetide.vertical.recommender.rendering import Texts, caps_of, rounded, whole_cores
 from kubetide.vertical.recommender.state import State
 
 RESOURCES = ("cpu", "memory")
@@ -60,7 +61,8 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
     """Return the recommendation of each VPA, empty where nothing is known of its containers."""
     settings = state.settings
     cells = cells_of(state, vpas)
-    sizes = np.diff(np.array(cells.bounds, np.int64))
+    bounds = np.array(cells.bounds, np.int64)
+    sizes = bounds[1:] - bounds[:-1]
     least = least_amounts(settings, np.repeat(sizes, sizes))
     usage = usage_of(state.aggregates, cells.rows)
     texts = Texts(settings)
@@ -71,17 +73,19 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
         if resource == "cpu" and settings.cpu_integer_post_processor_enabled:
             asked = _integer_cpu(vpas, cells)
             found = [whole_cores(one, asked) for one in found]
-        caps = [caps_of(policy, resource, settings) for policy in cells.policies]
-        columns.append((*_capped(texts, resource, found, caps), texts.of(resource, found[0])))
+        plain = caps_of(None, resource, settings)
+        caps = [plain if one is None else caps_of(one, resource, settings) for one in cells.policies]
+        uncapped = texts.of(resource, found[0])
+        bounds = np.array([[one.least for one in caps], [one.most for one in caps]], np.int64)
+        raw = [uncapped, *(texts.of(resource, one) for one in found[1:])]
+        capped = [
+            texts.capped(resource, one, text, caps, bounds.reshape(2, -1))
+            for one, text in zip(found, raw, strict=True)
+        ]
+        columns.append((*capped, uncapped))
     controlled = [_controlled(policy) for policy in cells.policies]
     made = [
-        ContainerRecommendation(
-            container_name=name,
-            target=_quantities(which, cpu[0], memory[0]) or {},
-            lower_bound=_quantities(which, cpu[1], memory[1]),
-            upper_bound=_quantities(which, cpu[2], memory[2]),
-            uncapped_target=_quantities(which, cpu[3], memory[3]),
-        )
+        _recommendation(name, which, cpu, memory)
         for name, which, cpu, memory in zip(
             cells.containers,
             controlled,
@@ -92,18 +96,26 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
     ]
     return [
         PodRecommendation(container_recommendations=tuple(made[begin:end]) or None)
-        for begin, end in zip(cells.bounds, cells.bounds[1:], strict=False)
+        for begin, end in pairwise(cells.bounds)
     ]
 
 
-def _capped(
-    texts: Texts, resource: str, found: Sequence[Int64Vector], caps: Sequence[Caps]
-) -> list[list[str]]:
-    bounds = np.array([[one.least for one in caps], [one.most for one in caps]], np.int64).reshape(2, -1)
-    return [texts.capped(resource, amount, caps, bounds) for amount in found]
+def _recommendation(
+    name: str, which: tuple[bool, bool], cpu: Sequence[str], memory: Sequence[str]
+) -> ContainerRecommendation:
+    target = _quantities(which, cpu[0], memory[0])
+    is_capped = cpu[0] is not cpu[3] or memory[0] is not memory[3]
+    return ContainerRecommendation(
+        container_name=name,
+        target=target or {},
+        lower_bound=_quantities(which, cpu[1], memory[1]),
+        upper_bound=_quantities(which, cpu[2], memory[2]),
+        # Tens of thousands of these are held: where both say the same they are one.
+        uncapped_target=_quantities(which, cpu[3], memory[3]) if is_capped else target,
+    )
 
 
-def _integer_cpu(vpas: Sequence[Vpa], cells: Cells) -> np.ndarray:
+def _integer_cpu(vpas: Sequence[Vpa], cells: Cells) -> BoolVector:
     asked = np.zeros(len(cells.containers), np.bool_)
     for number, vpa in enumerate(vpas):
         if vpa.view.integer_cpu:

@@ -1,0 +1,64 @@
+"""A container's recommendation for people: its reasons, and a picture of what it has used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kubetide.units.quantity import bytes_to_text, milli_to_text
+from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MEMORY_BUCKETS
+from kubetide.vertical.recommender.cells import summed
+from kubetide.vertical.recommender.estimate import percentiles
+from kubetide.vertical.recommender.reasons import VOCABULARY, reasons_of
+from kubetide.vertical.recommender.state import State
+
+_WIDTH = 40
+_NAMES = ("target", "lower", "upper")
+
+
+def explain(state: State, namespace: str, vpa: str, container: str) -> tuple[str, ...]:
+    """Return lines of text: samples, percentile, margin, confidence, caps, and a histogram of each resource.
+
+    Raises: KeyError with a sentence, for a VPA that this recommender does not serve.
+    """
+    known = state.vpas.get((namespace, vpa))
+    if known is None:
+        raise KeyError(
+            f"{namespace}/{vpa} is not served by recommender {state.settings.recommender_name};"
+            f" it serves {len(state.vpas)} VPAs"
+        )
+    lines = [VOCABULARY.text(reason) for reason in reasons_of(state, known, container)]
+    rows = dict(state.cells_of(known)).get(container)
+    if rows is not None:
+        for resource in ("cpu", "memory"):
+            lines += picture(state, rows, resource)
+    return tuple(lines)
+
+
+def picture(state: State, rows: tuple[int, ...], resource: str) -> Iterator[str]:
+    """Yield a bar for each bucket in use, as long as its weight, with the percentiles beside them."""
+    sums = summed(state.aggregates, [rows])
+    histograms, buckets, text = (
+        (sums.cpu, CPU_BUCKETS, milli_to_text)
+        if resource == "cpu"
+        else (sums.memory, MEMORY_BUCKETS, bytes_to_text)
+    )
+    one = np.zeros(1, np.int64)
+    if histograms.is_empty(one)[0]:
+        yield f"{resource}: nothing used yet"
+        return
+    shares = percentiles(state.settings)[resource != "cpu"]
+    marks: dict[int, list[str]] = {}
+    for name, share, bucket in zip(_NAMES, shares, histograms.percentiles(one, shares)[:, 0], strict=True):
+        marks.setdefault(int(bucket), []).append(f"{name} ({share:g})")
+    weights = histograms.weights[0]
+    low, high = int(histograms.low[0]), int(histograms.high[0])
+    greatest = float(weights[low : high + 1].max())
+    yield f"{resource}: weight by usage, recent samples weigh more"
+    for bucket in range(low, high + 1):
+        bar = "#" * round(_WIDTH * float(weights[bucket]) / greatest)
+        share = float(weights[bucket] / histograms.total[0])
+        if bar or bucket in marks:
+            mark = "  <- " + ", ".join(marks[bucket]) if bucket in marks else ""
+            yield f"  up to {text(int(buckets.ends[bucket])):>12} {share:6.1%} {bar}{mark}"

@@ -1,0 +1,159 @@
+"""Why: the closed vocabulary of the recommender, and the reasons of one container's recommendation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kubetide.explain.reasons import Reason, Vocabulary
+from kubetide.objects.vpa import CONTAINER_OFF
+from kubetide.units.quantity import bytes_to_text, milli_to_text
+from kubetide.units.time import Instant, format_rfc3339
+from kubetide.vertical.policies import container_policy
+from kubetide.vertical.recommender.conditions import NO_PODS_MESSAGE
+from kubetide.vertical.recommender.estimate import (
+    LOWER,
+    TARGET,
+    UPPER,
+    Usage,
+    confidence,
+    estimates,
+    least_amounts,
+    margined,
+    percentiles,
+    usage_of,
+)
+from kubetide.vertical.recommender.histograms import NEVER
+from kubetide.vertical.recommender.members import Vpa
+from kubetide.vertical.recommender.rendering import NO_CAP, caps_of
+from kubetide.vertical.recommender.state import State
+
+VOCABULARY = Vocabulary(
+    {
+        "TargetUnusable": "{subject}: {problem}",
+        "NoPods": "{subject}: " + NO_PODS_MESSAGE.lower(),
+        "ContainerOff": "{subject}: the policy of the container is Off",
+        "NoSamples": "{subject}: no sample yet; the pod's minimum stands in",
+        "SamplesCounted": "{subject}: {samples:sample} of CPU from {first} to {last}, from {sources:group} of pods with the same labels",
+        "HistoryLoaded": "{subject}: the checkpoint loaded at the start counts with them",
+        "PercentileTaken": "{subject}: {resource}: percentile {percentile} of the {bound} is {amount}; with a margin of {margin} it is {wide}",
+        "ConfidenceApplied": "{subject}: {resource}: confidence {confidence} makes {before} the {bound} {after}",
+        "MinimumApplied": "{subject}: {resource}: the {bound} {before} is below the container's share {least} of the pod's minimum",
+        "CappedToMinimum": "{subject}: {resource}: the {bound} {before} is below minAllowed {bound_amount}",
+        "CappedToMaximum": "{subject}: {resource}: the {bound} {before} is above the maximum {bound_amount}",
+        "Recommended": "{subject}: {resource}: target {target}, from {lower} to {upper}",
+    },
+    actions=("Recommended",),
+)
+"""What is recommended names its container; the reasons for it are read beside it."""
+
+_BOUNDS: Mapping[int, str] = {TARGET: "target", LOWER: "lower bound", UPPER: "upper bound"}
+
+
+def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
+    """Return why a container's recommendation is what it is, in the order of the algorithm.
+
+    A container that the VPA knows nothing of has reasons too: none of its pods match, or it is Off.
+    """
+    subject = "/".join((*vpa.key, container))
+    say = VOCABULARY.reason
+    if vpa.view.target.problem:
+        return (say("TargetUnusable", subject, problem=vpa.view.target.problem),)
+    cells = dict(state.cells_of(vpa))
+    if container not in cells:
+        return (say("NoPods", subject),)
+    policy = container_policy(vpa.view.policy, container)
+    if policy is not None and policy.mode == CONTAINER_OFF:
+        return (say("ContainerOff", subject),)
+    rows = cells[container]
+    usage = usage_of(state.aggregates, [rows])
+    reasons = [_counted(subject, usage, len(rows))]
+    if container in vpa.loaded:
+        reasons.append(say("HistoryLoaded", subject))
+    for resource in ("cpu", "memory"):
+        if policy is None or policy.controlled_resources is None or resource in policy.controlled_resources:
+            reasons += _of_resource(state, vpa, container, usage, resource)
+    return tuple(reasons)
+
+
+def _counted(subject: str, usage: Usage, sources: int) -> Reason:
+    count = int(usage.count[0])
+    if count == 0:
+        return VOCABULARY.reason("NoSamples", subject)
+    return VOCABULARY.reason(
+        "SamplesCounted",
+        subject,
+        samples=count,
+        first=_time(int(usage.first[0])),
+        last=_time(int(usage.last[0])),
+        sources=sources,
+    )
+
+
+def _time(time: int) -> str:
+    return "never" if time == NEVER else format_rfc3339(Instant(time))
+
+
+def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource: str) -> list[Reason]:
+    settings, say = state.settings, VOCABULARY.reason
+    subject = "/".join((*vpa.key, container))
+    off = [container_policy(vpa.view.policy, name) for name, _ in state.cells_of(vpa)]
+    shares = np.array([sum(one is None or one.mode != CONTAINER_OFF for one in off)])
+    [floor] = least_amounts(settings, shares)[resource != "cpu"].tolist()
+    base, wide = margined(usage, resource, settings)
+    text = milli_to_text if resource == "cpu" else bytes_to_text
+    found = [int(one[0]) for one in estimates(usage, resource, np.array([floor]), settings)]
+    without_floor = [int(one[0]) for one in estimates(usage, resource, np.zeros(1, np.int64), settings)]
+    interval = settings.confidence_interval_cpu if resource == "cpu" else settings.confidence_interval_memory
+    sure = float(confidence(usage, interval)[0])
+    caps = caps_of(container_policy(vpa.view.policy, container), resource, settings)
+    reasons = []
+    shown = []
+    for bound, name in _BOUNDS.items():
+        percentile = percentiles(settings)[resource != "cpu"][bound]
+        reasons.append(
+            say(
+                "PercentileTaken",
+                subject,
+                resource=resource,
+                bound=name,
+                percentile=percentile,
+                amount=text(int(base[bound, 0])),
+                margin=settings.recommendation_margin_fraction,
+                wide=text(int(wide[bound, 0])),
+            )
+        )
+        about = {"resource": resource, "bound": name}
+        before, amount = int(wide[bound, 0]), found[bound]
+        if bound != TARGET:
+            after = without_floor[bound]
+            reasons.append(
+                say(
+                    "ConfidenceApplied",
+                    subject,
+                    **about,
+                    confidence=sure,
+                    before=text(before),
+                    after=text(after),
+                )
+            )
+            before = after
+        if amount > before:
+            reasons.append(say("MinimumApplied", subject, **about, before=text(before), least=text(floor)))
+        printed = text(amount)
+        if amount < caps.least:
+            reasons.append(
+                say("CappedToMinimum", subject, **about, before=printed, bound_amount=str(caps.minimum))
+            )
+            printed = caps.low
+        elif amount > caps.most and caps.most != NO_CAP:
+            reasons.append(
+                say("CappedToMaximum", subject, **about, before=printed, bound_amount=str(caps.maximum))
+            )
+            printed = caps.high
+        shown.append(printed)
+    reasons.append(
+        say("Recommended", subject, resource=resource, target=shown[0], lower=shown[1], upper=shown[2])
+    )
+    return reasons
