@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,8 +23,12 @@ _SYSTEM = "kube-system"
 _RENEWED_BEFORE = seconds(10)
 
 
-def first_difference(case: Case) -> str | None:
-    player = _Player(case)
+def _whole(pod: Any) -> Pod:
+    return msgspec.convert(pod, Pod)
+
+
+def first_difference(case: Case, *, make_pod: Callable[[Any], Pod] = _whole) -> str | None:
+    player = Player(case, make_pod)
     recorded = case["expect"]
     for number, step in enumerate(case.get("rounds") or [{}]):
         found = player.round(step)
@@ -37,20 +42,24 @@ def first_difference(case: Case) -> str | None:
     return None
 
 
-class _Player:
-    def __init__(self, case: Case) -> None:
+class Player:
+    """One updater through the loops of a case; ``result`` is what the last loop came to."""
+
+    def __init__(self, case: Case, make_pod: Callable[[Any], Pod] = _whole) -> None:
+        self.make_pod = make_pod
         # The recordings are of 1.8.0, whose rules differ in three places.
         self.settings = read_flags(Settings, {**(case.get("flags") or {}), "compatibility": "1.8.0"})
         self.now = parse_rfc3339(case["now"])
         self.lease = case.get("lease")
         self.step: Case = {}
         self.actions: list[dict[str, Any]] = []
+        self.result = Result()
         ranges = limit_ranges_of(case)
         self.state = State.from_full(
             Delta(
                 settings=self.settings,
                 vpas=vpas_of(case),
-                pods=[msgspec.convert(pod, Pod) for pod in case.get("pods") or ()],
+                pods=[make_pod(pod) for pod in case.get("pods") or ()],
                 workloads=tuple(workloads_of(case).values()),
                 limit_ranges=[one for namespace in ranges for one in ranges[namespace]],
             )
@@ -67,12 +76,13 @@ class _Player:
         self.state.apply(
             Delta(
                 vpas=[msgspec.convert(one, VerticalPodAutoscaler) for one in step.get("setVpas") or ()],
-                pods=[msgspec.convert(pod, Pod) for pod in step.get("setPods") or ()],
+                pods=[self.make_pod(pod) for pod in step.get("setPods") or ()],
                 gone_pods=[tuple(name.split("/")) for name in step.get("deletePods") or ()],
                 lease=self._lease(),
             )
         )
         _, result = decide(self.state, self.now, self._answer)
+        self.result = result
         return {
             "actions": sorted(self.actions, key=lambda one: one["pod"].split("/")[0]),
             "events": _events(result),

@@ -12,12 +12,14 @@ from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.horizontal import reasons as horizontal
 from kubetide.nodes import reasons as nodes
 from kubetide.vertical.recommender import reasons as recommender
+from kubetide.vertical.updater import reasons as updater
 
 DOCS = Path(__file__).parents[2] / "docs"
 REASONS = DOCS / "reasons.md"
 VOCABULARIES: dict[str, Vocabulary] = {
     "horizontal": horizontal.VOCABULARY,
     "vertical/recommender": recommender.VOCABULARY,
+    "vertical/updater": updater.VOCABULARY,
     "nodes": nodes.VOCABULARY,
 }
 """By folder of the loop, or of the part of it that has a vocabulary to itself."""

@@ -9,7 +9,6 @@ from kubetide.objects.vpa import AUTO, IN_PLACE, IN_PLACE_OR_RECREATE, RECREATE,
 from kubetide.vertical.boost import has_boost
 from kubetide.vertical.matching import Match, Target, VpaIndex, topmost_target
 from kubetide.vertical.policies import update_mode
-from kubetide.vertical.updater import reasons
 from kubetide.vertical.updater.decision import Key
 from kubetide.vertical.updater.state import State
 from kubetide.vertical.workloads import owner_of
@@ -29,9 +28,13 @@ def controlled_pods(
             continue
         if not any_mode and update_mode(vpa.spec) not in _UPDATING and not has_boost(vpa.spec):
             continue
+        why = _no_selector(vpa, state)
+        if why:
+            say("VpaWithoutTarget", None, key, why)
+            continue
         chosen.append(vpa)
     if not chosen:
-        say(reasons.NO_VPA)
+        say("NoVpa")
         return
     index = VpaIndex(chosen)
     found: dict[Key, tuple[VerticalPodAutoscaler, list[Pod]]] = {}
@@ -59,3 +62,16 @@ def controlled_pods(
 def is_live(pod: Pod) -> bool:
     """Whether the pod has not ended and is not being deleted; those without a node are never gathered."""
     return not is_finished(pod) and pod.metadata.deletion_timestamp is None
+
+
+def _no_selector(vpa: VerticalPodAutoscaler, state: State) -> str:
+    """Return why a VPA selects no pods, empty if it does."""
+    ref = vpa.spec.target_ref
+    if ref is None:
+        return "it has no targetRef"
+    view = state.workloads.get((ref.kind, vpa.metadata.namespace, ref.name))
+    if view is None:
+        return f"{ref.kind} {vpa.metadata.namespace}/{ref.name} does not exist"
+    if view.selector is None:
+        return view.problem or f"{ref.kind} {vpa.metadata.namespace}/{ref.name} has no pod selector"
+    return ""

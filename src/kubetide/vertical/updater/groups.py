@@ -12,7 +12,6 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import IN_PLACE, IN_PLACE_OR_RECREATE, VerticalPodAutoscaler
 from kubetide.vertical.boost import is_boosted
 from kubetide.vertical.policies import update_mode
-from kubetide.vertical.updater import reasons
 from kubetide.vertical.updater.decision import Key
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.workloads import Workloads, owner_of
@@ -59,7 +58,7 @@ def groups_of(
     for pod in pods:
         owner = owner_of(pod.metadata.owner_references)
         if owner is None:
-            say(reasons.NO_CONTROLLER, key_of(pod), "")
+            say("NoController", key_of(pod), "")
         else:
             by_controller.setdefault((owner.kind, pod.metadata.namespace, owner.name), []).append(pod)
     policy = vpa.spec.update_policy
@@ -74,11 +73,11 @@ def groups_of(
         name = f"{controller[0]} {controller[1]}/{controller[2]}"
         too_few = len(members) < least
         if too_few and not skips and not any(map(is_boosted, members)):
-            say(reasons.TOO_FEW_REPLICAS, None, f"{name} has {len(members)} live pods, required {least}")
+            say("TooFewReplicas", None, f"{name} has {len(members)} live pods, required {least}")
             continue
         configured = _replicas(controller, len(members), workloads, settings)
         if isinstance(configured, str):
-            say(reasons.REPLICAS_UNKNOWN, None, configured)
+            say("ReplicasUnknown", None, configured)
             continue
         pending = sum(pod.status.phase == "Pending" for pod in members)
         group = Group(

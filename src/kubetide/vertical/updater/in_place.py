@@ -17,7 +17,6 @@ from kubetide.objects.vpa import IN_PLACE
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, between, hours, minutes
 from kubetide.vertical.capping import Capped
-from kubetide.vertical.updater import reasons
 from kubetide.vertical.updater.groups import Group, uid_of
 from kubetide.vertical.updater.memory import Memory, Targets
 
@@ -66,44 +65,45 @@ def decide_in_place(
         skip_budget: Whether a resize that restarts nothing needs no budget.
     """
     if group is None:
-        return "deferred", reasons.TOO_FEW_REPLICAS
+        return "deferred", "NoGroup"
     if pod.status.phase == "Pending":
-        return "deferred", reasons.PENDING
+        return "deferred", "Pending"
     if targets is None:
-        return "deferred", reasons.NO_RECOMMENDATION
+        return "deferred", "NoRecommendation"
     if mode == IN_PLACE:
         before = memory.infeasible.get(uid_of(pod))
         if before is not None and not _is_lower(targets, before):
-            return "skipped", reasons.INFEASIBLE_BEFORE
+            return "skipped", "InfeasibleBefore"
     condition = resize_condition(pod)
     if condition is not None:
         if mode == IN_PLACE:
             return _under_way(condition)
         return _or_recreate(pod, group, memory, now)
     if skip_budget and not restarts_container(pod):
-        return "approved", reasons.QUEUED
+        return "approved", "Queued"
     if group.has_budget():
-        return "approved", reasons.QUEUED
-    return "deferred", reasons.NO_BUDGET
+        return "approved", "Queued"
+    return "deferred", "NoBudget"
 
 
 def _under_way(condition: Condition) -> tuple[Decision, str]:
     """Mode InPlace waits, whatever happens; only an infeasible resize is remembered."""
     if condition.type == _PENDING:
         if condition.reason == "Infeasible":
-            return "infeasible", reasons.RESIZE_INFEASIBLE
+            return "infeasible", "ResizeInfeasible"
         known = condition.reason == "Deferred"
-        return "deferred", reasons.RESIZE_DEFERRED if known else reasons.RESIZE_UNKNOWN
+        return "deferred", "ResizeDeferred" if known else "ResizeUnknown"
     if condition.reason == "Error":
-        return "deferred", reasons.RESIZE_ERROR
-    return "deferred", reasons.RESIZE_IN_PROGRESS
+        return "deferred", "ResizeError"
+    known = not (condition.reason or condition.message)
+    return "deferred", "ResizeInProgress" if known else "ResizeUnknown"
 
 
 def _or_recreate(pod: Pod, group: Group, memory: Memory, now: Instant) -> tuple[Decision, str]:
     why = given_up(pod, group, memory, now)
     if why:
         return "evict", why
-    return "deferred", reasons.RESIZE_WAITS
+    return "deferred", "ResizeWaits"
 
 
 def given_up(pod: Pod, group: Group, memory: Memory, now: Instant) -> str:
@@ -114,18 +114,18 @@ def given_up(pod: Pod, group: Group, memory: Memory, now: Instant) -> str:
     for condition in pod.status.conditions or ():
         if condition.type == _PENDING:
             if condition.reason == "Infeasible":
-                return reasons.RESIZE_INFEASIBLE
+                return "ResizeInfeasible"
             if condition.reason != "Deferred":
-                return reasons.RESIZE_UNKNOWN
+                return "ResizeUnknown"
             if between(since, now) > DEFERRED_PATIENCE:
-                return reasons.RESIZE_DEFERRED
+                return "ResizeDeferred"
         elif condition.type == _IN_PROGRESS:
             if condition.reason == "Error":
-                return reasons.RESIZE_ERROR
+                return "ResizeError"
             if condition.reason or condition.message:
-                return reasons.RESIZE_UNKNOWN
+                return "ResizeUnknown"
             if between(since, now) > IN_PROGRESS_PATIENCE:
-                return reasons.RESIZE_IN_PROGRESS
+                return "ResizeInProgress"
     return ""
 
 

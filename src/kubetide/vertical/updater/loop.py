@@ -10,7 +10,6 @@ from collections.abc import Generator
 
 from kubetide.units.time import Instant, after
 from kubetide.vertical.boost import is_boosted
-from kubetide.vertical.updater import reasons
 from kubetide.vertical.updater.controlled import controlled_pods
 from kubetide.vertical.updater.decision import Command, Outcome, Result
 from kubetide.vertical.updater.groups import uid_of
@@ -27,17 +26,17 @@ def deciding(state: State, now: Instant) -> Loop:
     if state.boosts_only:
         return (yield from unboosting(state, now))
     for why in state.holds:
-        turn.say(reasons.CACHE_HELD, detail=why)
+        turn.say("CacheHeld", detail=why)
         turn.result.skipped = "held"
     if state.holds:
         return turn.result
     if settings.use_admission_controller_status:
         if state.lease is None:
-            turn.say(reasons.ADMISSION_STATUS_MISSING, detail=state.lease_error)
+            turn.say("AdmissionStatusMissing", detail=state.lease_error)
             turn.result.skipped = "error"
             return turn.result
         if not state.lease.is_fresh(now, settings.admission_controller_status_lease_timeout):
-            turn.say(reasons.ADMISSION_STATUS_INVALID)
+            turn.say("AdmissionStatusInvalid")
             turn.result.skipped = "invalid"
             return turn.result
     state.memory.keep_only(uid_of(pod) for pod in state.pods.values())

@@ -16,7 +16,6 @@ from kubetide.vertical.amounts import RESOURCES
 from kubetide.vertical.annotations import observed_containers
 from kubetide.vertical.capping import Capped, Running
 from kubetide.vertical.policies import is_container_off
-from kubetide.vertical.updater import reasons
 from kubetide.vertical.updater.settings import Settings
 
 _ZERO_TIME = "0001-01-01T00:00:00Z"
@@ -80,28 +79,25 @@ def priority_of(candidate: Candidate) -> Priority:
     return Priority(outside, grows, difference)
 
 
-def why_not(
-    candidate: Candidate, priority: Priority, spec: VpaSpec, settings: Settings, now: Instant
-) -> tuple[str, ...]:
+def why_not(pod: Pod, priority: Priority, settings: Settings, now: Instant, *, quick_oom: bool) -> str:
     """Return why the pod is not updated, empty when it is to be.
 
     Outside of the bounds, or after a quick OOM that the recommendation answers, it is; else it must be old
     enough, and differ enough.
     """
-    oom = has_quick_oom(candidate.pod, spec, settings, now)
-    if oom:
-        return (reasons.QUICK_OOM, reasons.QUICK_OOM_NO_CHANGE) if priority.difference == 0 else ()
+    if quick_oom:
+        return "QuickOomNoChange" if priority.difference == 0 else ""
     if priority.outside:
-        return ()
+        return ""
     try:
-        started = parse_rfc3339(candidate.pod.status.start_time or "")
+        started = parse_rfc3339(pod.status.start_time or "")
     except TimeFormatError:
-        return (reasons.NO_START_TIME,)
+        return "InRangeAndNoStartTime"
     if now < after(started, settings.in_recommendation_bounds_eviction_lifetime_threshold):
-        return (reasons.YOUNG,)
+        return "InRangeAndYoung"
     if priority.difference < settings.pod_update_threshold:
-        return (reasons.SMALL_CHANGE,)
-    return ()
+        return "InRangeAndSmallChange"
+    return ""
 
 
 def has_quick_oom(pod: Pod, spec: VpaSpec, settings: Settings, now: Instant) -> bool:

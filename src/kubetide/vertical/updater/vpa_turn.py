@@ -44,7 +44,14 @@ from kubetide.vertical.updater.in_place import (
     resize_condition,
     targets_of,
 )
-from kubetide.vertical.updater.priority import Candidate, Priority, meets_requirements, priority_of, why_not
+from kubetide.vertical.updater.priority import (
+    Candidate,
+    Priority,
+    has_quick_oom,
+    meets_requirements,
+    priority_of,
+    why_not,
+)
 from kubetide.vertical.updater.state import State
 from kubetide.vertical.updater.unboost import resize_marks, unboost_patches
 
@@ -70,7 +77,7 @@ class Turn:
     def say(self, code: str, pod: Key | None = None, vpa: Key | None = None, detail: str = "") -> None:
         """Note a reason: about the pod, else about the VPA, else about the loop."""
         owner = "/".join(vpa) if vpa is not None else ""
-        subject = "/".join(pod) if pod is not None else owner
+        subject = "/".join(pod) if pod is not None else owner or reasons.LOOP_SUBJECT
         told = reasons.reason(code, subject, vpa=owner if pod is not None else "", detail=detail)
         self.result.reasons.append(told)
 
@@ -100,12 +107,12 @@ class VpaTurn:
                 yield from self.unboost()
             for pod in pods:
                 if is_boosted(pod):
-                    self._say(reasons.STARTING, key_of(pod))
+                    self._say("Starting", key_of(pod))
             pods = [pod for pod in pods if not is_boosted(pod)]
         if self.mode in {OFF, INITIAL}:
             return
         if self.mode == IN_PLACE and not self.settings.gates.in_place:
-            self._say(reasons.IN_PLACE_GATE_OFF)
+            self._say("InPlaceGateOff")
             return
         evictions: list[Pod] = []
         if self.mode in _IN_PLACE_MODES:
@@ -126,15 +133,15 @@ class VpaTurn:
     def _why_not_evict(self, pod: Pod) -> str:
         group = self.groups.get(uid_of(pod))
         if group is None:
-            return reasons.TOO_FEW_REPLICAS
+            return "NoGroup"
         if group.too_few:
-            return reasons.BELOW_MIN_REPLICAS
+            return "BelowMinReplicas"
         if pod.status.phase == "Pending":
             return ""
         if resize_condition(pod) is not None:
             given = given_up(pod, group, self.state.memory, self.turn.now)
-            return "" if given else reasons.RESIZE_WAITS
-        return "" if group.has_budget() else reasons.NO_BUDGET
+            return "" if given else "ResizeWaits"
+        return "" if group.has_budget() else "NoBudget"
 
     def _evict_all(self, pods: Iterable[Pod]) -> Dialogue:
         for pod in pods:
@@ -147,9 +154,9 @@ class VpaTurn:
                 continue
             if outcome.error:
                 self.counts.failed_evictions.append("EvictionError")
-                self._say(reasons.EVICTION_FAILED, key_of(pod), outcome.error)
+                self._say("EvictionFailed", key_of(pod), outcome.error)
                 continue
-            self._say(reasons.EVICTED, key_of(pod))
+            self._say("Evicted", key_of(pod))
             self.counts.evicted += 1
             self.turn.result.events += events.evicted(key_of(pod), self.key)
             if pod.status.phase != "Pending":
@@ -164,7 +171,7 @@ class VpaTurn:
             self.turn.now, settings.eviction_rate_limit, settings.eviction_rate_burst, self.turn.deadline
         )
         if due is None:
-            self._say(reasons.RATE_LIMITED, key_of(pod))
+            self._say("RateLimited", key_of(pod))
             failed = self.counts.failed_resizes if resize else self.counts.failed_evictions
             failed.append("InPlaceUpdateRateLimiterWaitFailed" if resize else "EvictionRateLimiterWaitFailed")
             raise OutOfTime
@@ -230,10 +237,10 @@ class VpaTurn:
         if outcome.withheld:
             return
         if not outcome.error:
-            self._note_resize(pod, reasons.RESIZED)
+            self._note_resize(pod, "Resized")
             return
         infeasible = outcome.node_capacity and self.mode == IN_PLACE
-        self._say(reasons.RESIZE_FAILED, key_of(pod), outcome.error)
+        self._say("ResizeFailed", key_of(pod), outcome.error)
         self.counts.failed_resizes.append("InPlaceUpdateInfeasible" if infeasible else "InPlaceUpdateError")
         if infeasible:
             self._remember_infeasible(pod)
@@ -279,7 +286,7 @@ class VpaTurn:
                 continue
             group = self.groups.get(uid_of(pod))
             if group is None or not group.has_budget():
-                self._say(reasons.NO_BUDGET, key_of(pod))
+                self._say("NoBudget", key_of(pod))
                 continue
             yield from self._unboost_one(pod, due_containers)
 
@@ -300,10 +307,10 @@ class VpaTurn:
         if outcome.error:
             self._unboost_failed(pod, outcome.error)
         elif not outcome.withheld:
-            self._note_resize(pod, reasons.UNBOOSTED)
+            self._note_resize(pod, "Unboosted")
 
     def _unboost_failed(self, pod: Pod, error: str) -> None:
-        self._say(reasons.UNBOOST_FAILED, key_of(pod), error)
+        self._say("UnboostFailed", key_of(pod), error)
         self.counts.failed_resizes.append("UnboostError")
 
     # ── recommendations ──
@@ -328,7 +335,7 @@ class VpaTurn:
             for one in capped_recommendation(recommendation, self.vpa.spec.resource_policy, running, bounds):
                 found.setdefault(one.container, one)
         except QuantityError as error:
-            self._say(reasons.BAD_RECOMMENDATION, key_of(pod), str(error))
+            self._say("BadRecommendation", key_of(pod), str(error))
             return None
         return found
 
@@ -345,14 +352,15 @@ class VpaTurn:
             try:
                 candidate = Candidate(pod, running_containers(pod), self._targets(pod) or {})
             except QuantityError as error:
-                self._say(reasons.BAD_RECOMMENDATION, key_of(pod), str(error))
+                self._say("BadRecommendation", key_of(pod), str(error))
                 continue
             priority = priority_of(candidate)
-            why = why_not(candidate, priority, self.vpa.spec, self.settings, self.turn.now)
-            for code in why:
-                self._say(code, key_of(pod))
+            quick_oom = has_quick_oom(pod, self.vpa.spec, self.settings, self.turn.now)
+            if quick_oom:
+                self._say("QuickOom", key_of(pod))
+            why = why_not(pod, priority, self.settings, self.turn.now, quick_oom=quick_oom)
+            self._say(why or "Queued", key_of(pod))
             if not why:
-                self._say(reasons.QUEUED, key_of(pod))
                 queue.append((priority, candidate))
         queue.sort(key=lambda one: one[0].order)
         allowed = []
@@ -360,5 +368,5 @@ class VpaTurn:
             if meets_requirements(candidate, self.vpa.spec):
                 allowed.append(candidate.pod)
             else:
-                self._say(reasons.REQUIREMENTS_NOT_MET, key_of(candidate.pod))
+                self._say("EvictionRequirementsNotMet", key_of(candidate.pod))
         return allowed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -56,6 +55,7 @@ class AdmissionController:
         caches: Caches | None = None,
         certificates: Certificates | None = None,
         host: str | None = None,
+        identity: str = _HOLDER,
         on_problem: Callable[[Answer], None] | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before ``run``.
@@ -64,6 +64,7 @@ class AdmissionController:
             caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
             certificates: None for the files of the flags, or, where these are missing, for certificates made here.
             host: Address to listen on; None for all of the machine.
+            identity: Who holds the lease.
             on_problem: Is told of each different problem with a review once.
         """
         self._cluster, self._clock, self._settings = cluster, clock, settings
@@ -80,7 +81,7 @@ class AdmissionController:
         self._scales = ScaleReader(cluster, clock)
         self._certificates = certificates or _certificates(settings)
         self._context = server_context(settings)
-        self._host = host
+        self._host, self._identity = host, identity
         self._listener = Listener(self.handler.application())
         self._pems: Pems | None = None
         self._registered: bytes | None = None
@@ -203,7 +204,7 @@ class AdmissionController:
         """Say that pods are answered for; the updater waits for it."""
         settings = self._settings
         name, home = settings.status_lease_name, lease_namespace(settings.status_lease_namespace)
-        spec: Json = {"holderIdentity": socket.gethostname() or _HOLDER}
+        spec: Json = {"holderIdentity": self._identity}
         try:
             renewed = {**spec, "renewTime": format_rfc3339_micro(self._clock.now())}
             await self._cluster.patch(LEASES, name, {"spec": renewed}, namespace=home)
