@@ -178,6 +178,7 @@ def test_a_run_that_only_advises_registers_nothing():
     assert bench(story, acting=False) == (False, 0, 0)
 
 
+@pytest.mark.slow
 def test_what_is_no_review_is_allowed_and_counted():
     """Malformed bodies, foreign content types and other methods never block; too large a body is refused."""
 
