@@ -15,6 +15,8 @@ from kubetide.vertical.updater.loop import Loop
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.state import Delta, State
 
+_NOTHING = b"{}"
+
 _encoder = msgspec.json.Encoder()
 _deltas = msgspec.json.Decoder(Delta)
 _outcomes = msgspec.json.Decoder(tuple[Outcome, ...])
@@ -66,9 +68,10 @@ class UpdaterCore:
         self._dialogue: Dialogue | None = None
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Take over gathered state; within a loop there is none."""
-        if self._dialogue is not None:
+        """Take over gathered state; within a loop there is none, and some says that the loop before broke off."""
+        if self._dialogue is not None and delta == _NOTHING:
             return
+        self._dialogue = None
         read = _deltas.decode(delta)
         if full:
             self.state = State.from_full(read)
