@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import LEASES, LIMIT_RANGES, MUTATING_WEBHOOKS, VPAS, Kind
-from kubetide.objects.limit_range import LimitRange
-from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.objects.kinds import MUTATING_WEBHOOKS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
 from kubetide.serving import Listener
-from kubetide.units.time import Duration, format_rfc3339_micro, minutes
+from kubetide.units.time import Duration
 from kubetide.vertical.admission.controller.certificates import (
     Brought,
     CertificateError,
@@ -26,17 +22,14 @@ from kubetide.vertical.admission.controller.certificates import (
     load,
     server_context,
 )
+from kubetide.vertical.admission.controller.keeping import StateKeeper
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.decide import Answer
 from kubetide.vertical.admission.registration import NAME, bundle_patch, webhook_configuration
 from kubetide.vertical.admission.settings import Settings
-from kubetide.vertical.admission.state import State
-from kubetide.vertical.controller.lease import lease_namespace, own_namespace
-from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
-from kubetide.vertical.workloads import WorkloadView, view_of
-from kubetide.watching import Caches, Informer
+from kubetide.vertical.controller.lease import lease_namespace, own_namespace, renew_lease
+from kubetide.watching import Caches
 
-_SCALES_EVERY = minutes(1)
 _HOLDER = "vpa-admission-controller"
 
 
@@ -71,14 +64,9 @@ class AdmissionController:
         self._own_caches = Caches(cluster, clock) if caches is None else None
         kept = caches or self._own_caches
         assert kept is not None
-        self.state = State(settings)
+        self._keeper = StateKeeper(cluster, clock, settings, kept)
+        self.state = self._keeper.state
         self.handler = ReviewHandler(self.state, clock, on_problem=on_problem)
-        self._vpas = kept.of(VPAS)
-        self._ranges = kept.of(LIMIT_RANGES)
-        self._workloads: list[tuple[Kind[Any], Informer[Any]]] = [
-            (kind, kept.of(kind, keep=partial(view_of, kind.kind))) for kind in WORKLOAD_KINDS
-        ]
-        self._scales = ScaleReader(cluster, clock)
         self._certificates = certificates or _certificates(settings)
         self._context = server_context(settings)
         self._host, self._identity = host, identity
@@ -101,48 +89,17 @@ class AdmissionController:
         async with asyncio.TaskGroup() as tasks:
             if self._own_caches is not None:
                 tasks.create_task(self._own_caches.run())
-            self._follow()
-            await self._vpas.answered()
-            await self._ranges.answered()
-            for _, informer in self._workloads:
-                await informer.answered()
+            self._keeper.follow()
+            await self._keeper.synced()
             self._use(self._certificates.current(self._clock.now()))
             await self._listener.listen(self._host, self._settings.port, tls=self._context)
             self.listening.set()
             try:
-                tasks.create_task(self._read_scales())
+                tasks.create_task(self._keeper.read_scales())
                 await self._keep_known()
             finally:
                 self.listening.clear()
                 await self._listener.close()
-
-    # ── what is known ──
-
-    def _follow(self) -> None:
-        """Take over every change of the caches at once, so that a pod finds what was there before it."""
-
-        def vpa(key: tuple[str, str], _: object, new: VerticalPodAutoscaler | None) -> None:
-            self.state.put_vpa(key, new)
-
-        def limit_range(key: tuple[str, str], _: object, new: LimitRange | None) -> None:
-            self.state.put_limit_range(key, new)
-
-        def workload(kind: str, key: tuple[str, str], _: object, new: Any) -> None:
-            # In one process the cache holds whole objects.
-            view = new if new is None or isinstance(new, WorkloadView) else view_of(kind, new)
-            self.state.put_workload((kind, *key), view)
-
-        follow(self._vpas, vpa)
-        follow(self._ranges, limit_range)
-        for kind, informer in self._workloads:
-            follow(informer, partial(workload, kind.kind))
-
-    async def _read_scales(self) -> None:
-        """Read the scales of custom targets, now and then."""
-        while True:
-            for view in await self._scales.read(tuple(self._vpas.objects.values())):
-                self.state.put_workload(view.key, view)
-            await self._clock.sleep(_SCALES_EVERY)
 
     # ── what the API server knows ──
 
@@ -203,21 +160,8 @@ class AdmissionController:
     async def _renew_lease(self) -> None:
         """Say that pods are answered for; the updater waits for it."""
         settings = self._settings
-        name, home = settings.status_lease_name, lease_namespace(settings.status_lease_namespace)
-        spec: Json = {"holderIdentity": self._identity}
-        try:
-            renewed = {**spec, "renewTime": format_rfc3339_micro(self._clock.now())}
-            await self._cluster.patch(LEASES, name, {"spec": renewed}, namespace=home)
-        except NotFound:
-            body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {"name": name}}
-            await self._cluster.create(LEASES, {**body, "spec": spec}, namespace=home)
-
-
-def follow(informer: Informer[Any], handler: Callable[[tuple[str, str], Any, Any], None]) -> None:
-    """Call the handler for what is there, and for every change."""
-    informer.on_change(handler)
-    for key, found in informer.objects.items():
-        handler(key, None, found)
+        home = lease_namespace(settings.status_lease_namespace)
+        await renew_lease(self._cluster, settings.status_lease_name, home, self._identity, self._clock.now())
 
 
 def _certificates(settings: Settings) -> Certificates:
