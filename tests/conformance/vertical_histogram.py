@@ -108,13 +108,21 @@ class _Player:
         return checkpoint
 
     def load(self, histogram: Histograms, checkpoint: dict[str, Any]) -> Any:
-        shares = [(int(bucket), share) for bucket, share in (checkpoint.get("bucketWeights") or {}).items()]
+        weights = checkpoint.get("bucketWeights") or {}
+        buckets, total = [int(bucket) for bucket in weights], float(checkpoint.get("totalWeight", 0.0))
         time = checkpoint.get("referenceTimestamp")
         try:
-            reference = None if time is None else parse_rfc3339(time)
-            histogram.load(0, shares, checkpoint.get("totalWeight", 0.0), reference)
+            histogram.check(buckets, total)
         except CheckpointError as exc:
             return {"error": str(exc)}
+        histogram.load(
+            ROW,
+            np.array([len(buckets)]),
+            np.array(buckets, np.int64),
+            np.array(list(weights.values()), np.int64),
+            np.array([total]),
+            np.array([NEVER if time is None else parse_rfc3339(time)]),
+        )
         return None
 
     def dump(self, histogram: Histograms) -> dict[str, Any]:

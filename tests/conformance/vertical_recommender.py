@@ -248,7 +248,7 @@ class World:
     def carry_out(self, commands: Commands, written: Iterable[CheckpointView]) -> None:
         for write in commands.statuses:
             key = write.namespace, write.name
-            self.vpas[key] = self.vpas[key] | {"status": _json(write.status)}
+            self.vpas[key] = self.vpas[key] | {"status": msgspec.json.decode(write.status)}
             self.writes.append(f"patch verticalpodautoscalers/status {write.namespace}/{write.name}")
         for one in written:
             key = one.namespace, one.name

@@ -56,7 +56,7 @@ class Run:
         return commands
 
     def status(self, key=WEB):
-        return self.state.vpas[key].status
+        return self.state.vpas[key].stored.read()
 
     def target(self, key=WEB):
         [container] = self.status(key).recommendation.container_recommendations

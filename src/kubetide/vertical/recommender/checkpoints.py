@@ -28,40 +28,83 @@ VERSION = "v3"
 _AT_ONCE = 2048
 """Containers whose checkpoints are made together: their histograms are copied."""
 
+_BUCKET_TEXTS = [str(number) for number in range(MEMORY_BUCKETS.buckets.count)]
+_BUCKET_NUMBERS = {text: number for number, text in enumerate(_BUCKET_TEXTS)}
+_GREATEST_SHARE = (1 << 32) - 1
+_MOST_SAMPLES = (1 << 53) - 1
+
 Cell = tuple[str, str, str, tuple[int, ...]]
 """Namespace, VPA, container, rows."""
 
 
-def load_checkpoint(aggregates: Aggregates, view: CheckpointView, now: Instant) -> tuple[int, str]:
-    """Return the row that a checkpoint was loaded into, or -1 and why it was not, in upstream's words."""
-    status = view.status or CheckpointStatus()
+def load_checkpoints(
+    aggregates: Aggregates, views: Sequence[CheckpointView], now: Instant
+) -> list[tuple[int, str]]:
+    """Return, for each checkpoint, the row that it was loaded into, or -1 and why not, in upstream's words."""
+    found: list[tuple[int, str]] = []
+    good: list[CheckpointStatus] = []
+    for view in views:
+        status = view.status or CheckpointStatus()
+        try:
+            _check(aggregates, status)
+        except CheckpointError as exc:
+            found.append((-1, str(exc)))
+            continue
+        good.append(status)
+        found.append((aggregates.add_loaded(view.namespace, view.container, now), ""))
+    rows = np.array([row for row, _ in found if row >= 0], np.int64)
+    _load(aggregates.cpu, rows, [status.cpu_histogram for status in good])
+    _load(aggregates.memory, rows, [status.memory_histogram for status in good])
+    aggregates.first[rows] = _times([status.first_sample_start for status in good])
+    aggregates.last[rows] = _times([status.last_sample_start for status in good])
+    counts = [min(max(status.total_samples_count, 0), _MOST_SAMPLES) for status in good]
+    aggregates.count[rows] = np.array(counts, np.int64)
+    return found
+
+
+def _check(aggregates: Aggregates, status: CheckpointStatus) -> None:
     if status.version != VERSION:
-        return -1, f"unsupported checkpoint version {status.version}"
-    row = aggregates.add_loaded(view.namespace, view.container, now)
-    try:
-        for histograms, part in (
-            (aggregates.memory, status.memory_histogram),
-            (aggregates.cpu, status.cpu_histogram),
-        ):
-            histograms.load(row, _shares(part), part.total_weight, time_of(part.reference_timestamp))
-    except CheckpointError as exc:
-        aggregates.drop([row])
-        return -1, str(exc)
-    first, last = time_of(status.first_sample_start), time_of(status.last_sample_start)
-    aggregates.first[row] = NEVER if first is None else first
-    aggregates.last[row] = NEVER if last is None else last
-    aggregates.count[row] = status.total_samples_count
-    return row, ""
+        raise CheckpointError(f"unsupported checkpoint version {status.version}")
+    for histograms, part in (
+        (aggregates.memory, status.memory_histogram),
+        (aggregates.cpu, status.cpu_histogram),
+    ):
+        weights = part.bucket_weights or {}
+        try:
+            buckets = list(map(_number, weights))
+        except ValueError as exc:
+            raise CheckpointError(f"checkpoint has a bucket that is no number: {exc}") from exc
+        histograms.check(buckets, part.total_weight)
+        if weights and not (min(weights.values()) >= 0 and max(weights.values()) <= _GREATEST_SHARE):
+            raise CheckpointError("checkpoint has a bucket with a weight outside of 0 to 4294967295")
 
 
-def _shares(part: HistogramCheckpoint) -> Sequence[tuple[int, int]]:
-    try:
-        shares = [(int(bucket), share) for bucket, share in (part.bucket_weights or {}).items()]
-    except ValueError as exc:
-        raise CheckpointError(f"checkpoint has a bucket that is no number: {exc}") from exc
-    if any(share < 0 for _, share in shares):
-        raise CheckpointError("checkpoint has a bucket with a negative weight")
-    return sorted(shares)
+def _load(histograms: Histograms, rows: Int64Vector, parts: Sequence[HistogramCheckpoint]) -> None:
+    buckets: list[int] = []
+    shares: list[int] = []
+    lengths = []
+    for part in parts:
+        weights = part.bucket_weights or {}
+        lengths.append(len(weights))
+        buckets += map(_number, weights)
+        shares += weights.values()
+    histograms.load(
+        rows,
+        np.array(lengths, np.int64),
+        np.array(buckets, np.int64),
+        np.array(shares, np.int64),
+        np.array([part.total_weight for part in parts], np.float64),
+        _times([part.reference_timestamp for part in parts]),
+    )
+
+
+def _number(bucket: str) -> int:
+    return _BUCKET_NUMBERS[bucket] if bucket in _BUCKET_NUMBERS else int(bucket)
+
+
+def _times(texts: Sequence[str | None]) -> Int64Vector:
+    times = map(time_of, texts)
+    return np.array([NEVER if time is None else time for time in times], np.int64)
 
 
 def checkpoints_of(state: State, cells: Sequence[Cell], now: Instant) -> Iterator[CheckpointView]:
@@ -144,9 +187,6 @@ def _parts(histograms: Histograms) -> list[HistogramCheckpoint]:
         )
         for row, (begin, end) in enumerate(pairwise(bounds))
     ]
-
-
-_BUCKET_TEXTS = [str(number) for number in range(MEMORY_BUCKETS.buckets.count)]
 
 
 def _text(time: int) -> str | None:

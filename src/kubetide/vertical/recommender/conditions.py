@@ -5,8 +5,9 @@ Source: VPA 1.8: RecommendationProvided, NoPodsMatched, ConfigUnsupported; Confi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubetide.objects.meta import Condition
-from kubetide.objects.vpa import VpaStatus
 from kubetide.units.time import Instant, format_rfc3339
 
 PROVIDED = "RecommendationProvided"
@@ -17,13 +18,13 @@ FETCHING_HISTORY = "FetchingHistory"
 NO_PODS_MESSAGE = "No pods match this VPA object"
 
 
-def is_true(status: VpaStatus, kind: str) -> bool:
+def is_true(conditions: Iterable[Condition], kind: str) -> bool:
     """Whether the condition is there and True."""
-    return any(one.type == kind and one.status == "True" for one in status.conditions or ())
+    return any(one.type == kind and one.status == "True" for one in conditions)
 
 
 def conditions_of(
-    old: VpaStatus, *, problem: str, pods: bool, provided: bool, now: Instant
+    old: Iterable[Condition], *, problem: str, pods: bool, provided: bool, now: Instant
 ) -> tuple[Condition, ...]:
     """Return the conditions, ordered by type; those that others have set stay.
 
@@ -32,7 +33,7 @@ def conditions_of(
         pods: Whether any pod matches.
         provided: Whether there is a recommendation for any container.
     """
-    found = {one.type: one for one in old.conditions or ()}
+    found = {one.type: one for one in old}
     found.pop(DEPRECATED, None)
     if problem:
         _set(found, UNSUPPORTED, True, "", problem, now)

@@ -15,23 +15,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from kubetide.objects.vpa import PodRecommendation, VpaStatus
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.checkpoints import checkpoints_of
 from kubetide.vertical.recommender.conditions import FETCHING_HISTORY, conditions_of, is_true
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result, StatusWrite
-from kubetide.vertical.recommender.members import Vpa
+from kubetide.vertical.recommender.members import Stored, Vpa, encode_status
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.statuses import recommendations, says_the_same
 from kubetide.vertical.recommender.views import CheckpointView, Key
 
 __all__ = ["absorb", "checkpoints", "decide"]
 
+_AT_ONCE = 500
+"""VPAs whose statuses are made together; only what is to be written is held, encoded."""
+
 
 def decide(state: State, now: Instant) -> Commands:
     """Return the statuses and checkpoints to write, and the checkpoints to delete."""
     vpas = [state.vpas[key] for key in sorted(state.vpas)]
-    statuses = _statuses(state, vpas, now)
+    statuses = tuple(_statuses(state, vpas, now))
     if not state.settings.uses_checkpoints:
         return Commands(now, statuses)
     last = state.checkpoints_collected
@@ -45,21 +50,22 @@ def decide(state: State, now: Instant) -> Commands:
     )
 
 
-def _statuses(state: State, vpas: Sequence[Vpa], now: Instant) -> tuple[StatusWrite, ...]:
-    found = recommendations(state, vpas)
-    writes = []
-    for vpa, recommendation in zip(vpas, found, strict=True):
-        status = _status(state, vpa, recommendation, now)
-        if not says_the_same(vpa.status, status):
-            writes.append(StatusWrite(*vpa.key, status))
-    return tuple(writes)
+def _statuses(state: State, vpas: Sequence[Vpa], now: Instant) -> Iterator[StatusWrite]:
+    for begin in range(0, len(vpas), _AT_ONCE):
+        some = vpas[begin : begin + _AT_ONCE]
+        for vpa, recommendation in zip(some, recommendations(state, some), strict=True):
+            status = _status(state, vpa, recommendation, now)
+            encoded = encode_status(status)
+            old = vpa.stored
+            if encoded != old.encoded and (old.ours or not says_the_same(old.read(), status)):
+                yield StatusWrite(*vpa.key, msgspec.Raw(encoded))
 
 
 def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Instant) -> VpaStatus:
     return VpaStatus(
         recommendation=recommendation,
         conditions=conditions_of(
-            vpa.status,
+            vpa.stored.conditions,
             problem=vpa.view.target.problem,
             pods=state.pod_count(vpa) > 0,
             provided=bool(recommendation.container_recommendations),
@@ -70,7 +76,7 @@ def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Inst
 
 
 def _checkpoints(vpas: Sequence[Vpa]) -> tuple[Key, ...]:
-    due = [vpa for vpa in vpas if not is_true(vpa.status, FETCHING_HISTORY)]
+    due = [vpa for vpa in vpas if not is_true(vpa.stored.conditions, FETCHING_HISTORY)]
     due.sort(key=lambda vpa: -1 if vpa.checkpointed is None else vpa.checkpointed)
     return tuple(vpa.key for vpa in due)
 
@@ -101,7 +107,7 @@ def _note_written(state: State, commands: Commands, outcomes: Outcomes) -> None:
     for write in commands.statuses:
         vpa = state.vpas.get((write.namespace, write.name))
         if vpa is not None and ("status", write.namespace, write.name) not in failed:
-            vpa.status = write.status
+            vpa.stored = Stored.of(msgspec.json.decode(write.status, type=VpaStatus), ours=True)
     for key in commands.checkpoints:
         vpa = state.vpas.get(key)
         if vpa is not None and ("checkpoint", *key) not in failed:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.objects.vpa import VpaStatus
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.views import Key
 
 
 class StatusWrite(msgspec.Struct, frozen=True):
-    """The new status of a VPA, whole; it differs from the stored one."""
+    """The new status of a VPA, whole and encoded; it says something else than the stored one."""
 
     namespace: str
     name: str
-    status: VpaStatus
+    status: msgspec.Raw
 
 
 class Commands(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -74,6 +74,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
         aggregates_collected, checkpoints_collected: When garbage was last collected.
         ghosts: Pods that only history knows.
         untracked: Pods that no VPA selects, with ``memory-saver``.
+        problems: What went wrong on the way into the last pass.
     """
 
     aggregates: tuple[AggregateRecord, ...] = ()
@@ -83,6 +84,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     checkpoints_collected: Instant | None = None
     ghosts: tuple[Key, ...] = ()
     untracked: tuple[PodView, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

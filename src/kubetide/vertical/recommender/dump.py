@@ -26,7 +26,7 @@ def dump(state: State) -> Delta:
         at=state.at,
         settings=state.settings,
         vpas=[state.views[key] for key in sorted(state.views)],
-        statuses=[StatusView(*key, state.vpas[key].status) for key in sorted(state.vpas)],
+        statuses=[StatusView(*key, state.vpas[key].stored.read()) for key in sorted(state.vpas)],
         checkpoints=[CheckpointView(*key, state.stored[key]) for key in sorted(state.stored)],
         pods=[
             PodView(*key, state.labels.sets[pod.labels], pod.phase, tuple(pod.containers), pod.init)
@@ -44,6 +44,7 @@ def dump(state: State) -> Delta:
             checkpoints_collected=state.checkpoints_collected,
             ghosts=tuple(sorted(state.ghosts)),
             untracked=tuple(state.untracked.values()),
+            problems=tuple(state.problems),
         ),
     )
 
@@ -140,6 +141,7 @@ def restored(delta: Delta) -> State:
     state.checkpoints_collected = memory.checkpoints_collected
     state.ghosts = set(memory.ghosts)
     state.untracked = {(view.namespace, view.name): view for view in memory.untracked}
+    state.problems = list(memory.problems)
     return state
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.ports.metrics import BoolVector, Int64Vector
-from kubetide.units.time import Duration, Instant, parse_rfc3339
+from kubetide.units.time import Duration, parse_rfc3339
 from kubetide.vertical.recommender.buckets import Buckets
 from kubetide.vertical.recommender.powers import Float64Vector, exp2
 
@@ -287,32 +287,51 @@ class Histograms:
         ratio = 10_000 / np.where(greatest > 0, greatest, np.inf)
         return np.floor(weights * ratio[:, None] + 0.5).astype(np.int64)
 
-    def load(
-        self, row: int, shares: Sequence[tuple[int, int]], total: float, reference: Instant | None
-    ) -> None:
-        """Add what a checkpoint holds to a row. Raises: CheckpointError, before anything has changed."""
+    def check(self, buckets: Sequence[int], total: float) -> None:
+        """Raise CheckpointError, with upstream's words, for what a checkpoint cannot hold."""
         count = self.buckets.count
         if total < 0 or not math.isfinite(total):
             raise CheckpointError(f"cannot load checkpoint with negative weight {total:g}")
-        for bucket, _ in shares:
-            if bucket >= count:
-                raise CheckpointError(
-                    f"checkpoint has bucket {bucket} that is exceeding histogram buckets {count}"
-                )
-            if bucket < 0:
-                raise CheckpointError(f"checkpoint has a negative bucket {bucket}")
+        if buckets and max(buckets) >= count:
+            raise CheckpointError(
+                f"checkpoint has bucket {max(buckets)} that is exceeding histogram buckets {count}"
+            )
+        if buckets and min(buckets) < 0:
+            raise CheckpointError(f"checkpoint has a negative bucket {min(buckets)}")
+
+    def load(
+        self,
+        rows: Int64Vector,
+        lengths: Int64Vector,
+        buckets: Int64Vector,
+        shares: Int64Vector,
+        totals: Float64Vector,
+        references: Int64Vector,
+    ) -> None:
+        """Add what checkpoints hold to distinct rows; it must have been checked.
+
+        Args:
+            rows: (checkpoints,).
+            lengths: (checkpoints,) how many buckets each has.
+            buckets, shares: (all their buckets,).
+            totals: (checkpoints,) sums of weights.
+            references: (checkpoints,) ns; NEVER for none.
+        """
         if self.half_life is not None:
-            self.reference[row] = NEVER if reference is None else min(max(reference, NEVER + 1), _MOST)
-        whole = sum(share for _, share in shares)
-        if whole == 0:
-            return
-        ratio = total / whole
-        for bucket, share in shares:
-            self.weights[row, bucket] += share * ratio
-        self.total[row] += total
-        self.low[row], self.high[row] = 0, count - 1
-        self.stray[row] = True
-        self._trim(np.array([row]))
+            self.reference[rows] = references
+        number = np.repeat(np.arange(len(rows)), lengths)
+        sums = np.zeros(len(rows), np.int64)
+        np.add.at(sums, number, shares)
+        some = sums > 0
+        ratio = totals / np.where(some, sums, 1)
+        added = shares * ratio[number]
+        np.add.at(self.weights.reshape(-1), rows[number] * self.buckets.count + buckets, added)
+        rows = rows[some]
+        self.total[rows] += totals[some]
+        self.low[rows], self.high[rows] = 0, self.buckets.count - 1
+        self.stray[rows] = True
+        for begin in range(0, len(rows), _BLOCK):
+            self._trim(rows[begin : begin + _BLOCK])
 
 
 class CheckpointError(ValueError):

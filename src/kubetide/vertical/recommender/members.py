@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
+from kubetide.objects.meta import Condition
 from kubetide.objects.vpa import VpaStatus
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant
@@ -38,6 +41,33 @@ class PodEntry:
     init: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A VPA's status as it is stored: encoded, as thousands of them are held.
+
+    Attributes:
+        ours: Whether this recommender wrote it, so that what says the same is spelled the same.
+    """
+
+    encoded: bytes = b"{}"
+    conditions: tuple[Condition, ...] = ()
+    ours: bool = False
+
+    @staticmethod
+    def of(status: VpaStatus, *, ours: bool = False) -> Stored:
+        """Return a status as it is held."""
+        return Stored(encode_status(status), status.conditions or (), ours)
+
+    def read(self) -> VpaStatus:
+        """Return the whole status."""
+        return _decoder.decode(self.encoded)
+
+
+encode_status = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(VpaStatus)
+_NOTHING = Stored()
+
+
 @dataclass(slots=True, eq=False)
 class Vpa:
     """A VPA that this recommender serves.
@@ -46,7 +76,7 @@ class Vpa:
         selector: Of its pods.
         groups: Those that it selects.
         loaded: Rows of checkpoints that were loaded at the start, by container; their history counts for ever.
-        status: As it is stored.
+        stored: Its status.
         checkpointed: When its checkpoints were last written.
         cells: By container, ordered: the rows whose histograms add up; None until they are asked for.
     """
@@ -55,7 +85,7 @@ class Vpa:
     selector: Selector
     groups: dict[GroupKey, None] = field(default_factory=dict)
     loaded: dict[str, int] = field(default_factory=dict)
-    status: VpaStatus = field(default_factory=VpaStatus)
+    stored: Stored = _NOTHING
     checkpointed: Instant | None = None
     cells: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kubetide.objects.vpa import VpaStatus
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.alignment import align
-from kubetide.vertical.recommender.checkpoints import load_checkpoint
+from kubetide.vertical.recommender.checkpoints import load_checkpoints
 from kubetide.vertical.recommender.containers import Containers
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.feeding import SampleRows, feed, feed_history, feed_oom
 from kubetide.vertical.recommender.links import Links
-from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, PodEntry, Vpa
+from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, PodEntry, Stored, Vpa
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import CheckpointView, Key, PodView, StatusView, VpaView
 
@@ -75,8 +74,8 @@ class State:
             self.stored[checkpoint.namespace, checkpoint.name] = checkpoint.vpa
         for key in delta.gone_checkpoints:
             self.stored.pop(key, None)
-        for checkpoint in delta.load:
-            self._load(checkpoint)
+        if delta.load:
+            self._load(delta.load)
         if self.settings.forget_pods_first:
             self._forget_pods(delta)
         for pod in delta.pods:
@@ -103,13 +102,13 @@ class State:
             self.problems.append(f"VPA {view.namespace}/{view.name}: selector: {exc}")
             return
         old = self.vpas.get(key)
-        status = VpaStatus() if old is None else old.status
+        stored = Stored() if old is None else old.stored
         if old is not None and str(old.selector) != str(selector):
             # What was loaded for the old pods says nothing of the new ones.
             self._forget_vpa(key)
             old = None
         if old is None:
-            self.vpas[key] = Vpa(view, selector, status=status)
+            self.vpas[key] = Vpa(view, selector, stored=stored)
             self._links.put(key, selector)
             self._relink.add(view.namespace)
             return
@@ -163,22 +162,28 @@ class State:
     def _put_status(self, view: StatusView) -> None:
         vpa = self.vpas.get((view.namespace, view.name))
         if vpa is not None:
-            vpa.status = view.status
+            vpa.stored = Stored.of(view.status)
 
-    def _load(self, checkpoint: CheckpointView) -> None:
-        vpa = self.vpas.get((checkpoint.namespace, checkpoint.vpa))
-        name = f"{checkpoint.namespace}/{checkpoint.vpa}"
-        if vpa is None:
-            self.problems.append(f"cannot load checkpoint to missing VPA object {name}")
-            return
-        row, problem = load_checkpoint(self.aggregates, checkpoint, self.at)
-        if problem:
-            self.problems.append(f"cannot load checkpoint for VPA {name}. Reason: {problem}")
-            return
-        if checkpoint.container in vpa.loaded:
-            self.aggregates.drop([vpa.loaded[checkpoint.container]])
-        vpa.loaded[checkpoint.container] = row
-        vpa.cells = None
+    def _load(self, checkpoints: Sequence[CheckpointView]) -> None:
+        known = []
+        for one in checkpoints:
+            if (one.namespace, one.vpa) in self.vpas:
+                known.append(one)
+            else:
+                self.problems.append(
+                    f"cannot load checkpoint to missing VPA object {one.namespace}/{one.vpa}"
+                )
+        for one, (row, problem) in zip(known, load_checkpoints(self.aggregates, known, self.at), strict=True):
+            if problem:
+                self.problems.append(
+                    f"cannot load checkpoint for VPA {one.namespace}/{one.vpa}. Reason: {problem}"
+                )
+                continue
+            vpa = self.vpas[one.namespace, one.vpa]
+            if one.container in vpa.loaded:
+                self.aggregates.drop([vpa.loaded[one.container]])
+            vpa.loaded[one.container] = row
+            vpa.cells = None
 
     # ── pods ──
 

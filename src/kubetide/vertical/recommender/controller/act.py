@@ -1,0 +1,119 @@
+"""Carries out what was decided: statuses, checkpoints, deletions of checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+
+import msgspec
+
+from kubetide.acting import in_parallel
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import VPA_CHECKPOINTS, VPAS
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, NotFound, Withheld
+from kubetide.units.time import Duration
+from kubetide.vertical.recommender.decision import Commands, Failure, Outcomes, StatusWrite
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.views import CheckpointView, Key
+
+NO_TIME = "no time was left in this pass"
+
+
+class Actor:
+    """Does what was decided."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, settings: Settings) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._limit = max(settings.update_worker_count, 1)
+        self._timeout = settings.checkpoints_timeout
+
+    async def carry_out(self, commands: Commands, contents: Iterable[CheckpointView]) -> Outcomes:
+        """Write what was decided; ``contents`` are the checkpoints of ``commands``, made while they are written."""
+        try:
+            failures = await in_parallel(commands.statuses, self._write_status, limit=self._limit)
+            failures += await self._write_checkpoints(commands.checkpoints, contents)
+            failures += await in_parallel(commands.deletions, self._delete, limit=self._limit)
+        except Withheld:
+            return Outcomes(withheld=True)
+        return Outcomes(tuple(one for one in failures if one is not None))
+
+    async def _write_status(self, write: StatusWrite) -> Failure | None:
+        status: Json = msgspec.json.decode(write.status)
+        patch: list[Json] = [{"op": "add", "path": "/status", "value": status}]
+        try:
+            await self._cluster.patch(
+                VPAS,
+                write.name,
+                patch,
+                namespace=write.namespace,
+                patch_type="json",
+                subresource="status",
+            )
+        except Withheld:
+            raise
+        except ApiError as error:
+            return Failure("status", write.namespace, write.name, str(error))
+        return None
+
+    async def _write_checkpoints(
+        self, due: Sequence[Key], contents: Iterable[CheckpointView]
+    ) -> list[Failure | None]:
+        """Write the checkpoints of one VPA after another until the time is up; as many as there are workers always."""
+        begun = self._clock.monotonic()
+        left = dict.fromkeys(due)
+        failures: list[Failure | None] = []
+        groups = _by_vpa(contents)
+        while some := list(islice(groups, self._limit)):
+            failures += await in_parallel(some, self._write_group, limit=self._limit)
+            for group in some:
+                left.pop((group[0].namespace, group[0].vpa), None)
+            if Duration(self._clock.monotonic() - begun) >= self._timeout:
+                return [*failures, *(Failure("checkpoint", *key, NO_TIME) for key in left)]
+        return failures
+
+    async def _write_group(self, group: Sequence[CheckpointView]) -> Failure | None:
+        errors = [error for one in group if (error := await self._write_checkpoint(one))]
+        return Failure("checkpoint", group[0].namespace, group[0].vpa, errors[0]) if errors else None
+
+    async def _write_checkpoint(self, checkpoint: CheckpointView) -> str:
+        status: Json = msgspec.json.decode(msgspec.json.encode(checkpoint.status))
+        patch: list[Json] = [{"op": "add", "path": "/status", "value": status}]
+        namespace, name = checkpoint.namespace, checkpoint.name
+        try:
+            try:
+                await self._cluster.patch(
+                    VPA_CHECKPOINTS, name, patch, namespace=namespace, patch_type="json"
+                )
+            except NotFound:
+                body: Json = {
+                    "apiVersion": VPA_CHECKPOINTS.api_version,
+                    "kind": VPA_CHECKPOINTS.kind,
+                    "metadata": {"name": name, "namespace": namespace},
+                    "spec": {"vpaObjectName": checkpoint.vpa, "containerName": checkpoint.container},
+                    "status": status,
+                }
+                await self._cluster.create(VPA_CHECKPOINTS, body, namespace=namespace)
+        except Withheld:
+            raise
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    async def _delete(self, key: Key) -> Failure | None:
+        try:
+            await self._cluster.delete(VPA_CHECKPOINTS, key[1], namespace=key[0])
+        except NotFound:
+            return None
+        except Withheld:
+            raise
+        except ApiError as error:
+            return Failure("deletion", *key, str(error))
+        return None
+
+
+def _by_vpa(contents: Iterable[CheckpointView]) -> Iterator[list[CheckpointView]]:
+    for _, group in groupby(contents, key=lambda one: (one.namespace, one.vpa)):
+        yield list(group)

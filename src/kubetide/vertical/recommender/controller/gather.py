@@ -1,0 +1,136 @@
+"""Gathers what a pass decides from: VPAs and their targets, pods, OOMs, checkpoints, samples."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kubetide.objects.cluster import Event
+from kubetide.objects.pod import Pod
+from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import MetricsError
+from kubetide.ports.metrics import MetricSource
+from kubetide.units.time import seconds, to_seconds
+from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
+from kubetide.vertical.recommender.controller.targets import TargetReader
+from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.members import Stored
+from kubetide.vertical.recommender.ooms import ooms_of_event, ooms_of_update
+from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.views import (
+    CheckpointView,
+    History,
+    Key,
+    Oom,
+    Samples,
+    StatusView,
+    VpaView,
+    pod_view,
+    samples_view,
+    vpa_view,
+)
+from kubetide.watching import Informer
+
+_PATIENCE = seconds(10)
+_MOST_OOMS = 5000
+"""So many are held between two passes, as upstream's; more of them are lost, and counted."""
+
+
+class Gatherer:
+    """Makes the delta of a pass. Remembers only what it has handed over already."""
+
+    def __init__(
+        self,
+        vpas: Informer[VerticalPodAutoscaler],
+        pods: Informer[Pod],
+        events: Informer[Event],
+        checkpoints: Informer[VerticalPodAutoscalerCheckpoint | CheckpointView] | None,
+        targets: TargetReader,
+        metrics: MetricSource,
+        clock: Clock,
+    ) -> None:
+        self._vpas = vpas
+        self._changed_vpas = vpas.feed()
+        self._pods = pods.feed()
+        self._checkpoints = None if checkpoints is None else checkpoints.feed()
+        self._targets = targets
+        self._metrics = metrics
+        self._clock = clock
+        self._ooms: list[Oom] = []
+        self.lost_ooms = 0
+        self.metrics_error = ""
+        """Why the last pass had no samples; empty where it had."""
+        pods.on_change(self._pod_changed)
+        events.on_change(self._event_changed)
+
+    def _pod_changed(self, _: Key, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None:
+            self._note(list(ooms_of_update(old, new)))
+
+    def _event_changed(self, _: Key, old: Event | None, new: Event | None) -> None:
+        if old is None and new is not None:
+            self._note(list(ooms_of_event(new)))
+
+    def _note(self, ooms: Sequence[Oom]) -> None:
+        left = _MOST_OOMS - len(self._ooms)
+        self._ooms += ooms[:left]
+        self.lost_ooms += max(len(ooms) - left, 0)
+
+    async def gather(
+        self, state: State, *, load: Sequence[CheckpointView] = (), history: Sequence[History] = ()
+    ) -> Delta:
+        """Return what has changed since the state was last given a delta."""
+        vpas, statuses, gone_vpas = await self._take_vpas(state)
+        checkpoints = {} if self._checkpoints is None else self._checkpoints.drain()
+        pods = self._pods.drain()
+        samples = await self._sample()
+        ooms, self._ooms = self._ooms, []
+        return Delta(
+            at=self._clock.now(),
+            vpas=vpas,
+            gone_vpas=gone_vpas,
+            statuses=statuses,
+            checkpoints=[_slim(one) for _, one in sorted(checkpoints.items()) if one is not None],
+            gone_checkpoints=[key for key, one in sorted(checkpoints.items()) if one is None],
+            load=load,
+            history=history,
+            pods=[pod_view(pod) for _, pod in sorted(pods.items()) if pod is not None],
+            gone_pods=[key for key, pod in sorted(pods.items()) if pod is None],
+            samples=samples,
+            ooms=ooms,
+        )
+
+    async def _take_vpas(self, state: State) -> tuple[list[VpaView], list[StatusView], list[Key]]:
+        """Return changed VPAs and statuses; a VPA changes with its target, too."""
+        objects = dict(sorted(self._vpas.objects.items()))
+        targets = await self._targets.read(objects.values())
+        views: list[VpaView] = []
+        statuses: list[StatusView] = []
+        for key, vpa in objects.items():
+            view = vpa_view(vpa, targets[key])
+            if state.views.get(key) != view:
+                views.append(view)
+        for key in sorted(self._changed_vpas.drain()):
+            known = state.vpas.get(key)
+            if key in objects:
+                status = objects[key].status
+                if known is None or known.stored.encoded != Stored.of(status).encoded:
+                    statuses.append(StatusView(*key, status))
+        return views, statuses, sorted(state.views.keys() - objects.keys())
+
+    async def _sample(self) -> Samples | None:
+        self.metrics_error = ""
+        try:
+            async with asyncio.timeout(to_seconds(_PATIENCE)):
+                return samples_view(await self._metrics.pod_samples())
+        except MetricsError as error:
+            self.metrics_error = str(error)
+        except TimeoutError:
+            self.metrics_error = "the source of resource metrics did not answer within 10s"
+        return None
+
+
+def _slim(checkpoint: VerticalPodAutoscalerCheckpoint | CheckpointView) -> CheckpointView:
+    # A cluster of the same process gives whole objects.
+    return checkpoint if isinstance(checkpoint, CheckpointView) else slim_checkpoint(checkpoint)

@@ -1,0 +1,111 @@
+"""Targets of VPAs: well-known controllers from caches, others by their scale.
+
+Source: VPA 1.8, controller fetcher: what a scale said is asked again after ten minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kubetide.acting import in_parallel
+from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import ApiObject
+from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.objects.workload import Scale
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError
+from kubetide.units.time import Duration, minutes
+from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.targets import ControllerKey, Controllers, Target, TargetError, read_target
+
+_FRESH = minutes(10)
+_DEPTH = 8
+"""So many owners, one above the other, are asked for in one pass."""
+
+
+class _Answer(NamedTuple):
+    at: Duration
+    scale: Scale | None
+    error: str
+
+
+class TargetReader:
+    """Reads the targets of VPAs.
+
+    Args:
+        caches: Objects by kind's name and key.
+    """
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, caches: Mapping[str, Mapping[Key, ApiObject]], limit: int
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._caches = caches
+        self._limit = limit
+        self._answers: dict[ControllerKey, _Answer] = {}
+        self._kinds: dict[tuple[str, str], Kind[Any]] = {}
+        self._missing: dict[ControllerKey, None] = {}
+
+    async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> dict[Key, Target]:
+        """Return the target of each VPA; scales are asked for where no cache has them."""
+        known = Controllers(self._get, self._scale)
+        left = {(vpa.metadata.namespace, vpa.metadata.name): vpa for vpa in vpas}
+        found: dict[Key, Target] = {}
+        now = self._clock.monotonic()
+        self._answers = {key: one for key, one in self._answers.items() if now - one.at < _FRESH}
+        for _ in range(_DEPTH):
+            again: dict[Key, VerticalPodAutoscaler] = {}
+            asked: dict[ControllerKey, None] = {}
+            for key, vpa in left.items():
+                self._missing = {}
+                found[key] = read_target(key[0], vpa.spec.target_ref, known)
+                if self._missing:
+                    again[key] = vpa
+                    asked |= self._missing
+            if not asked:
+                break
+            await self._ask(list(asked))
+            left = again
+        return found
+
+    def _get(self, namespace: str, kind: str, name: str) -> ApiObject | None:
+        return self._caches.get(kind, {}).get((namespace, name))
+
+    def _scale(self, key: ControllerKey) -> Scale:
+        answer = self._answers.get(key)
+        if answer is None:
+            self._missing[key] = None
+            raise TargetError("it has not been asked for yet")
+        if answer.scale is None:
+            raise TargetError(
+                f"unhandled targetRef {key.api_version} / {key.kind} / {key.name}, last error {answer.error}"
+            )
+        return answer.scale
+
+    async def _ask(self, keys: list[ControllerKey]) -> None:
+        if any(_group_kind(key) not in self._kinds for key in keys):
+            try:
+                kinds = await self._cluster.kinds()
+            except ApiError:
+                kinds = ()  # what is not known is said of each target
+            self._kinds |= {(kind.group, kind.kind): kind for kind in reversed(kinds)}
+        for key, answer in zip(keys, await in_parallel(keys, self._ask_one, limit=self._limit), strict=True):
+            self._answers[key] = answer
+
+    async def _ask_one(self, key: ControllerKey) -> _Answer:
+        now = self._clock.monotonic()
+        kind = self._kinds.get(_group_kind(key))
+        if kind is None:
+            group = key.api_version.rpartition("/")[0]
+            return _Answer(now, None, f'no matches for kind "{key.kind}" in group "{group}"')
+        try:
+            return _Answer(now, await self._cluster.get_scale(kind, key.name, namespace=key.namespace), "")
+        except ApiError as error:
+            return _Answer(now, None, str(error))
+
+
+def _group_kind(key: ControllerKey) -> tuple[str, str]:
+    return key.api_version.rpartition("/")[0], key.kind

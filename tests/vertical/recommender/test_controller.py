@@ -1,0 +1,319 @@
+"""The recommender's controller on an embedded cluster in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+import numpy as np
+import pytest
+from tests.vertical.recommender.running import START
+
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.explain.records import Record
+from kubetide.objects.kinds import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    VPA_CHECKPOINTS,
+    VPAS,
+)
+from kubetide.ports.errors import MetricsError, Withheld
+from kubetide.ports.metrics import PodSamples, ResourceUsage
+from kubetide.runtime.clock import run_virtual
+from kubetide.testing import builders
+from kubetide.units.time import minutes, seconds
+from kubetide.vertical.recommender.controller import RecommenderController
+from kubetide.vertical.recommender.core import RecommenderCore
+from kubetide.vertical.recommender.settings import Settings
+
+MIB = 1 << 20
+WHERE = {"namespace": "default"}
+
+
+def definition(kind):
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    if "status" in kind.subresources:
+        version["subresources"] = {"status": {}}
+    return {
+        "metadata": {
+            "name": kind.resource,
+            "annotations": {
+                "api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/63797"
+            },
+        },
+        "spec": {
+            "group": kind.group,
+            "names": {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def vpa(name="web", kind="Deployment", target="web", **spec):
+    return {
+        "metadata": {"name": name},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target}, **spec},
+    }
+
+
+class Usage:
+    def __init__(self, clock):
+        self.clock, self.error = clock, ""
+        self.used = {"web-0": (380, 450_000_000)}
+
+    async def pod_samples(self, namespace="", labels=""):
+        if self.error:
+            raise MetricsError(self.error)
+        count = len(self.used)
+        every = np.ones(count, np.bool_)
+        return PodSamples(
+            namespaces=("default",) * count,
+            names=tuple(self.used),
+            timestamp_ns=np.full(count, self.clock.now(), np.int64),
+            window_ns=np.full(count, seconds(15), np.int64),
+            first=np.arange(count + 1),
+            containers=("app",) * count,
+            usage={
+                "cpu": ResourceUsage(np.array([cpu for cpu, _ in self.used.values()]), every),
+                "memory": ResourceUsage(np.array([size * 1000 for _, size in self.used.values()]), every),
+            },
+        )
+
+
+class Kept:
+    """A recorder that keeps the bytes of the records; every third is full."""
+
+    def __init__(self):
+        self.lines = []
+
+    def wants_full(self, loop):
+        return len(self.lines) % 3 == 0
+
+    def write(self, record, state=None):
+        self.lines.append(msgspec.json.encode(record))
+
+
+class Advising:
+    """A cluster that takes no writes."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def __getattr__(self, name):
+        return getattr(self.cluster, name)
+
+    async def patch(self, *_, **__):
+        raise Withheld("advice only")
+
+    create = delete = patch
+
+
+class World:
+    def __init__(self, clock, *, acts=True, **settings):
+        self.clock, self.recorder = clock, Kept()
+        self.cluster = EmbeddedCluster(Store(), clock, seed=1)
+        self.usage = Usage(clock)
+        self.acts, self.settings = acts, Settings(**settings)
+        self.controller = self.made()
+
+    def made(self):
+        cluster = self.cluster if self.acts else Advising(self.cluster)
+        return RecommenderController(cluster, self.usage, self.clock, self.recorder, self.settings)
+
+    async def begin(self, *vpas):
+        with suppress(Exception):
+            await self.cluster.create(NAMESPACES, {"metadata": {"name": "default"}})
+        for kind in (VPAS, VPA_CHECKPOINTS):
+            await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(kind))
+        await self.cluster.create(DEPLOYMENTS, builders.deployment("web", replicas=1, cpu="200m"), **WHERE)
+        body = builders.pod("web-0", labels={"app": "web"}, cpu="200m")
+        body["spec"]["containers"][0] |= {
+            "name": "app",
+            "resources": {"requests": {"cpu": "200m", "memory": "2000Mi"}},
+        }
+        await self.cluster.create(PODS, body, **WHERE)
+        await self.show({"phase": "Running", "containerStatuses": [running(0)]})
+        for one in vpas or (vpa(),):
+            await self.cluster.create(VPAS, one, **WHERE)
+
+    async def show(self, status):
+        await self.cluster.patch(PODS, "web-0", {"status": status}, subresource="status", **WHERE)
+
+    async def run_for(self, duration):
+        task = asyncio.create_task(self.controller.run())
+        await self.clock.sleep(duration)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert self.controller.bugs == 0, self.controller.last_failure
+
+    async def status(self, name="web"):
+        return (await self.cluster.get(VPAS, name, **WHERE)).status
+
+    async def target(self, name="web"):
+        [container] = (await self.status(name)).recommendation.container_recommendations
+        return container.target
+
+
+def running(restarts, **more):
+    return {
+        "name": "app",
+        "restartCount": restarts,
+        "ready": True,
+        "state": {"running": {"startedAt": "2026-03-02T08:00:00Z"}},
+        "image": "nginx",
+        "imageID": "",
+        **more,
+    }
+
+
+def story(main, **settings):
+    async def inside(clock):
+        world = World(clock, **settings)
+        await main(world)
+
+    run_virtual(inside, start=START)
+
+
+def test_a_recommendation_and_a_checkpoint_are_written():
+    """A pod's usage becomes its VPA's status, and a checkpoint in upstream's format."""
+
+    async def main(world):
+        await world.begin()
+        await world.run_for(minutes(3.5))
+        assert await world.target() == {"cpu": "442m", "memory": "548861636"}
+        stored = await world.cluster.get(VPA_CHECKPOINTS, "web-app", **WHERE)
+        assert (stored.status.version, stored.status.total_samples_count) == ("v3", 3)
+        assert (stored.spec.vpa_object_name, stored.spec.container_name) == ("web", "app")
+
+    story(main)
+
+
+def test_advice_writes_nothing():
+    """Without permission to write neither a status nor a checkpoint comes about, and nothing has failed."""
+
+    async def main(world):
+        await world.begin()
+        await world.run_for(minutes(2.5))
+        assert world.controller.outcomes.withheld
+        assert (await world.status()).recommendation is None
+        assert not (await world.cluster.list(VPA_CHECKPOINTS)).items
+        [one] = world.controller.state.vpas.values()
+        assert world.controller.state.pod_count(one) == 1
+
+    story(main, acts=False)
+
+
+def test_a_restart_goes_on_from_checkpoints():
+    """A new process recommends the same CPU from the checkpoints that the old one wrote."""
+
+    async def main(world):
+        await world.begin()
+        for minute in range(20):
+            world.usage.used["web-0"] = (100 + 90 * minute, 450_000_000)
+            await world.run_for(minutes(1.2))
+            world.controller = world.made()
+        before = await world.target()
+        assert before["cpu"] != "442m"
+        world.usage.error = "no metrics today"
+        await world.run_for(minutes(2.5))
+        assert (await world.target())["cpu"] == before["cpu"]
+        assert world.controller.metrics_error == "no metrics today"
+
+    story(main)
+
+
+def test_an_oom_of_a_pod_raises_its_memory():
+    """A container that was killed for memory gets more than it had asked for."""
+
+    async def main(world):
+        await world.begin()
+        task = asyncio.create_task(world.controller.run())
+        await world.clock.sleep(minutes(1.5))
+        ended = {
+            "terminated": {
+                "exitCode": 137,
+                "reason": "OOMKilled",
+                "startedAt": "2026-03-02T08:00:00Z",
+                "finishedAt": "2026-03-02T08:01:40Z",
+            }
+        }
+        await world.show({"containerStatuses": [running(1, lastState=ended)]})
+        await world.clock.sleep(minutes(1.5))
+        assert int((await world.target())["memory"]) > 2400 * MIB
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert world.controller.bugs == 0, world.controller.last_failure
+
+    story(main)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (vpa(target="gone"), "Cannot read targetRef. Reason: Deployment default/gone does not exist"),
+        (
+            vpa(kind="Widget"),
+            'Cannot read targetRef. Reason: unhandled targetRef apps/v1 / Widget / web, last error no matches for kind "Widget" in group "apps"',
+        ),
+        ({"metadata": {"name": "web"}, "spec": {}}, "Cannot read targetRef. Reason: targetRef not defined"),
+    ],
+    ids=["missing", "unknown kind", "none"],
+)
+def test_a_target_that_cannot_be_read_is_a_condition(body, message):
+    """A VPA without a usable target says so in a condition, and the others go on."""
+
+    async def main(world):
+        await world.begin(body, vpa("good"))
+        await world.run_for(minutes(1.5))
+        conditions = {one.type: one for one in (await world.status()).conditions}
+        assert conditions["ConfigUnsupported"].message.startswith(message)
+        assert conditions["RecommendationProvided"].status == "False"
+        assert (await world.target("good"))["cpu"] == "442m"
+
+    story(main)
+
+
+def test_a_checkpoint_without_a_vpa_is_deleted():
+    """A checkpoint whose VPA is gone is deleted within the interval of their collection."""
+
+    async def main(world):
+        await world.begin()
+        task = asyncio.create_task(world.controller.run())
+        await world.clock.sleep(minutes(1.5))
+        await world.cluster.delete(VPAS, "web", **WHERE)
+        await world.clock.sleep(minutes(12))
+        assert not (await world.cluster.list(VPA_CHECKPOINTS)).items
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert world.controller.bugs == 0, world.controller.last_failure
+
+    story(main)
+
+
+def test_records_decide_again():
+    """From any full record on, the core comes to the same commands and results, byte by byte."""
+
+    async def main(world):
+        await world.begin()
+        await world.run_for(minutes(7.5))
+        core, begun = RecommenderCore(), False
+        assert len(world.recorder.lines) == 7
+        for line in world.recorder.lines[3:]:
+            record = msgspec.json.decode(line, type=Record)
+            assert record.full or begun
+            core.apply(bytes(record.state), full=record.full and not begun)
+            begun = True
+            if record.full and record.tick > 4:
+                core.apply(bytes(record.state), full=True)
+            assert core.decide(record.now) == bytes(record.commands)
+            assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+
+    story(main)
