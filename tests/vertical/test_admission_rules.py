@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.vertical import making
 
@@ -61,6 +61,7 @@ def test_bytes_that_are_no_review_are_allowed(body):
     assert (answer.status, bool(answer.problem)) == ("error", True)
 
 
+@settings(max_examples=50)
 @given(JSON)
 def test_a_pod_of_any_shape_is_allowed(spec):
     """The patch is empty, or the pod is one that can be read."""
@@ -69,6 +70,7 @@ def test_a_pod_of_any_shape_is_allowed(spec):
     assert answer.problem or answer.patch
 
 
+@settings(max_examples=50)
 @given(JSON)
 def test_a_vpa_object_of_any_shape_is_answered(spec):
     """It is refused with causes, or allowed; nothing is raised."""
