@@ -11,8 +11,14 @@ from tests.vertical.making import NOW, pod, state, vpa
 from kubetide.units.time import after, hours, minutes, seconds
 from kubetide.vertical.annotations import boost_annotation
 from kubetide.vertical.gates import FeatureGates
-from kubetide.vertical.updater.core import UpdaterCore, encode_commands, encode_delta
-from kubetide.vertical.updater.decide import decide, play, unboosting
+from kubetide.vertical.updater.core import (
+    Dialogue,
+    UpdaterCore,
+    encode_commands,
+    encode_delta,
+    encode_outcomes,
+)
+from kubetide.vertical.updater.decide import decide, deciding, play, unboosting
 from kubetide.vertical.updater.decision import Evict, Outcome, Resize
 from kubetide.vertical.updater.groups import Group
 from kubetide.vertical.updater.memory import Limiter
@@ -286,3 +292,32 @@ def test_settings_that_make_no_sense_are_refused(bad):
     """With the flag's name in the error."""
     with pytest.raises(ValueError, match=next(iter(bad)).replace("_", "-").split("-")[0]):
         Settings(**bad)
+
+
+def test_a_loop_over_many_pods_pauses_and_decides_the_same():
+    """Other tasks get their turn; what is decided, and what a record holds, knows nothing of it."""
+    pods, vpas, views = [], [], []
+    for number in range(300):
+        owner = f"w{number}-1"
+        views.append(WorkloadView("Deployment", "default", f"w{number}", selector="app=web", replicas=2))
+        views.append(
+            WorkloadView("ReplicaSet", "default", owner, owner=("Deployment", f"w{number}"), replicas=2)
+        )
+        vpas.append(vpa(name=f"w{number}", target=("Deployment", f"w{number}")))
+        pods += [pod(f"w{number}-{index}", owner=("ReplicaSet", owner)) for index in range(2)]
+    found = state(pods, vpas, views=views)
+    core = UpdaterCore()
+    core.apply(encode_delta(found.dump()), full=True)
+    dialogue, pauses, commands = Dialogue(deciding(found, NOW)), 0, []
+    while dialogue.command is not None or dialogue.is_paused:
+        if dialogue.is_paused:
+            pauses += 1
+            dialogue.go_on()
+            continue
+        assert core.decide(NOW) == encode_commands(dialogue.command)
+        commands.append(dialogue.command)
+        dialogue.answer(Outcome(NOW))
+        core.absorb(encode_outcomes(Outcome(NOW)), NOW)
+    assert len(commands) == 300
+    assert pauses == 1
+    assert dialogue.result is not None

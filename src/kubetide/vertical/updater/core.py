@@ -10,7 +10,7 @@ import msgspec
 
 from kubetide.units.time import Instant
 from kubetide.vertical.updater.decide import deciding
-from kubetide.vertical.updater.decision import Command, Outcome, Result
+from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
 from kubetide.vertical.updater.loop import Loop
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.state import Delta, State
@@ -41,23 +41,37 @@ def encode_result(result: Result | None) -> bytes:
 
 
 class Dialogue:
-    """A loop that is played step by step: ``command`` is the one to carry out next, None at its end."""
+    """A loop that is played step by step: ``command`` is the one to carry out next, None at its end.
+
+    While ``is_paused`` other tasks may run before ``go_on``.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self.command: Command | None = None
         self.result: Result | None = None
-        self._go_on(None)
+        self.is_paused = False
+        self._step(None)
 
     def answer(self, outcome: Outcome) -> None:
         """Take in what came of the command."""
-        self._go_on(outcome)
+        self._step(outcome)
 
-    def _go_on(self, outcome: Outcome | None) -> None:
+    def go_on(self) -> None:
+        """End a pause."""
+        self._step(Outcome(Instant(0)))
+
+    def _step(self, outcome: Outcome | None) -> None:
+        self.command, self.is_paused = None, False
         try:
-            self.command = next(self._loop) if outcome is None else self._loop.send(outcome)
+            got = next(self._loop) if outcome is None else self._loop.send(outcome)
         except StopIteration as end:
-            self.command, self.result = None, end.value
+            self.result = end.value
+            return
+        if isinstance(got, Pause):
+            self.is_paused = True
+        else:
+            self.command = got
 
 
 class UpdaterCore:
@@ -82,6 +96,7 @@ class UpdaterCore:
         """Return the next command."""
         if self._dialogue is None:
             self._dialogue = Dialogue(deciding(self.state, now))
+            _hurry(self._dialogue)
         return encode_commands(self._dialogue.command)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came
@@ -91,6 +106,7 @@ class UpdaterCore:
             return encode_result(None)
         for outcome in _outcomes.decode(outcomes):
             dialogue.answer(outcome)
+            _hurry(dialogue)
         if dialogue.command is None:
             self._dialogue = None
         return encode_result(dialogue.result)
@@ -98,3 +114,9 @@ class UpdaterCore:
     def dump(self) -> bytes:
         """Return the whole state, memory included, as a full delta."""
         return encode_delta(self.state.dump())
+
+
+def _hurry(dialogue: Dialogue) -> None:
+    """Leave out the pauses."""
+    while dialogue.is_paused:
+        dialogue.go_on()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kubetide.units.time import Instant
-from kubetide.vertical.updater.decision import Command, Outcome, Result
+from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
 from kubetide.vertical.updater.loop import Loop, deciding, unboosting
 from kubetide.vertical.updater.state import State
 
@@ -46,6 +46,9 @@ def play(loop: Loop, answer: Callable[[Command], Outcome]) -> tuple[list[Command
         except StopIteration as end:
             result: Result = end.value
             return commands, result
+        if isinstance(command, Pause):
+            outcome = Outcome(Instant(0))
+            continue
         commands.append(command)
         outcome = answer(command)
 

@@ -39,6 +39,10 @@ class Resize(msgspec.Struct, frozen=True, tag=True):
     ends_boost: bool = False
 
 
+class Pause(msgspec.Struct, frozen=True, tag=True):
+    """Nothing to do but to let other tasks run; it stands in no record."""
+
+
 Command = Evict | Resize
 
 

@@ -11,12 +11,15 @@ from collections.abc import Generator
 from kubetide.units.time import Instant, after
 from kubetide.vertical.boost import is_boosted
 from kubetide.vertical.updater.controlled import controlled_pods
-from kubetide.vertical.updater.decision import Command, Outcome, Result
+from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
 from kubetide.vertical.updater.groups import uid_of
 from kubetide.vertical.updater.state import State
 from kubetide.vertical.updater.vpa_turn import OutOfTime, Turn, VpaTurn
 
-Loop = Generator[Command, Outcome, Result]
+Loop = Generator[Command | Pause, Outcome, Result]
+
+_AT_ONCE = 500
+"""Pods that are looked at between two pauses."""
 
 
 def deciding(state: State, now: Instant) -> Loop:
@@ -41,8 +44,13 @@ def deciding(state: State, now: Instant) -> Loop:
             return turn.result
     state.memory.keep_only(uid_of(pod) for pod in state.pods.values())
     try:
+        looked = 0
         for vpa, pods in controlled_pods(state, turn.say):
             yield from VpaTurn(turn, vpa, pods).run()
+            looked += len(pods)
+            if looked >= _AT_ONCE:
+                looked = 0
+                yield Pause()
     except OutOfTime:
         pass
     return turn.result

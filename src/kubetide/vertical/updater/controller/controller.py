@@ -15,7 +15,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
-from kubetide.units.time import Duration, Instant, minutes, to_seconds
+from kubetide.units.time import ZERO, Duration, Instant, minutes, to_seconds
 from kubetide.vertical.boost import is_boosted
 from kubetide.vertical.updater.controller.act import Actor
 from kubetide.vertical.updater.controller.gather import Gatherer
@@ -133,11 +133,13 @@ class UpdaterController:
             full = self._recorder.wants_full(LOOP)
             gathered = encode_delta(self._state.dump() if full else delta)
             dialogue = Dialogue(deciding(self._state, now))
+            await self._rest(dialogue)
             phase = 0
             while dialogue.command is not None:
                 command = dialogue.command
                 outcome = await self._actor.carry_out(command)
                 dialogue.answer(outcome)
+                await self._rest(dialogue)
                 self._record(now, phase, gathered, command, outcome, dialogue.result, full=full)
                 gathered, full, phase = b"{}", False, phase + 1
             result = dialogue.result
@@ -149,6 +151,12 @@ class UpdaterController:
                 self.result = result
                 self.last_tick = self._clock.now()
             return result
+
+    async def _rest(self, dialogue: Dialogue) -> None:
+        """Let other tasks run in the pauses of a loop over many pods."""
+        while dialogue.is_paused:
+            await self._clock.sleep(ZERO)
+            dialogue.go_on()
 
     def _record(
         self,
