@@ -92,7 +92,7 @@ def test_a_changed_answer_is_found():
 
 
 def test_pods_that_upstream_dies_of_say_why_they_stay():
-    """A start-up boost without CPU leaves the pod as it is; a LimitRange that upstream dies of is kept."""
+    """A start-up boost without CPU leaves the pod as it is; a LimitRange that upstream dies of holds."""
     dead = {
         case["id"]: vertical_admission.answer_of(case)
         for name in ("admission-systematic", "admission-random")

@@ -33,11 +33,11 @@ def running_resources(pod: Pod, container: Container) -> tuple[Amounts, Amounts]
 
     Raises: QuantityError.
     """
-    told = container.resources
+    found = container.resources
     for status in pod.status.container_statuses or ():
         if status.name == container.name and status.resources is not None:
-            told = status.resources
-    return read_amounts(told.requests), read_amounts(told.limits)
+            found = status.resources
+    return read_amounts(found.requests), read_amounts(found.limits)
 
 
 def scaled(

@@ -39,8 +39,8 @@ class BoostError(ValueError):
 # ── at admission ────────────────────────────────────────────────────────────────────────────────
 
 
-def apply_boost(container: Running, spec: VpaSpec, wanted: ContainerResources, most: Quantity) -> str | None:
-    """Raise the CPU in ``wanted``; return what the boost annotation keeps, None without a boost.
+def apply_boost(container: Running, spec: VpaSpec, desired: ContainerResources, most: Quantity) -> str | None:
+    """Raise the CPU in ``desired``; return what the boost annotation keeps, None without a boost.
 
     The base is the recommended CPU, else the container's own request. A limit keeps its ratio; with
     ``RequestsOnly`` the request stays 1m below the limit.
@@ -58,7 +58,7 @@ def apply_boost(container: Running, spec: VpaSpec, wanted: ContainerResources, m
             f"the startupBoost of container {container.name} has no cpu: set startupBoost.cpu or drop it"
         )
     own = container.requests.get(CPU, ZERO)
-    base = wanted.requests.get(CPU, ZERO)
+    base = desired.requests.get(CPU, ZERO)
     boosted = boosted_cpu(own if base.is_zero() else base, policy.cpu)
     if not most.is_zero() and boosted > most:
         boosted = most
@@ -69,9 +69,9 @@ def apply_boost(container: Running, spec: VpaSpec, wanted: ContainerResources, m
     else:
         raised, _ = proportional_limit(CPU, limit, own, boosted, ZERO)
         if raised is not None:
-            wanted.limits[CPU] = raised
-    wanted.requests[CPU] = boosted
-    return _kept(container)
+            desired.limits[CPU] = raised
+    desired.requests[CPU] = boosted
+    return _saved(container)
 
 
 def boosted_cpu(base: Quantity, boost: CpuStartupBoost) -> Quantity:
@@ -90,13 +90,13 @@ def boosted_cpu(base: Quantity, boost: CpuStartupBoost) -> Quantity:
     raise BoostError(f"startupBoost.cpu.type must be Factor or Quantity, not {kind}")
 
 
-def _kept(container: Running) -> str:
+def _saved(container: Running) -> str:
     sides = {"requests": container.requests, "limits": container.limits}
-    kept = {
+    saved = {
         side: {name: str(amounts[name]) for name in RESOURCES if name in amounts}
         for side, amounts in sides.items()
     }
-    return json.dumps(kept, separators=(",", ":"))
+    return json.dumps(saved, separators=(",", ":"))
 
 
 # ── after the start ─────────────────────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ def _lasting(boost: StartupBoost | None) -> Duration:
     return seconds(boost.cpu.duration_seconds)
 
 
-class _Kept(msgspec.Struct):
+class _Saved(msgspec.Struct):
     requests: dict[str, str] | None = None
     limits: dict[str, str] | None = None
 
@@ -152,9 +152,9 @@ def resources_before(pod: Pod, container: str) -> ContainerResources:
     name = boost_annotation(container)
     text = (pod.metadata.annotations or {}).get(name, "")
     try:
-        kept = msgspec.json.decode(text, type=_Kept)
+        saved = msgspec.json.decode(text, type=_Saved)
         return ContainerResources(
-            read_amounts(dict(kept.requests or {})), read_amounts(dict(kept.limits or {}))
+            read_amounts(dict(saved.requests or {})), read_amounts(dict(saved.limits or {}))
         )
     except ValueError as error:  # msgspec's errors and QuantityError
         raise BoostError(f"annotation {name} of pod {pod.metadata.name} cannot be read: {error}") from error

@@ -83,7 +83,7 @@ def escaped(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
 
 
-def resource_patches(index: int, present: ResourceRequirements, wanted: ContainerResources) -> list[Json]:
+def resource_patches(index: int, present: ResourceRequirements, desired: ContainerResources) -> list[Json]:
     """Return the patches that write a container's requests and limits, the maps around them first.
 
     An empty ``resources`` is added also where nothing is to be written into it, as upstream does.
@@ -93,8 +93,8 @@ def resource_patches(index: int, present: ResourceRequirements, wanted: Containe
     if present.requests is None and present.limits is None:
         patches.append(add(at, {}))
     for side, there, amounts in (
-        ("requests", present.requests, wanted.requests),
-        ("limits", present.limits, wanted.limits),
+        ("requests", present.requests, desired.requests),
+        ("limits", present.limits, desired.limits),
     ):
         if there is None and amounts:
             patches.append(add(f"{at}/{side}", {}))
@@ -102,8 +102,8 @@ def resource_patches(index: int, present: ResourceRequirements, wanted: Containe
     return patches
 
 
-def update_items(wanted: ContainerResources) -> Iterable[str]:
+def update_items(desired: ContainerResources) -> Iterable[str]:
     """Yield what ``vpaUpdates`` lists for a container."""
-    yield from wanted.remarks
-    yield from (f"{name} request" for name in sorted(wanted.requests))
-    yield from (f"{name} limit" for name in sorted(wanted.limits))
+    yield from desired.remarks
+    yield from (f"{name} request" for name in sorted(desired.requests))
+    yield from (f"{name} limit" for name in sorted(desired.limits))

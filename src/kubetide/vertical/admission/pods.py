@@ -41,19 +41,19 @@ def pod_patches(
     running = running_containers(pod)
     boosts = settings.gates.cpu_startup_boost
     updates = []
-    for index, wanted in enumerate(recommended_resources(running, vpa, bounds)):
+    for index, desired in enumerate(recommended_resources(running, vpa, bounds)):
         container = running[index]
         if boosts:
             if is_container_off(vpa.spec.resource_policy, container.name):
                 continue
-            kept = apply_boost(container, vpa.spec, wanted, Quantity.parse(settings.max_allowed_cpu_boost))
-            if kept is not None:
-                patches.append(add(annotation_path(boost_annotation(container.name)), kept))
+            saved = apply_boost(container, vpa.spec, desired, Quantity.parse(settings.max_allowed_cpu_boost))
+            if saved is not None:
+                patches.append(add(annotation_path(boost_annotation(container.name)), saved))
         resources = (pod.spec.containers or ())[index].resources
-        written = resource_patches(index, resources, wanted)
+        written = resource_patches(index, resources, desired)
         if written:
             patches += written
-            updates.append(f"container {index}: {', '.join(update_items(wanted))}")
+            updates.append(f"container {index}: {', '.join(update_items(desired))}")
     if updates:
         text = f"Pod resources updated by {vpa.metadata.name}: {'; '.join(updates)}"
         patches.append(add(annotation_path(UPDATES), text))

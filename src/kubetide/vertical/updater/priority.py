@@ -171,7 +171,7 @@ def _meets(
     requests: Mapping[str, Quantity],
     target: Mapping[str, Quantity],
 ) -> bool:
-    wanted, has = target.get(resource, ZERO), requests.get(resource, ZERO)
+    desired, has = target.get(resource, ZERO), requests.get(resource, ZERO)
     if required.change_requirement == TARGET_HIGHER:
-        return wanted > has
-    return required.change_requirement == TARGET_LOWER and wanted < has
+        return desired > has
+    return required.change_requirement == TARGET_LOWER and desired < has

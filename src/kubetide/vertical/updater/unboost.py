@@ -33,10 +33,10 @@ def unboost_patches(
     for index, container in enumerate(pod.spec.containers or ()):
         if container.name not in containers:
             continue
-        wanted = recommended.get(container.name)
-        if wanted is None or not (wanted.requests or wanted.limits):
-            wanted = resources_before(pod, container.name)
-        patches += resource_patches(index, container.resources, wanted)
+        desired = recommended.get(container.name)
+        if desired is None or not (desired.requests or desired.limits):
+            desired = resources_before(pod, container.name)
+        patches += resource_patches(index, container.resources, desired)
     return patches, resize_marks(containers)
 
 

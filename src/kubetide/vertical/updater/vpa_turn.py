@@ -78,8 +78,8 @@ class Turn:
         """Note a reason: about the pod, else about the VPA, else about the loop."""
         owner = "/".join(vpa) if vpa is not None else ""
         subject = "/".join(pod) if pod is not None else owner or reasons.LOOP_SUBJECT
-        told = reasons.reason(code, subject, vpa=owner if pod is not None else "", detail=detail)
-        self.result.reasons.append(told)
+        reason = reasons.reason(code, subject, vpa=owner if pod is not None else "", detail=detail)
+        self.result.reasons.append(reason)
 
 
 class VpaTurn:
@@ -268,9 +268,9 @@ class VpaTurn:
 
     def _resize_patches(self, pod: Pod) -> list[Json]:
         patches: list[Json] = []
-        for index, wanted in enumerate(self._resources(pod).values()):
+        for index, desired in enumerate(self._resources(pod).values()):
             container = (pod.spec.containers or ())[index]
-            patches += resource_patches(index, container.resources, wanted)
+            patches += resource_patches(index, container.resources, desired)
         return patches
 
     # ── the end of a start-up boost ──

@@ -74,7 +74,7 @@ class Made:
     """Certificates of an authority of this process; its key is never written down.
 
     The server's certificate is renewed after two thirds of its 30 days. The authority is replaced after half of
-    its year; until the old one has ended, clients are told to trust both.
+    its year; until the old one has ended, the bundle for clients holds both.
     """
 
     def __init__(self, hosts: Sequence[str]) -> None:
@@ -99,7 +99,7 @@ class Made:
         if not known or now >= known[-1][1] - _AUTHORITY_LIFE / 2:
             end = now + _AUTHORITY_LIFE
             self._authorities.append((Authority(now - _EARLY, end), end))
-        # An authority signs from the renewal after the one that told clients of it.
+        # An authority signs from the renewal after the one that put it into the bundle.
         signer, _ = (known or self._authorities)[-1]
         pair = signer.server(self._hosts, end=now + _SERVER_LIFE)
         bundle = b"".join(authority.certificate for authority, _ in self._authorities)

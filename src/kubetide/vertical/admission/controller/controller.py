@@ -54,17 +54,17 @@ class AdmissionController:
         """Prepare the controller; nothing is asked before ``run``.
 
         Args:
-            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
+            caches: Shared with other loops, and run by whoever made them; None for caches of its own.
             certificates: None for the files of the flags, or, where these are missing, for certificates made here.
             host: Address to listen on; None for all of the machine.
             identity: Who holds the lease.
-            on_problem: Is told of each different problem with a review once.
+            on_problem: Called once with each different problem.
         """
         self._cluster, self._clock, self._settings = cluster, clock, settings
         self._own_caches = Caches(cluster, clock) if caches is None else None
-        kept = caches or self._own_caches
-        assert kept is not None
-        self._keeper = StateKeeper(cluster, clock, settings, kept)
+        shared = caches or self._own_caches
+        assert shared is not None
+        self._keeper = StateKeeper(cluster, clock, settings, shared)
         self.state = self._keeper.state
         self.handler = ReviewHandler(self.state, clock, on_problem=on_problem)
         self._certificates = certificates or _certificates(settings)
@@ -76,7 +76,7 @@ class AdmissionController:
         self.listening = asyncio.Event()
         """Set while reviews are answered."""
         self.failures = 0
-        """Times that the webhook, the lease or the certificates could not be kept."""
+        """Times that the webhook, the lease or the certificates could not be renewed."""
         self.last_failure = ""
 
     @property

@@ -24,7 +24,7 @@ class ReviewHandler:
         """Prepare the handler.
 
         Args:
-            on_problem: Is told of each different problem once, for the log.
+            on_problem: Called once with each different problem, for the log.
         """
         self._state, self._clock = state, clock
         self._on_problem = on_problem

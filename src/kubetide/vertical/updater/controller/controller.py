@@ -36,7 +36,7 @@ from kubetide.watching import Caches, Informer, shrunken, too_old
 LOOP = "vertical-updater"
 
 _RESYNC = minutes(10)
-"""How long the end of start-up boosts waits for news of pods."""
+"""How long the end of start-up boosts waits for a change of a pod."""
 
 
 class UpdaterController:
@@ -54,16 +54,16 @@ class UpdaterController:
         """Prepare the controller; nothing is asked before ``run``.
 
         Args:
-            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
+            caches: Shared with other loops, and run by whoever made them; None for caches of its own.
         """
         self._clock, self._recorder = clock, recorder
         self._state = State(settings)
         self._own_caches = Caches(cluster, clock) if caches is None else None
-        kept = caches or self._own_caches
-        assert kept is not None
+        shared = caches or self._own_caches
+        assert shared is not None
         # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
-        self._gatherer = Gatherer(cluster, clock, kept, settings, holds=self._holds)
+        self._gatherer = Gatherer(cluster, clock, shared, settings, holds=self._holds)
         events = EventWriter(cluster, clock, COMPONENT)
         self._actor = Actor(cluster, clock, events, uid_of=self._uid_of)
         self._turn = asyncio.Lock()
@@ -118,7 +118,7 @@ class UpdaterController:
     async def _guarded(self, *, boosts_only: bool = False) -> Result | None:
         try:
             return await self.tick(boosts_only=boosts_only)
-        except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next one is tried
+        except Exception:  # noqa: BLE001  # the rim of the loop: counted, shown, and the next one is tried
             self.bugs += 1
             self.last_failure = traceback.format_exc()
             return None
