@@ -33,7 +33,14 @@ def loaded_by(module: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "loop", ["kubetide.nodes.decide", "kubetide.horizontal.decide", "kubetide.vertical.recommender.decide"]
+    "loop",
+    [
+        "kubetide.nodes.decide",
+        "kubetide.horizontal.decide",
+        "kubetide.vertical.recommender.decide",
+        "kubetide.vertical.updater.decide",
+        "kubetide.vertical.admission.decide",
+    ],
 )
 def test_a_core_loads_only_what_it_decides_with(loop):
     """A loop's core needs msgspec (which takes typing_extensions where it is) and NumPy, nothing that talks."""

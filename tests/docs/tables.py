@@ -11,12 +11,14 @@ from pathlib import Path
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.loop import loop_entries
 from kubetide.vertical.recommender import reasons as recommender
+from kubetide.vertical.updater import reasons as updater
 
 DOCS = Path(__file__).parents[2] / "docs"
 REASONS = DOCS / "reasons.md"
 VOCABULARIES: dict[str, Vocabulary] = {
     **{entry.name: entry.vocabulary for entry in loop_entries()},
     "vertical/recommender": recommender.VOCABULARY,
+    "vertical/updater": updater.VOCABULARY,
 }
 """By folder of the loop, or of the part of it that has a vocabulary to itself."""
 

@@ -11,7 +11,12 @@ from tests.docs.tables import REASONS, VOCABULARIES, rows, section, with_tables
 from kubetide.explain.reasons import Reason
 
 SRC = Path(__file__).parents[2] / "src" / "kubetide"
-HEADINGS = {"horizontal": "## Pods", "vertical/recommender": "## Recommendations", "nodes": "## Nodes"}
+HEADINGS = {
+    "horizontal": "## Pods",
+    "vertical/recommender": "## Recommendations",
+    "vertical/updater": "## Updates of pods by a VPA",
+    "nodes": "## Nodes",
+}
 
 
 def test_the_page_is_not_stale():

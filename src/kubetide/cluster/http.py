@@ -209,7 +209,7 @@ class HttpCluster:
         *,
         namespace: str = "",
         patch_type: PatchType = "merge",
-        subresource: Literal["", "status"] = "",
+        subresource: Literal["", "status", "resize"] = "",
     ) -> T:
         path = path_of(kind, namespace, name, subresource)
         return await self._send("PATCH", path, kind.model, body=patch, media_type=_MEDIA_TYPES[patch_type])

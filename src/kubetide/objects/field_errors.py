@@ -27,6 +27,21 @@ TOO_LONG = "Too long"
 TOO_MANY = "Too many"
 DUPLICATE = "Duplicate value"
 NOT_FOUND = "Not found"
+INTERNAL = "Internal error"
+
+CAUSE_REASONS = {
+    DUPLICATE: "FieldValueDuplicate",
+    FORBIDDEN: "FieldValueForbidden",
+    INTERNAL: "InternalError",
+    INVALID: "FieldValueInvalid",
+    NOT_FOUND: "FieldValueNotFound",
+    REQUIRED: "FieldValueRequired",
+    TOO_LONG: "FieldValueTooLong",
+    TOO_MANY: "FieldValueTooMany",
+    TYPE_INVALID: "FieldValueTypeInvalid",
+    NOT_SUPPORTED: "FieldValueNotSupported",
+}
+"""What the types are called in the causes of a Status."""
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
@@ -45,7 +60,7 @@ class FieldError:
 
     def __str__(self) -> str:
         text = f"{self.field}: {INVALID if self.type == TYPE_INVALID else self.type}"
-        if self.type not in {REQUIRED, FORBIDDEN, TOO_LONG}:
+        if self.type not in {REQUIRED, FORBIDDEN, TOO_LONG, INTERNAL}:
             text += f": {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 

@@ -103,7 +103,7 @@ class Cluster(Protocol):
         *,
         namespace: str = "",
         patch_type: PatchType = "merge",
-        subresource: Literal["", "status"] = "",
+        subresource: Literal["", "status", "resize"] = "",
     ) -> T:
         """Patches an object; a ``metadata.resourceVersion`` in a merge patch is a precondition.
 

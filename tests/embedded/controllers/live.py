@@ -84,10 +84,10 @@ class Live:
     With a ``lag`` (seconds) the cache of pods is behind by about so much.
     """
 
-    def __init__(self, clock, faults, lag, tells):
+    def __init__(self, clock, faults, lag, tells, webhooks=None):
         self.clock = clock
         self.tells = tells
-        self.cluster = EmbeddedCluster(Store(), clock, seed=5)
+        self.cluster = EmbeddedCluster(Store(), clock, seed=5, webhooks=webhooks)
         self.theirs = self.cluster.client(faults=faults)
         kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, PDBS)
         late = Lagging(self.cluster, clock, lag) if lag else self.cluster
@@ -186,11 +186,11 @@ class Live:
         await self.clock.sleep(milliseconds(int(seconds_ * 1000)))
 
 
-def play(body, *parts, faults=None, lag=0.0, tells=False):
+def play(body, *parts, faults=None, lag=0.0, tells=False, webhooks=None):
     """Runs ``body(live)`` in a cluster where the parts of those names run; gives what it returns."""
 
     async def main(clock):
-        live = Live(clock, faults, lag, tells)
+        live = Live(clock, faults, lag, tells, webhooks)
         await live.cluster.create(NAMESPACES, builders.namespace("shop"))
         tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
         for informer in live.informers:

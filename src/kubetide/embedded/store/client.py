@@ -161,7 +161,7 @@ class EmbeddedCluster:
         *,
         namespace: str = "",
         patch_type: PatchType = "merge",
-        subresource: Literal["", "status"] = "",
+        subresource: Literal["", "status", "resize"] = "",
     ) -> T:
         options = NO_OPTIONS if patch_type == "merge" else Options(patch_type=patch_type)
         response = await self._send("patch", kind, namespace, name, subresource, options, patch)

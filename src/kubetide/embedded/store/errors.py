@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from kubetide.objects.base import Json
+from kubetide.objects.field_errors import CAUSE_REASONS
 from kubetide.objects.kinds import Kind
 from kubetide.ports.errors import (
     AlreadyExists,
@@ -22,20 +23,6 @@ from kubetide.ports.errors import (
 )
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
-
-
-# What the field errors' types are called in the causes of a Status.
-_CAUSES = {
-    "Duplicate value": "FieldValueDuplicate",
-    "Forbidden": "FieldValueForbidden",
-    "Invalid value": "FieldValueInvalid",
-    "Not found": "FieldValueNotFound",
-    "Required value": "FieldValueRequired",
-    "Too long": "FieldValueTooLong",
-    "Too many": "FieldValueTooMany",
-    "Type invalid": "FieldValueTypeInvalid",
-    "Unsupported value": "FieldValueNotSupported",
-}
 
 
 class Fault(Protocol):
@@ -162,7 +149,7 @@ def _invalid(title: str, name: str, details: Json, faults: Sequence[Fault]) -> I
     what = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
     causes = tuple(
         {
-            "reason": _CAUSES.get(fault.type, "FieldValueInvalid"),
+            "reason": CAUSE_REASONS.get(fault.type, "FieldValueInvalid"),
             "message": text.removeprefix(f"{fault.field}: "),
             "field": fault.field,
         }

@@ -1,0 +1,148 @@
+"""The certificates of the webhook: brought as files, or made here and renewed before they end.
+
+Needs the extra ``kubetide[tls]`` where they are made.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kubetide.ports.errors import KubetideError
+from kubetide.units.time import Instant
+from kubetide.vertical.admission.settings import Settings
+
+if TYPE_CHECKING:
+    from kubetide.serving.certificates import Authority
+
+_AUTHORITY_LIFE: Final = timedelta(days=365)
+_SERVER_LIFE: Final = timedelta(days=30)
+_EARLY: Final = timedelta(hours=1)
+"""How long before now a certificate begins: clocks of machines differ."""
+
+_VERSIONS = {"tls1_2": ssl.TLSVersion.TLSv1_2, "tls1_3": ssl.TLSVersion.TLSv1_3}
+
+
+class CertificateError(KubetideError):
+    """Certificates that cannot be read or used; the text names the file and the fix."""
+
+
+class Pems(NamedTuple):
+    """PEM: the authorities that clients must trust, the server's certificate, its key."""
+
+    bundle: bytes
+    certificate: bytes
+    key: bytes
+
+
+class Certificates(Protocol):
+    """Where the server's certificate comes from."""
+
+    def current(self, now: Instant) -> Pems:
+        """Return the certificates to use from now on; the same ones as long as they are good."""
+        ...
+
+
+class Brought:
+    """Certificates in files, read anew each time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._paths = [
+            Path(name) for name in (settings.client_ca_file, settings.tls_cert_file, settings.tls_private_key)
+        ]
+
+    def exist(self) -> bool:
+        """Whether any of the files is there."""
+        return any(path.exists() for path in self._paths)
+
+    def current(self, now: Instant) -> Pems:  # noqa: ARG002  # the files say how long they are good
+        """Return what the files hold. Raises: CertificateError."""
+        found = []
+        flags = ("client-ca-file", "tls-cert-file", "tls-private-key")
+        for flag, path in zip(flags, self._paths, strict=True):
+            try:
+                found.append(path.read_bytes())
+            except OSError as error:
+                raise CertificateError(f"--{flag}={path}: {error.strerror}; bring all three files") from error
+        return Pems(*found)
+
+
+class Made:
+    """Certificates of an authority of this process; its key is never written down.
+
+    The server's certificate is renewed after two thirds of its 30 days. The authority is replaced after half of
+    its year; until the old one has ended, the bundle for clients holds both.
+    """
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self._hosts = tuple(hosts)
+        self._authorities: list[tuple[Authority, datetime]] = []
+        self._pems: Pems | None = None
+        self._renew_at = datetime.min.replace(tzinfo=UTC)
+
+    def current(self, now: Instant) -> Pems:
+        """Return the certificates, new ones where it is time."""
+        moment = datetime.fromtimestamp(now // 1_000_000_000, UTC)
+        if self._pems is None or moment >= self._renew_at:
+            self._renew(moment)
+        assert self._pems is not None
+        return self._pems
+
+    def _renew(self, now: datetime) -> None:
+        from kubetide.serving.certificates import Authority  # noqa: PLC0415  # an extra, needed only here
+
+        known = [one for one in self._authorities if one[1] > now]
+        self._authorities = list(known)
+        if not known or now >= known[-1][1] - _AUTHORITY_LIFE / 2:
+            end = now + _AUTHORITY_LIFE
+            self._authorities.append((Authority(now - _EARLY, end), end))
+        # An authority signs from the renewal after the one that put it into the bundle.
+        signer, _ = (known or self._authorities)[-1]
+        pair = signer.server(self._hosts, end=now + _SERVER_LIFE)
+        bundle = b"".join(authority.certificate for authority, _ in self._authorities)
+        self._pems = Pems(bundle, pair.certificate, pair.key)
+        self._renew_at = now + _SERVER_LIFE * 2 / 3
+
+
+def server_context(settings: Settings) -> ssl.SSLContext:
+    """Return the listener's context, without a certificate yet. Raises: CertificateError for unknown ciphers."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[settings.min_tls_version]
+    if settings.tls_ciphers:
+        names = [openssl_name(name.strip()) for name in settings.tls_ciphers.split(",") if name.strip()]
+        try:
+            context.set_ciphers(":".join(names))
+        except ssl.SSLError as error:
+            raise CertificateError(
+                f"--tls-ciphers={settings.tls_ciphers}: no cipher that can be used"
+            ) from error
+    return context
+
+
+def openssl_name(name: str) -> str:
+    """Return the name that OpenSSL has for a cipher suite of the TLS standard, as upstream's flag names it."""
+    if not name.startswith("TLS_") or "_WITH_" not in name:
+        return name
+    exchange, _, rest = name.removeprefix("TLS_").partition("_WITH_")
+    if rest.startswith("CHACHA20_POLY1305"):
+        return f"{exchange.replace('_', '-')}-CHACHA20-POLY1305"
+    parts = rest.split("_")
+    cipher = "".join(parts[:2]) if parts[0] == "AES" else parts[0]
+    tail = [part for part in parts[2:] if part != "CBC"]
+    prefix = "" if exchange == "RSA" else f"{exchange.replace('_', '-')}-"
+    return prefix + "-".join([cipher, *tail])
+
+
+def load(context: ssl.SSLContext, pems: Pems) -> None:
+    """Use a certificate for connections from now on. Raises: CertificateError."""
+    from kubetide.serving.certificates import KeyPair, load_pair  # noqa: PLC0415  # an extra
+
+    try:
+        load_pair(context, KeyPair(pems.certificate, pems.key))
+    except ssl.SSLError as error:
+        raise CertificateError(
+            f"--tls-cert-file and --tls-private-key do not fit together: {error.reason}"
+        ) from error

@@ -1,0 +1,77 @@
+"""Keeps what reviews are answered from, as the caches change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kubetide.objects.kinds import LIMIT_RANGES, VPAS, Kind
+from kubetide.objects.limit_range import LimitRange
+from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.units.time import minutes
+from kubetide.vertical.admission.settings import Settings
+from kubetide.vertical.admission.state import State
+from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
+from kubetide.vertical.workloads import WorkloadView, view_of
+from kubetide.watching import Caches, Informer
+
+_SCALES_EVERY = minutes(1)
+
+Key = tuple[str, str]
+
+
+class StateKeeper:
+    """Takes over every change at once, so that a pod finds what was there before it."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, caches: Caches) -> None:
+        self._clock = clock
+        self.state = State(settings)
+        self._vpas = caches.of(VPAS)
+        self._ranges = caches.of(LIMIT_RANGES)
+        self._workloads: list[tuple[Kind[Any], Informer[Any]]] = [
+            (kind, caches.of(kind, keep=partial(view_of, kind.kind))) for kind in WORKLOAD_KINDS
+        ]
+        self._scales = ScaleReader(cluster, clock)
+
+    def follow(self) -> None:
+        """Take over what the caches hold, and each change from now on."""
+
+        def vpa(key: Key, _: object, new: VerticalPodAutoscaler | None) -> None:
+            self.state.put_vpa(key, new)
+
+        def limit_range(key: Key, _: object, new: LimitRange | None) -> None:
+            self.state.put_limit_range(key, new)
+
+        def workload(kind: str, key: Key, _: object, new: Any) -> None:
+            # In one process the cache holds whole objects.
+            view = new if new is None or isinstance(new, WorkloadView) else view_of(kind, new)
+            self.state.put_workload((kind, *key), view)
+
+        _follow(self._vpas, vpa)
+        _follow(self._ranges, limit_range)
+        for kind, informer in self._workloads:
+            _follow(informer, partial(workload, kind.kind))
+
+    async def synced(self) -> None:
+        """Return once every cache has its first list, or was refused it."""
+        await self._vpas.answered()
+        await self._ranges.answered()
+        for _, informer in self._workloads:
+            await informer.answered()
+
+    async def read_scales(self) -> None:
+        """Read the scales of custom targets, now and then, until cancelled."""
+        while True:
+            for view in await self._scales.read(tuple(self._vpas.objects.values())):
+                self.state.put_workload(view.key, view)
+            await self._clock.sleep(_SCALES_EVERY)
+
+
+def _follow(informer: Informer[Any], handler: Callable[[Key, Any, Any], None]) -> None:
+    """Call the handler for what is there, and for every change."""
+    informer.on_change(handler)
+    for key, found in informer.objects.items():
+        handler(key, None, found)

@@ -1,0 +1,81 @@
+"""Reviews over HTTP: a POST comes in, an AdmissionReview goes out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from aiohttp import web
+
+from kubetide.ports.clock import Clock
+from kubetide.units.time import Duration
+from kubetide.vertical.admission.decide import MAX_BODY, Answer, Reply, reply
+from kubetide.vertical.admission.state import State
+
+_MOST_PROBLEMS = 1000
+
+
+class ReviewHandler:
+    """Answers reviews from ``state``; whatever comes in, nothing is blocked but bad VPA objects."""
+
+    def __init__(
+        self, state: State, clock: Clock, *, on_problem: Callable[[Answer], None] | None = None
+    ) -> None:
+        """Prepare the handler.
+
+        Args:
+            on_problem: Called once with each different problem, for the log.
+        """
+        self._state, self._clock = state, clock
+        self._on_problem = on_problem
+        self._said: set[str] = set()
+        self.answers: Counter[tuple[str, str]] = Counter()
+        """Answered reviews by the labels of upstream's metric: status, resource."""
+        self.pods_applied = 0
+        self.bugs = 0
+        """Reviews that were allowed because answering them failed in a way that nobody foresaw."""
+        self.last_problem = ""
+        self.elapsed = Duration(0)
+        """Time spent on answering, all reviews together."""
+
+    def application(self) -> web.Application:
+        """Return the application to serve."""
+        app = web.Application(client_max_size=MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self.handle)
+        return app
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return web.Response(status=413, text="http: request body too large\n")
+        done = self.answer(request.headers.get("Content-Type", ""), body)
+        headers = {"Content-Type": "application/json"} if done.body else None
+        return web.Response(status=done.status, body=done.body, headers=headers)
+
+    def answer(self, content_type: str, body: bytes) -> Reply:
+        """Return the reply to a POST; a bug of ours is counted, and lets the object in."""
+        began = self._clock.monotonic()
+        try:
+            done = reply(self._state, content_type, body)
+        except Exception as error:  # noqa: BLE001  # the rim: a bug of ours must never keep a pod out
+            self.bugs += 1
+            answer = Answer(status="error", problem=f"{type(error).__name__}: {error}")
+            done = Reply(200, b"", answer)
+        self.elapsed = Duration(self.elapsed + self._clock.monotonic() - began)
+        if done.answer is not None:
+            self._count(done.answer)
+        return done
+
+    def _count(self, answer: Answer) -> None:
+        self.answers[answer.status, answer.resource] += 1
+        self.pods_applied += answer.resource == "Pod" and answer.status == "applied"
+        if not answer.problem:
+            return
+        self.last_problem = answer.problem
+        if answer.problem in self._said or len(self._said) >= _MOST_PROBLEMS:
+            return
+        self._said.add(answer.problem)
+        if self._on_problem is not None:
+            self._on_problem(answer)

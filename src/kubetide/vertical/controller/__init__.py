@@ -1,0 +1,1 @@
+"""What the controllers of the VPA programs ask the API server alike."""

@@ -1,0 +1,34 @@
+"""The lease by which the admission controller says that it answers."""
+
+from __future__ import annotations
+
+import os
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import LEASES
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import NotFound
+from kubetide.units.time import Instant, format_rfc3339_micro
+
+_DEFAULT = "kube-system"
+
+
+def lease_namespace(flag: str) -> str:
+    """Return the namespace: the flag, else ``$NAMESPACE``, else kube-system."""
+    return flag or own_namespace()
+
+
+def own_namespace() -> str:
+    """Return the namespace of the process: ``$NAMESPACE``, else kube-system."""
+    return os.environ.get("NAMESPACE") or _DEFAULT
+
+
+async def renew_lease(cluster: Cluster, name: str, namespace: str, identity: str, now: Instant) -> None:
+    """Renew the lease; one that is missing is made, as upstream does, without a time of renewal."""
+    spec: Json = {"holderIdentity": identity}
+    try:
+        renewed = {"spec": {**spec, "renewTime": format_rfc3339_micro(now)}}
+        await cluster.patch(LEASES, name, renewed, namespace=namespace)
+    except NotFound:
+        body: Json = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {"name": name}}
+        await cluster.create(LEASES, {**body, "spec": spec}, namespace=namespace)

@@ -1,0 +1,86 @@
+"""Carries commands out: evictions, resizes and what marks them, events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kubetide.acting import EventWriter
+from kubetide.objects.base import Json
+from kubetide.objects.cluster import ObjectReference
+from kubetide.objects.kinds import PODS, VPAS
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, Withheld
+from kubetide.units.time import Duration
+from kubetide.vertical.updater.decision import Command, EventNote, Evict, Key, Outcome, Resize
+
+_FORBIDDEN, _NODE_CAPACITY = "Forbidden", "NodeCapacity"
+
+
+class Actor:
+    """Does what was decided, one command after another."""
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, events: EventWriter, *, uid_of: Callable[[str, Key], str]
+    ) -> None:
+        self._cluster, self._clock, self._events, self._uid_of = cluster, clock, events, uid_of
+        self.unmarked = 0
+        """Resized pods that did not get their annotation; nothing depends on it."""
+
+    async def carry_out(self, command: Command) -> Outcome:
+        """Wait until the command is due, send it, and return what came of it."""
+        wait = Duration(command.due - self._clock.now())
+        if wait > 0:
+            await self._clock.sleep(wait)
+        try:
+            if isinstance(command, Evict):
+                namespace, name = command.pod
+                await self._cluster.evict(namespace=namespace, pod=name, uid=command.uid)
+            else:
+                await self._patch(command, command.resources, resizes=True)
+        except Withheld:
+            return Outcome(self._clock.now(), withheld=True)
+        except ApiError as error:
+            return Outcome(self._clock.now(), str(error), node_capacity=_is_node_capacity(error))
+        if isinstance(command, Resize):
+            await self._mark(command)
+        return Outcome(self._clock.now())
+
+    async def _mark(self, command: Resize) -> None:
+        try:
+            await self._patch(command, command.annotations, resizes=False)
+        except ApiError:
+            self.unmarked += 1
+
+    async def _patch(self, command: Resize, patch: Sequence[Json], *, resizes: bool) -> None:
+        """Patch the pod that was read, and no other one of its name."""
+        namespace, name = command.pod
+        same: list[Json] = (
+            [{"op": "test", "path": "/metadata/uid", "value": command.uid}] if command.uid else []
+        )
+        await self._cluster.patch(
+            PODS,
+            name,
+            [*same, *patch],
+            namespace=namespace,
+            patch_type="json",
+            subresource="resize" if resizes else "",
+        )
+
+    async def tell(self, notes: Iterable[EventNote]) -> None:
+        """Write events."""
+        for note in notes:
+            kind = PODS if note.kind == "Pod" else VPAS
+            about = ObjectReference(
+                api_version=kind.api_version,
+                kind=note.kind,
+                namespace=note.namespace,
+                name=note.name,
+                uid=self._uid_of(note.kind, (note.namespace, note.name)),
+            )
+            await self._events.emit(about, "Normal", note.reason, note.message)
+
+
+def _is_node_capacity(error: ApiError) -> bool:
+    """Whether the node of the pod can never hold what the resize asks for."""
+    return error.reason == _FORBIDDEN and any(cause.get("reason") == _NODE_CAPACITY for cause in error.causes)

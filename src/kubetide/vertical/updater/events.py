@@ -1,0 +1,41 @@
+"""Events that the updater writes; people's scripts match on their reasons and messages.
+
+Source: vertical-pod-autoscaler 1.8.1, pkg/updater/restriction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.vertical.updater.decision import EventNote, Key
+
+COMPONENT: Final = "vpa-updater"
+
+
+def evicted(pod: Key, vpa: Key) -> list[EventNote]:
+    """Return the events of an eviction: one about the pod, one about the VPA."""
+    return [
+        EventNote(
+            "Pod", *pod, "EvictedByVPA", "Pod was evicted by VPA Updater to apply resource recommendation."
+        ),
+        EventNote(
+            "VerticalPodAutoscaler",
+            *vpa,
+            "EvictedPod",
+            f"VPA Updater evicted Pod {pod[1]} to apply resource recommendation.",
+        ),
+    ]
+
+
+def resized(pod: Key) -> EventNote:
+    return EventNote("Pod", *pod, "InPlaceResizedByVPA", "Pod was resized in place by VPA Updater.")
+
+
+def resize_skipped(pod: Key) -> EventNote:
+    return EventNote(
+        "Pod",
+        *pod,
+        "InPlaceResizeSkipped",
+        "Previously recorded in-place update was infeasible, current recommendation is not lower than previous, "
+        "skipping resize",
+    )

@@ -1,0 +1,72 @@
+"""One loop over all VPA objects, as a dialogue: commands go out, what came of each comes back.
+
+What a refused eviction leaves of the budget, and when the rate limit lets the next one through, is known only
+then; so the loop yields one command at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from kubetide.units.time import Instant, after
+from kubetide.vertical.boost import is_boosted
+from kubetide.vertical.updater.controlled import controlled_pods
+from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
+from kubetide.vertical.updater.groups import uid_of
+from kubetide.vertical.updater.state import State
+from kubetide.vertical.updater.vpa_turn import OutOfTime, Turn, VpaTurn
+
+Loop = Generator[Command | Pause, Outcome, Result]
+
+_AT_ONCE = 500
+"""Pods that are looked at between two pauses."""
+
+
+def deciding(state: State, now: Instant) -> Loop:
+    """Yield the commands of one loop, each for its outcome; return what it came to."""
+    settings = state.settings
+    turn = Turn(state, now, now, after(now, settings.updater_interval))
+    if state.boosts_only:
+        return (yield from unboosting(state, now))
+    for why in state.holds:
+        turn.say("CacheHeld", detail=why)
+        turn.result.skipped = "held"
+    if state.holds:
+        return turn.result
+    if settings.use_admission_controller_status:
+        if state.lease is None:
+            turn.say("AdmissionStatusMissing", detail=state.lease_error)
+            turn.result.skipped = "error"
+            return turn.result
+        if not state.lease.is_fresh(now, settings.admission_controller_status_lease_timeout):
+            turn.say("AdmissionStatusInvalid")
+            turn.result.skipped = "invalid"
+            return turn.result
+    state.memory.keep_only(uid_of(pod) for pod in state.pods.values())
+    try:
+        looked = 0
+        for vpa, pods in controlled_pods(state, turn.say):
+            yield from VpaTurn(turn, vpa, pods).run()
+            looked += len(pods)
+            if looked >= _AT_ONCE:
+                looked = 0
+                yield Pause()
+    except OutOfTime:
+        pass
+    return turn.result
+
+
+def unboosting(state: State, now: Instant) -> Loop:
+    """Yield the resizes that end start-up boosts whose time is up, of VPAs in any mode (1.8.1).
+
+    It does not ask for the admission controller's lease. The result says when the next boost ends.
+    """
+    turn = Turn(state, now, now, after(now, state.settings.updater_interval))
+    if state.settings.gates.cpu_startup_boost and not state.settings.is_1_8_0:
+        try:
+            for vpa, pods in controlled_pods(state, turn.say, any_mode=True):
+                if any(map(is_boosted, pods)):
+                    yield from VpaTurn(turn, vpa, pods).unboost()
+        except OutOfTime:
+            pass
+    return turn.result

@@ -1,0 +1,69 @@
+"""What the updater remembers between two loops; a restart forgets it, as upstream does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubetide.units.time import Duration, Instant, after
+
+Targets = dict[str, dict[str, str]]
+"""Container to resource to quantity."""
+
+
+class Limiter(msgspec.Struct):
+    """A token bucket as golang.org/x/time/rate keeps it: tokens come with time, and a wait reserves one.
+
+    Attributes:
+        tokens: At ``last``; less than 0 when waits are reserved.
+        last: When they were counted; None before the first use, with a full bucket.
+    """
+
+    tokens: float = 0.0
+    last: Instant | None = None
+
+    def take(self, now: Instant, rate: float, burst: int, deadline: Instant) -> Instant | None:
+        """Return when the next action may happen, None when that is after ``deadline``: then nothing is taken.
+
+        Args:
+            rate: Actions a second; 0 or less limits nothing.
+            burst: How many may happen at once; with 0 and a rate none ever may.
+        """
+        if rate <= 0:
+            return now
+        if burst < 1:
+            return None
+        if self.last is None:
+            tokens = float(burst)
+        else:
+            tokens = min(float(burst), self.tokens + (now - self.last) / 1e9 * rate)
+        tokens -= 1.0
+        wait = Duration(int(-tokens / rate * 1e9)) if tokens < 0 else Duration(0)
+        due = after(now, wait)
+        if due > deadline:
+            return None
+        self.tokens, self.last = tokens, now
+        return due
+
+
+class Memory(msgspec.Struct):
+    """What must outlive a loop.
+
+    Attributes:
+        attempts: Pod UID to when it was last resized in place, or first seen while a resize was under way.
+        infeasible: Pod UID to the targets that its node could not hold (mode InPlace).
+        evictions, resizes: The two rate limits.
+    """
+
+    attempts: dict[str, Instant] = msgspec.field(default_factory=dict)
+    infeasible: dict[str, Targets] = msgspec.field(default_factory=dict)
+    evictions: Limiter = msgspec.field(default_factory=Limiter)
+    resizes: Limiter = msgspec.field(default_factory=Limiter)
+
+    def keep_only(self, uids: Iterable[str]) -> None:
+        """Forget pods that are gone."""
+        live = set(uids)
+        for known in (self.attempts, self.infeasible):
+            for uid in known.keys() - live:
+                del known[uid]

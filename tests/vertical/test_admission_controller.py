@@ -1,0 +1,231 @@
+"""The admission controller behind TLS, asked by an embedded API server."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import ssl
+from contextlib import asynccontextmanager, suppress
+
+import aiohttp
+import pytest
+from tests.cluster.served import served
+from tests.vertical.pods_world import DEFINITION, recommendation
+
+from kubetide.cluster import HttpCluster
+from kubetide.embedded.admission.http import HttpCaller
+from kubetide.objects.kinds import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    PODS,
+    REPLICA_SETS,
+    VPAS,
+)
+from kubetide.ports.errors import Invalid, NotFound
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.guard import Advice, guarded_cluster
+from kubetide.serving import make_connector
+from kubetide.testing import builders
+from kubetide.units.time import milliseconds
+from kubetide.vertical.admission.controller import AdmissionController
+from kubetide.vertical.admission.settings import Settings
+
+HOME = {"namespace": "default"}
+HERE = Settings(
+    port=0,
+    register_by_url=True,
+    webhook_address="127.0.0.1",
+    status_lease_update_interval=milliseconds(50),
+    client_ca_file="/nowhere/ca",
+    tls_cert_file="/nowhere/cert",
+    tls_private_key="/nowhere/key",
+)
+
+
+class Bench:
+    def __init__(self, clock, cluster, client, controller):
+        self.clock, self.cluster, self.client, self.controller = clock, cluster, client, controller
+
+    async def until(self, ready):
+        async with asyncio.timeout(20):
+            while not await ready():
+                await self.clock.sleep(milliseconds(10))
+
+    async def registered(self):
+        with suppress(NotFound):
+            await self.cluster.get(MUTATING_WEBHOOKS, "vpa-webhook-config")
+            return True
+        return False
+
+    async def add_workload(self):
+        web = await self.cluster.create(DEPLOYMENTS, builders.deployment("web", replicas=1), **HOME)
+        body = builders.replica_set("web-1", replicas=1)
+        body["metadata"]["ownerReferences"] = [builders.owner_reference(web, controller=True)]
+        self.owner = await self.cluster.create(REPLICA_SETS, body, **HOME)
+        async with asyncio.timeout(20):
+            while ("ReplicaSet", "default", "web-1") not in self.controller.state.workloads:
+                await self.clock.sleep(milliseconds(10))
+
+    async def add_vpa(self, **spec):
+        body = {
+            "apiVersion": VPAS.api_version,
+            "kind": VPAS.kind,
+            "metadata": {"name": "web"},
+            "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, **spec},
+        }
+        made = await self.client.create(VPAS, body, **HOME)
+        status = {"recommendation": {"containerRecommendations": [recommendation(container="app")]}}
+        await self.cluster.patch(VPAS, "web", {"status": status}, **HOME, subresource="status")
+        async with asyncio.timeout(20):
+            while not len(self.controller.state.vpas):
+                await self.clock.sleep(milliseconds(10))
+        return made
+
+    async def add_pod(self, name="web-0"):
+        body = builders.pod(name, labels={"app": "web"})
+        body["metadata"]["ownerReferences"] = [builders.owner_reference(self.owner, controller=True)]
+        return await self.client.create(PODS, body, **HOME)
+
+
+def bench(story, settings=HERE, *, acting=True):
+    async def main(clock):
+        async with (
+            HttpCaller() as caller,
+            served(clock, webhooks=caller) as (cluster, _, connection),
+            HttpCluster(connection, clock) as client,
+        ):
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, DEFINITION)
+            inner = client if acting else guarded_cluster(client, Advice())
+            controller = AdmissionController(inner, clock, settings, host="127.0.0.1")
+            async with running(controller):
+                return await story(Bench(clock, cluster, client, controller))
+
+    return run_real(main)
+
+
+@asynccontextmanager
+async def running(controller):
+    task = asyncio.create_task(controller.run())
+    async with asyncio.timeout(20):
+        await controller.listening.wait()
+    yield
+    assert not task.done(), task
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def test_a_new_pod_gets_what_is_recommended():
+    """Registered by itself, over TLS with certificates of its own, the webhook changes a real pod."""
+
+    async def story(world):
+        await world.until(world.registered)
+        await world.add_workload()
+        await world.add_vpa()
+        pod = await world.add_pod()
+        return pod, world.controller.handler.answers
+
+    pod, answers = bench(story)
+    assert pod.spec.containers[0].resources.requests == {"cpu": "500m", "memory": "500Mi"}
+    assert pod.metadata.annotations == {
+        "vpaObservedContainers": "app",
+        "vpaUpdates": "Pod resources updated by web: container 0: cpu request, memory request",
+    }
+    assert answers["applied", "Pod"] == 1
+
+
+def test_vpa_objects_are_checked_and_completed():
+    """A bad one is refused with the field, a good one without a mode gets the default."""
+
+    async def story(world):
+        await world.until(world.registered)
+        with pytest.raises(Invalid) as refused:
+            await world.add_vpa(updatePolicy={"updateMode": "Recreate", "minReplicas": 0})
+        return str(refused.value), await world.add_vpa()
+
+    said, made = bench(story)
+    assert "spec.updatePolicy.minReplicas: Invalid value: 0: minReplicas has to be positive" in said
+    assert made.spec.update_policy.update_mode == "Recreate"
+
+
+def test_the_updater_is_told_that_pods_are_answered_for():
+    """The lease is made and renewed."""
+
+    async def story(world):
+        async def renewed():
+            with suppress(NotFound):
+                lease = await world.cluster.get(LEASES, "vpa-admission-controller", namespace="kube-system")
+                return bool(lease.spec.renew_time)
+            return False
+
+        await world.until(renewed)
+        return world.controller.failures, world.controller.last_failure
+
+    assert bench(story) == (0, "")
+
+
+def test_a_run_that_only_advises_registers_nothing():
+    """No webhook, no lease; reviews are answered all the same."""
+
+    async def story(world):
+        await world.clock.sleep(milliseconds(300))
+        leases = (await world.cluster.list(LEASES)).items
+        return await world.registered(), len(leases), world.controller.failures
+
+    assert bench(story, acting=False) == (False, 0, 0)
+
+
+@pytest.mark.slow
+def test_what_is_no_review_is_allowed_and_counted():
+    """Malformed bodies, foreign content types and other methods never block; too large a body is refused."""
+
+    async def story(world):
+        url = f"https://127.0.0.1:{world.controller.port}/"
+        trust = ssl.create_default_context(cadata=world.controller._pems.bundle.decode())
+        found = []
+        async with aiohttp.ClientSession(connector=make_connector(ssl=trust)) as session:
+            for data, kind in (
+                (b"{", "application/json"),
+                (b"null", "application/json"),
+                (
+                    b'{"request": {"uid": "a", "resource": {"resource": "pods", "version": "v1"}, "object": 3}}',
+                    "application/json",
+                ),
+                (b"{}", "text/plain"),
+                (b"x" * (6 << 20), "application/json"),
+            ):
+                async with session.post(url, data=io.BytesIO(data), headers={"Content-Type": kind}) as answer:
+                    body = await answer.read()
+                    allowed = (
+                        json.loads(body)["response"]["allowed"] if answer.status == 200 and body else None
+                    )
+                    found.append((answer.status, allowed))
+        return found, dict(world.controller.handler.answers)
+
+    found, answers = bench(story)
+    assert found == [(200, True), (200, True), (200, True), (200, None), (413, None)]
+    assert answers == {("error", "unknown"): 2, ("error", "Pod"): 1}
+
+
+def test_a_certificate_is_renewed_while_reviews_go_on():
+    """After two thirds of its life the server shows a new one, which the registered authority has signed."""
+
+    async def story(world):
+        await world.until(world.registered)
+        await world.add_workload()
+        await world.add_vpa()
+        made = world.controller._certificates
+        first = world.controller._pems
+        made._renew_at = made._renew_at.replace(year=2000)
+
+        async def renewed():
+            return world.controller._pems != first
+
+        await world.until(renewed)
+        pod = await world.add_pod()
+        return pod.spec.containers[0].resources.requests["cpu"], world.controller.failures
+
+    assert bench(story) == ("500m", 0)

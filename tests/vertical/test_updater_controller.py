@@ -1,0 +1,138 @@
+"""The updater on an embedded cluster whose kubelets resize pods in place."""
+
+from __future__ import annotations
+
+import msgspec
+from tests.vertical.pods_world import play
+
+from kubetide.explain.records import Record
+from kubetide.objects.pod import pod_condition
+from kubetide.runtime.guard import Advice
+from kubetide.units.time import minutes, seconds
+from kubetide.vertical.annotations import boost_annotation
+from kubetide.vertical.gates import FeatureGates
+from kubetide.vertical.updater.core import UpdaterCore
+
+
+def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
+    """Of two replicas one may be down: one pod goes, and both it and its VPA get an event."""
+
+    async def story(world):
+        await world.build(2)
+        async with world.running():
+            await world.clock.sleep(minutes(1) + seconds(40))
+            return await world.requests(), await world.events()
+
+    left, events = play(story)
+    assert list(left) == ["web-1"]
+    assert ("EvictedByVPA", "web-0") in events
+    assert ("EvictedPod", "web") in events
+
+
+def test_a_resize_in_place_reaches_the_container():
+    """The pod keeps running, is marked, and its kubelet gives it what is recommended."""
+
+    async def story(world):
+        await world.build(2, mode="InPlaceOrRecreate")
+        async with world.running():
+            await world.clock.sleep(minutes(4))
+            pod = await world.pod("web-0")
+            return await world.requests(), pod, await world.events()
+
+    requests, pod, events = play(story)
+    assert requests == {name: {"cpu": "500m", "memory": "500Mi"} for name in ("web-0", "web-1")}
+    assert pod.metadata.annotations["vpaInPlaceUpdated"] == "true"
+    assert pod.status.container_statuses[0].resources.requests["cpu"] == "500m"
+    assert pod_condition(pod, "PodResizeInProgress") is None
+    assert ("InPlaceResizedByVPA", "web-0") in events
+
+
+def test_a_resize_that_the_node_has_no_room_for_now_becomes_an_eviction_after_five_minutes():
+    """A deferred resize is waited for, and then given up."""
+
+    async def story(world):
+        await world.build(2, mode="InPlaceOrRecreate", node_cpu="1500m")
+        async with world.running():
+            await world.recommend(cpu="1300m", lower="1200m", upper="1400m")
+            await world.clock.sleep(minutes(3))
+            early = await world.requests()
+            await world.clock.sleep(minutes(6))
+            return early, await world.requests(), await world.events()
+
+    early, late, events = play(story)
+    assert len(early) == 2
+    assert len(late) == 1
+    assert [reason for reason, _ in events if reason == "EvictedByVPA"] == ["EvictedByVPA"]
+
+
+def test_nothing_is_done_without_the_admission_controllers_lease():
+    """Evicted pods would come back as they were."""
+
+    async def story(world):
+        await world.build(2, lease=False)
+        async with world.running(lease=False):
+            await world.clock.sleep(minutes(5))
+            return await world.requests(), world.updater.result
+
+    left, result = play(story)
+    assert len(left) == 2
+    assert result.skipped == "error"
+    assert [reason.code for reason in result.reasons] == ["AdmissionStatusMissing"]
+
+
+def test_a_run_that_only_advises_changes_nothing():
+    """Commands are decided and withheld: no pod goes, no event tells of one."""
+
+    async def story(world):
+        await world.build(2)
+        async with world.running():
+            await world.clock.sleep(minutes(3))
+            return await world.requests(), await world.events(), world.updater.result
+
+    left, events, result = play(story, Advice())
+    assert len(left) == 2
+    assert events == []
+    assert "Queued" in {reason.code for reason in result.reasons}
+
+
+def test_a_start_up_boost_ends_when_its_time_is_up():
+    """Between two loops, about when the pod has been ready for so long, and the annotation goes."""
+    kept = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
+    boost = {"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 130}}
+
+    async def story(world):
+        await world.build(1, mode="Off", startupBoost=boost)
+        note = {boost_annotation("main"): kept}
+        await world.add_pod("web-9", annotations=note, cpu="300m")
+        async with world.running():
+            # The pods have been ready for somewhat less than a minute when the updater starts.
+            await world.clock.sleep(seconds(50))
+            early = (await world.requests())["web-9"]
+            await world.clock.sleep(seconds(50))
+            pod = await world.pod("web-9")
+            return early, (await world.requests())["web-9"], pod.metadata.annotations
+
+    early, late, annotations = play(story, gates=FeatureGates(cpu_startup_boost=True), min_replicas=1)
+    assert early["cpu"] == "300m"
+    assert late["cpu"] == "100m"
+    assert annotations == {"vpaInPlaceUpdated": "true"}
+
+
+def test_records_are_decided_again_to_the_same_bytes():
+    """Each recorded command and event comes out of a replay as it went in, and so does the memory."""
+
+    async def story(world):
+        await world.build(3, mode="InPlaceOrRecreate")
+        async with world.running():
+            await world.clock.sleep(minutes(7))
+            return world.recorder.lines, world.updater.state.dump()
+
+    lines, final = play(story, eviction_tolerance=1.0)
+    core = UpdaterCore()
+    records = [msgspec.json.decode(line, type=Record) for line in lines]
+    assert {record.phase for record in records} > {0}
+    for record in records:
+        core.apply(bytes(record.state), full=record.full)
+        assert core.decide(record.now) == bytes(record.commands)
+        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+    assert core.state.memory == final.memory

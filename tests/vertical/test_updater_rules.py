@@ -1,0 +1,323 @@
+"""Rules of the updater that the recorded loops do not reach: those of 1.8.1, the rate limit, bad input."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.vertical import making
+from tests.vertical.making import NOW, pod, state, vpa
+
+from kubetide.units.time import after, hours, minutes, seconds
+from kubetide.vertical.annotations import boost_annotation
+from kubetide.vertical.gates import FeatureGates
+from kubetide.vertical.updater.core import (
+    Dialogue,
+    UpdaterCore,
+    encode_commands,
+    encode_delta,
+    encode_outcomes,
+)
+from kubetide.vertical.updater.decide import decide, deciding, play, unboosting
+from kubetide.vertical.updater.decision import Evict, Outcome, Resize
+from kubetide.vertical.updater.groups import Group
+from kubetide.vertical.updater.memory import Limiter
+from kubetide.vertical.updater.settings import Settings
+from kubetide.vertical.workloads import WorkloadView
+
+
+def pods_of(commands):
+    return [command.pod[1] for command in commands]
+
+
+def codes(result, subject):
+    return [reason.code for reason in result.reasons if reason.subject == subject]
+
+
+def daemon_set(**numbers):
+    return [WorkloadView("DaemonSet", "default", "agent", selector="app=web", **numbers)]
+
+
+@pytest.mark.parametrize(
+    ("compatibility", "numbers", "evicted"),
+    [
+        ("1.8.1", {"desired": 4, "ready": 0}, 2),
+        ("1.8.1", {"desired": 0, "ready": 4}, 0),
+        ("1.8.0", {"desired": 4, "ready": 0}, 0),
+        ("1.8.0", {"desired": 0, "ready": 4}, 2),
+    ],
+)
+def test_a_daemon_set_should_have_the_pods_that_it_wants_scheduled(compatibility, numbers, evicted):
+    """1.8.0 took the ready ones; with none of them the group is left alone."""
+    pods = [pod(f"a-{number}", owner=("DaemonSet", "agent")) for number in range(4)]
+    found = state(
+        pods,
+        [vpa(target=("DaemonSet", "agent"))],
+        views=daemon_set(**numbers),
+        compatibility=compatibility,
+    )
+    commands, _ = decide(found, NOW)
+    assert len(commands) == evicted
+
+
+@pytest.mark.parametrize(
+    ("compatibility", "since", "lasted", "updated"),
+    [
+        ("1.8.1", minutes(9), minutes(9), True),
+        ("1.8.1", minutes(11), minutes(9), False),
+        ("1.8.0", minutes(11), minutes(9), True),
+        ("1.8.1", minutes(9), minutes(11), False),
+        ("1.8.0", minutes(9), minutes(11), False),
+    ],
+)
+def test_an_oom_kill_counts_if_it_was_soon_after_the_start_and_lately(compatibility, since, lasted, updated):
+    """1.8.0 did not ask how long ago it was."""
+    killed = making.oom(lasted=lasted, since=since)
+    inside = [
+        pod(f"web-{n}", cpu="400m", memory="400Mi", age=hours(1), containerStatuses=killed) for n in range(2)
+    ]
+    commands, _ = decide(state(inside, [vpa()], compatibility=compatibility), NOW)
+    assert bool(commands) is updated
+
+
+BOOSTED = {
+    boost_annotation("main"): '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}',
+}
+
+
+def boosted(name="web-0", *, ready):
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": making.ago(ready)}]
+    return pod(name, cpu="900m", metadata={"annotations": BOOSTED}, conditions=conditions)
+
+
+BOOST = {"startupBoost": {"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}}
+GATE = FeatureGates(cpu_startup_boost=True)
+
+
+def test_a_boost_ends_outside_of_the_loop():
+    """The loop leaves boosted pods out; what ends boosts asks for no lease, and says when the next one ends."""
+    pods = [boosted("web-0", ready=seconds(61)), boosted("web-1", ready=seconds(20))]
+    found = state(pods, [vpa("Initial", **BOOST)], gates=GATE)
+    found.lease = None
+    assert decide(found, NOW)[0] == []
+    commands, result = play(unboosting(found, NOW), lambda command: Outcome(command.due))
+    [command] = commands
+    assert isinstance(command, Resize)
+    assert command.pod == ("default", "web-0")
+    assert {
+        "op": "add",
+        "path": "/spec/containers/0/resources/requests/cpu",
+        "value": "500m",
+    } in command.resources
+    assert result.next_unboost == after(NOW, seconds(40))
+
+
+def test_boosts_end_in_the_loop_under_the_older_rule():
+    """1.8.0 knows no other place."""
+    pods = [boosted("web-0", ready=seconds(61)), boosted("web-1", ready=seconds(20))]
+    found = state(pods, [vpa("Initial", **BOOST)], gates=GATE, compatibility="1.8.0")
+    assert pods_of(decide(found, NOW)[0]) == ["web-0"]
+    assert play(unboosting(found, NOW), lambda command: Outcome(command.due))[0] == []
+
+
+def test_a_refused_eviction_leaves_its_budget_to_the_next_pod():
+    """The pods after it are tried as if it had not been."""
+    found = state([pod(f"web-{number}") for number in range(4)], [vpa()])
+    refused = iter(("too many", "too many", "", ""))
+    commands, result = decide(found, NOW, lambda command: Outcome(command.due, next(refused)))
+    assert pods_of(commands) == ["web-0", "web-1", "web-2", "web-3"]
+    assert [reason.code for reason in result.reasons if "Evict" in reason.code] == [
+        "EvictionFailed",
+        "EvictionFailed",
+        "Evicted",
+        "Evicted",
+    ]
+
+
+def test_withheld_commands_are_neither_done_nor_failed():
+    """A run that only advises decides for every pod, remembers nothing, and tells of nothing."""
+    found = state([pod(f"web-{number}") for number in range(4)], [vpa("InPlaceOrRecreate")])
+    commands, result = decide(found, NOW, lambda command: Outcome(command.due, withheld=True))
+    assert pods_of(commands) == [f"web-{number}" for number in range(4)]
+    assert (result.events, found.memory.attempts) == ([], {})
+
+
+def test_a_node_that_can_never_hold_a_resize_is_remembered():
+    """Mode InPlace tries again only when a target is lower than the one that was refused."""
+    found = state([pod("web-0"), pod("web-1")], [vpa("InPlace")], gates=FeatureGates(in_place=True))
+
+    def refused(command):
+        return Outcome(command.due, "no", node_capacity=True)
+
+    assert len(decide(found, NOW, refused)[0]) == 2
+    assert sorted(found.memory.infeasible) == ["uid-web-0", "uid-web-1"]
+    commands, result = decide(found, NOW, refused)
+    assert commands == []
+    assert {note.reason for note in result.events} == {"InPlaceResizeSkipped"}
+    found.vpas["default", "web"] = vpa("InPlace", cpu="400m")
+    assert len(decide(found, NOW)[0]) == 2
+
+
+def test_pods_that_are_gone_are_forgotten():
+    """Memory does not grow with pods that come and go."""
+    found = state([pod("web-0"), pod("web-1")], [vpa("InPlaceOrRecreate")], eviction_tolerance=1.0)
+    decide(found, NOW)
+    assert sorted(found.memory.attempts) == ["uid-web-0", "uid-web-1"]
+    found.apply(making.Delta(gone_pods=[("default", "web-0")], lease=found.lease))
+    decide(found, NOW)
+    assert sorted(found.memory.attempts) == ["uid-web-1"]
+
+
+def test_one_bad_object_never_stops_the_others():
+    """A recommendation and a pod that cannot be read leave a reason; other pods are updated."""
+    broken = vpa(name="broken", target=("Deployment", "bad"), cpu="so much")
+    views = [
+        *making.workloads(2),
+        WorkloadView("Deployment", "default", "bad", selector="app=web", replicas=2),
+        WorkloadView("ReplicaSet", "default", "bad-1", owner=("Deployment", "bad"), replicas=2),
+    ]
+    pods = [
+        *(pod(f"bad-{number}", owner=("ReplicaSet", "bad-1")) for number in range(2)),
+        pod("web-0"),
+        pod("web-1", cpu="nothing at all"),
+    ]
+    commands, result = decide(state(pods, [broken, vpa()], views=views), NOW)
+    assert pods_of(commands) == ["web-0"]
+    assert codes(result, "default/bad-0") == ["BadRecommendation", "InRangeAndSmallChange"]
+    assert "BadRecommendation" in codes(result, "default/web-1")
+
+
+@pytest.mark.parametrize(
+    ("views", "code"),
+    [
+        ([], "VpaWithoutTarget"),
+        (
+            [
+                WorkloadView("Deployment", "default", "web", owner=("Deployment", "web"), selector="app=web"),
+                WorkloadView("ReplicaSet", "default", "web-1", owner=("Deployment", "web"), replicas=2),
+            ],
+            None,
+        ),
+    ],
+)
+def test_owners_that_lead_nowhere(views, code):
+    """A missing target is said of the VPA; a circle of owners ends the search, and the pods stay."""
+    commands, result = decide(state([pod("web-0"), pod("web-1")], [vpa()], views=views), NOW)
+    assert commands == []
+    assert codes(result, "default/web") == ([code] if code else [])
+
+
+def test_nothing_is_changed_on_a_cache_that_may_not_be_believed():
+    """The hold is named, and no pod is looked at."""
+    found = state([pod("web-0"), pod("web-1")], [vpa()])
+    found.apply(making.Delta(lease=found.lease, holds=["a new list of pods lacked many"]))
+    commands, result = decide(found, NOW)
+    assert (commands, result.skipped) == ([], "held")
+    assert [reason.fields["detail"] for reason in result.reasons] == ["a new list of pods lacked many"]
+
+
+def test_a_loop_is_the_same_from_a_dumped_state():
+    """State in, commands out: what is dumped decides the same, byte for byte."""
+    found = state([pod(f"web-{number}") for number in range(6)], [vpa("InPlaceOrRecreate")])
+    decide(found, NOW)
+    core = UpdaterCore()
+    core.apply(encode_delta(found.dump()), full=True)
+    later = after(NOW, seconds(30))
+    expected, _ = decide(found, later)
+    first = core.decide(later)
+    assert first == encode_commands(expected[0])
+
+
+# ── the rate limit ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_evictions_wait_for_the_rate_limit_and_end_with_the_loop():
+    """One in 25 s: the loop of a minute lets three through, and the fourth ends it."""
+    found = state([pod(f"web-{number}") for number in range(8)], [vpa()], eviction_rate_limit=0.04)
+    commands, result = decide(found, NOW)
+    assert [(command.due - NOW) // seconds(1) for command in commands] == [0, 25, 50]
+    assert codes(result, "default/web-3")[-1] == "RateLimited"
+    assert all(isinstance(command, Evict) for command in commands)
+
+
+@given(
+    rate=st.floats(0.01, 100),
+    burst=st.integers(1, 5),
+    pauses=st.lists(st.integers(0, 30_000_000_000), max_size=30),
+)
+def test_a_limiter_lets_through_no_more_than_its_rate(rate, burst, pauses):
+    """In any stretch of time at most burst and what the rate gives."""
+    limiter, now, dues = Limiter(), NOW, []
+    for pause in pauses:
+        now = after(now, pause)
+        due = limiter.take(now, rate, burst, after(now, hours(10)))
+        assert due is not None
+        assert due >= now
+        now = due
+        dues.append(due)
+    for first in range(len(dues)):
+        for last in range(first, len(dues)):
+            allowed = burst + (dues[last] - dues[first]) / 1e9 * rate + 1e-6
+            assert last - first + 1 <= allowed + 1e-6
+
+
+@given(
+    configured=st.integers(0, 30),
+    running=st.integers(0, 30),
+    share=st.floats(0, 1),
+)
+def test_a_group_never_loses_more_than_its_tolerance(configured, running, share):
+    """However many are asked for, and with no tolerance at most one."""
+    group = Group(configured=configured, tolerance=int(configured * share), running=running)
+    gone = 0
+    while group.has_budget() and gone <= 40:
+        group.evicted += 1
+        gone += 1
+    most = max(running - configured + group.tolerance, 0)
+    single = int(group.tolerance == 0 and running == configured)
+    assert gone == max(most, single)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"vpa_object_namespace": "a", "ignored_vpa_object_namespaces": ("b",)},
+        {"updater_interval": 0},
+        {"admission_controller_status_lease_timeout": 0},
+        {"concurrent_cpu_startup_boost_syncs": 0},
+        {"compatibility": "1.7"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(bad):
+    """With the flag's name in the error."""
+    with pytest.raises(ValueError, match=next(iter(bad)).replace("_", "-").split("-")[0]):
+        Settings(**bad)
+
+
+def test_a_loop_over_many_pods_pauses_and_decides_the_same():
+    """Other tasks get their turn; what is decided, and what a record holds, knows nothing of it."""
+    pods, vpas, views = [], [], []
+    for number in range(300):
+        owner = f"w{number}-1"
+        views.append(WorkloadView("Deployment", "default", f"w{number}", selector="app=web", replicas=2))
+        views.append(
+            WorkloadView("ReplicaSet", "default", owner, owner=("Deployment", f"w{number}"), replicas=2)
+        )
+        vpas.append(vpa(name=f"w{number}", target=("Deployment", f"w{number}")))
+        pods += [pod(f"w{number}-{index}", owner=("ReplicaSet", owner)) for index in range(2)]
+    found = state(pods, vpas, views=views)
+    core = UpdaterCore()
+    core.apply(encode_delta(found.dump()), full=True)
+    dialogue, pauses, commands = Dialogue(deciding(found, NOW)), 0, []
+    while dialogue.command is not None or dialogue.is_paused:
+        if dialogue.is_paused:
+            pauses += 1
+            dialogue.go_on()
+            continue
+        assert core.decide(NOW) == encode_commands(dialogue.command)
+        commands.append(dialogue.command)
+        dialogue.answer(Outcome(NOW))
+        core.absorb(encode_outcomes(Outcome(NOW)), NOW)
+    assert len(commands) == 300
+    assert pauses == 1
+    assert dialogue.result is not None
