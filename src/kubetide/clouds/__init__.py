@@ -1,0 +1,1 @@
+"""Cloud providers: one package each, loaded when it is named."""
