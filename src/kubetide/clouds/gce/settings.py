@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import configparser
+
+from kubetide.clouds.gce.discovery import GroupDiscovery, parse_discovery
+from kubetide.clouds.gce.references import parse_group_url, region_of
+from kubetide.clouds.sizes import NodeSpec, parse_node_spec
+from kubetide.objects.base import ApiStruct
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration, seconds
+
 OPTIONS = (
     "scaledownutilizationthreshold",
     "scaledowngpuutilizationthreshold",
@@ -10,3 +19,78 @@ OPTIONS = (
     "maxnodeprovisiontime",
 )
 """The autoscaling options that this provider reads of a template's kube-env."""
+
+
+class GceConfig(ApiStruct):
+    """The keys of ``--cloud-config`` that count; empty where it has none.
+
+    ``local_zone`` is a zone, or a region with ``--regional``. A ``token_url`` is an own token service,
+    asked with ``token_body``.
+    """
+
+    project_id: str = ""
+    local_zone: str = ""
+    token_url: str = ""
+    token_body: str = ""
+
+
+class GceSettings(ApiStruct):
+    """What the provider manages, and how.
+
+    Attributes:
+        project: The project of the discovered groups.
+        location: A zone, or a region when ``regional``.
+        regional: Discovery looks in every zone of the region.
+        nodes: Groups named by ``--nodes``; they are never dropped.
+        discovery: Which further groups are managed.
+        min_refresh_wait: Least time between two lists of one group's instances.
+        bulk_listing: One list of a zone's instances in place of one a group, where it says as much.
+    """
+
+    project: str = ""
+    location: str = ""
+    regional: bool = False
+    nodes: tuple[NodeSpec, ...] = ()
+    discovery: tuple[GroupDiscovery, ...] = ()
+    min_refresh_wait: Duration = seconds(5)
+    bulk_listing: bool = False
+
+
+def parse_config(text: str) -> GceConfig:
+    """Return the ``[global]`` section of an INI text; other keys are ignored. Raises CloudError."""
+    reader = configparser.ConfigParser(
+        delimiters=("=",), comment_prefixes=("#", ";"), interpolation=None, strict=False, allow_no_value=True
+    )
+    try:
+        reader.read_string(text)
+    except configparser.Error as error:
+        raise CloudError(f"cloud-config: {error}") from error
+    section = next((reader[name] for name in reader.sections() if name.lower() == "global"), None)
+
+    def value(key: str) -> str:
+        return "" if section is None else (section.get(key) or "").strip().strip('"')
+
+    return GceConfig(
+        project_id=value("project-id"),
+        local_zone=value("local-zone"),
+        token_url=value("token-url"),
+        token_body=value("token-body"),
+    )
+
+
+def location_of(zone: str, *, regional: bool) -> str:
+    """Return the location that the metadata server's zone stands for. Raises CloudError."""
+    return region_of(zone) if regional else zone
+
+
+def parse_nodes(specs: tuple[str, ...]) -> tuple[NodeSpec, ...]:
+    """Return the groups of ``--nodes``; each name must be an instance group's URL. Raises CloudError."""
+    parsed = tuple(parse_node_spec(spec) for spec in specs)
+    for spec in parsed:
+        parse_group_url(spec.name)
+    return parsed
+
+
+def parse_discoveries(specs: tuple[str, ...]) -> tuple[GroupDiscovery, ...]:
+    """Return what ``--node-group-auto-discovery`` asks for. Raises CloudError."""
+    return tuple(parse_discovery(spec) for spec in specs)
