@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.conformance.cases import Case, difference
@@ -19,8 +19,9 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates import Template
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus, Taint
-from kubetide.objects.pod import Container, Pod, PodSpec, ResourceRequirements
-from kubetide.ports.cloud import GroupOptions, Instance
+from kubetide.objects.pod import Container as PodContainer
+from kubetide.objects.pod import Pod, PodSpec, ResourceRequirements
+from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.scheduling import fresh_node
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import format_duration, parse_duration
@@ -66,20 +67,29 @@ def options_of(options: GroupOptions | None) -> Answer | None:
     return found
 
 
-def instances_of(instances: Iterable[Instance] | None, *, with_state: bool = True) -> list[Answer]:
-    found = []
-    for one in instances or ():
-        status: Answer | None = None
-        if with_state:
-            status = {"state": one.state}
-            if one.error is not None:
-                status |= {
-                    "error_class": one.error.error_class,
-                    "error_code": one.error.error_code,
-                    "error_message": one.error.error_message,
-                }
-        found.append({"id": one.provider_id, "status": status})
-    return sorted(found, key=lambda one: one["id"])
+def status_of(state: str | None, error: InstanceError | None) -> Answer | None:
+    if state is None:
+        return None
+    if error is None:
+        return {"state": state}
+    return {
+        "state": state,
+        "error_class": error.error_class,
+        "error_code": error.error_code,
+        "error_message": error.error_message,
+    }
+
+
+def instances_of(instances: Iterable[Instance] | None, *, stateless: Container[str] = ()) -> list[Answer]:
+    """Return instances in the form of the cases; those in ``stateless`` have no status."""
+    found = [
+        {
+            "id": one.provider_id,
+            "status": status_of(None if one.provider_id in stateless else one.state, one.error),
+        }
+        for one in instances or ()
+    ]
+    return sorted(found, key=lambda one: str(one["id"]))
 
 
 def attempt(call: Callable[[], Any], *errors: type[Exception]) -> Any:
@@ -156,7 +166,7 @@ def _template(name: str, given: Mapping[str, Any]) -> Template:
     )
     pods: tuple[Pod, ...] = ()
     if given.get("pod_requests"):
-        container = Container(name="c", resources=ResourceRequirements(requests=given["pod_requests"]))
+        container = PodContainer(name="c", resources=ResourceRequirements(requests=given["pod_requests"]))
         pods = (Pod(metadata=ObjectMeta(name="p", namespace="d"), spec=PodSpec(containers=(container,))),)
     return Template(node=node, pods=pods, origin="cloud", source="", fresh=fresh_node(node, pods))
 

@@ -74,7 +74,6 @@ class Story:
     Args:
         case: The case.
         build: Makes the provider and its scripted cloud; raises CloudError for bad settings.
-        with_state: Whether the provider knows states of instances.
         has_options: Whether the provider reads options.
         group_id: Makes the full id of a group from the short name in a step.
         refresh_after: How much time passes before a refresh.
@@ -85,14 +84,13 @@ class Story:
         case: Case,
         build: Build,
         *,
-        with_state: bool = True,
         has_options: bool = True,
         short_name: Callable[[str], str] = str,
         normal: Callable[[Answer], Answer] = dict,
         refresh_after: Duration = REFRESH_AFTER,
     ) -> None:
         self.case, self.build = case, build
-        self.with_state, self.has_options = with_state, has_options
+        self.has_options = has_options
         self.short_name, self.normal, self.refresh_after = short_name, normal, refresh_after
         self.clock = StoryClock()
 
@@ -181,7 +179,7 @@ class Story:
         if one.instances_error:
             found["instances_error"] = one.instances_error
         else:
-            found["instances"] = instances_of(one.instances, with_state=self.with_state)
+            found["instances"] = instances_of(one.instances, stateless=one.stateless)
         if one.template_error or one.template is None:
             return found | {"template_error": one.template_error}
         return found | {"template": template_of(one.template.node)}

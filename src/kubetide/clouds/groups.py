@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 class GroupReading(NamedTuple):
-    """One group; each part is there, or its error says why not."""
+    """One group; each part is there, or its error says why not.
+
+    ``stateless`` are the provider ids of instances whose state the cloud does not say; they count as running.
+    """
 
     id: str
     min_size: int
@@ -23,6 +26,7 @@ class GroupReading(NamedTuple):
     target_error: str = ""
     instances: tuple[Instance, ...] | None = None
     instances_error: str = ""
+    stateless: frozenset[str] = frozenset()
     template: NodeTemplate | None = None
     template_error: str = ""
     options: GroupOptions | None = None
