@@ -92,7 +92,7 @@ class Story:
         self.case, self.build = case, build
         self.has_options = has_options
         self.short_name, self.normal, self.refresh_after = short_name, normal, refresh_after
-        self.clock = StoryClock()
+        self.clock, self.code = StoryClock(), ""
 
     async def play(self) -> str | None:
         """Return the first difference, None where all answers are the recorded ones."""
@@ -103,13 +103,13 @@ class Story:
         except CloudError as error:
             found, self.world = {"error": str(error)}, None  # type: ignore[assignment]  # there is none
         wrong = self._step_difference("build", expected[0], found)
-        if wrong or "error" in expected[0]:
+        if wrong or "error" in expected[0] or "api_error" in expected[0]:
             return wrong
         for number, (step, answer) in enumerate(zip(given["steps"], expected[1:], strict=True), 1):
             where = f"step {number} {step['op']}"
             if step.get("world"):
                 self.world.replace(step["world"])
-            found = await self._answer(step)
+            found = await self.answer(step, answer)
             if "error" in found and "min size reached" in found["error"] and "error" not in answer:
                 return None if len(step["nodes"]) > 1 else f"{where}: {found}"  # BATCH_BELOW_MINIMUM
             wrong = self._step_difference(where, answer, found)
@@ -121,13 +121,17 @@ class Story:
 
     def _step_difference(self, where: str, expected: Answer, found: Answer) -> str | None:
         recorded = expected.get("calls") or []
-        plain = {key: value for key, value in expected.items() if key not in {"calls", "api_error"}}
+        plain = {key: value for key, value in expected.items() if key not in {"calls", "api_error", "status"}}
+        if "api_error" in expected and "error" in found:
+            plain["error"] = True
+            if self.code != expected["api_error"]:
+                return f"{where}: expected the API's error {expected['api_error']}, found {self.code}"
         wrong = compare(where, self.normal(plain), self.normal(found))
         if wrong or self.world is None:
             return wrong
         return self.world.calls.step_difference(where, recorded)
 
-    async def _answer(self, step: Answer) -> Answer:
+    async def answer(self, step: Answer, expected: Answer) -> Answer:
         op, ids = step["op"], [one["provider_id"] for one in step.get("nodes") or ()]
         if op in {"refresh", "refresh_soon"}:
             self.clock.advance(self.refresh_after if op == "refresh" else seconds(1))
@@ -162,6 +166,7 @@ class Story:
         except CloudUnsupported:
             return {"not_implemented": True}
         except CloudError as error:
+            self.code = error.error_code
             return {"error": str(error)}
         return {"ok": True}
 
@@ -189,5 +194,6 @@ def _with_names(found: Answer, step: Answer) -> Answer:
     """Put nodes' names, which upstream's texts have, in the place of provider ids."""
     if "error" in found:
         for one in step["nodes"]:
-            found["error"] = found["error"].replace(one["provider_id"], one["name"])
+            if found["error"].startswith(one["provider_id"]):
+                found["error"] = one["name"] + found["error"][len(one["provider_id"]) :]
     return found

@@ -8,7 +8,6 @@ from kubetide.ports.errors import CloudError
 
 PREFIX = "azure://"
 _RESOURCE_GROUP = re.compile(r".*/subscriptions/.*/resourceGroups/(.+)/providers/.*", re.DOTALL)
-_OF_A_SET = re.compile(r"/virtualmachinescalesets/([^/]+)/virtualmachines/([^/]+)$", re.IGNORECASE)
 
 
 def normalized(resource_id: str) -> str:
@@ -32,9 +31,3 @@ def last_segment(resource_id: str) -> str:
 def provider_id(resource_id: str) -> str:
     """Return what a joined node has as ``spec.providerID``. Raises CloudError."""
     return PREFIX + normalized(resource_id)
-
-
-def set_of(node_id: str) -> str | None:
-    """Return the name of the uniform scale set whose machine a provider id is, None for a single machine."""
-    found = _OF_A_SET.search(node_id)
-    return found[1] if found else None

@@ -43,22 +43,19 @@ class StatusRules(NamedTuple):
     detailed_cse: bool = False
 
 
-def machine_status(
-    machine: Machine, rules: StatusRules, known: VmStatus | None = None, *, power: str = "PowerState/running"
-) -> VmStatus:
+def machine_status(machine: Machine, rules: StatusRules, known: VmStatus | None = None) -> VmStatus:
     """Return the status of a machine of a uniform set.
 
     Args:
         machine: With its instance view, where there is one.
         rules: What is switched on.
         known: The last known status; it stays while the machine is updated.
-        power: The power state of a machine without an instance view.
     """
     properties = machine.properties
     view = properties.instance_view
     if properties.provisioning_state in {None, "", "Updating"}:
         return known or VmStatus(None)
-    status = provisioned(properties.provisioning_state or "", _power(view, power), rules)
+    status = provisioned(properties.provisioning_state or "", power_of(view), rules)
     failures = _extension_errors(view) if rules.detailed_cse else []
     if failures:
         return VmStatus(
@@ -83,9 +80,10 @@ def provisioned(state: str, power: str, rules: StatusRules) -> VmStatus:
     return VmStatus("Running")
 
 
-def _power(view: InstanceView | None, default: str) -> str:
+def power_of(view: InstanceView | None) -> str:
+    """Return the power state that a view says; a machine without a view counts as running."""
     if view is None:
-        return default
+        return "PowerState/running"
     codes = (one.code or "" for one in view.statuses or ())
     return next((code for code in codes if code in _KNOWN_POWER), "PowerState/unknown")
 

@@ -6,6 +6,7 @@ Paths are those of compute/v1. Reads follow all pages; changes are sent once.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -259,7 +260,7 @@ class ComputeApi:
         pages: list[T] = []
         asked = dict(query)
         while True:
-            response = await self._rest.read(lambda: self._request(method, path, asked))  # noqa: B023  called before the next page
+            response = await self._rest.read(partial(self._request, method, path, asked))
             page = _decode(response, kind)
             pages.append(page)
             token = getattr(page, "next_page_token", "")
