@@ -1,1 +1,1 @@
-"""Cloud providers: one package each, loaded when it is named."""
+"""Adapters of the Cloud port to real clouds: one package a provider, loaded when it is named."""
