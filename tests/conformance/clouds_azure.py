@@ -19,6 +19,7 @@ from tests.conformance.clouds_playing import (
 )
 
 from kubetide.clouds.azure import tags as tag_reading
+from kubetide.clouds.azure.cloud import OPTIONS
 from kubetide.clouds.azure.config import read_config
 from kubetide.clouds.azure.discovery import matching_bounds, parse_discovery
 from kubetide.clouds.azure.model import Machine, ScaleSet
@@ -26,7 +27,7 @@ from kubetide.clouds.azure.references import last_segment, normalized, provider_
 from kubetide.clouds.azure.skus import find_type, has_nvidia_label, is_fpga, may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, provisioned
 from kubetide.clouds.azure.template import build_node, zones_of
-from kubetide.clouds.raw_options import BASIC_OPTIONS, read_options
+from kubetide.clouds.common.options import read_options
 from kubetide.ports.errors import CloudError
 
 _A_ZONE = "ONE-OF-THE-ZONES"
@@ -86,7 +87,7 @@ def _tags(given: Answer) -> Answer:
         "taints": taints_of(tag_reading.taints(tags)),
         "resources": {name: str(size) for name, size in tag_reading.resources(tags).items()},
         "raw_options": raw,
-        "options": options_of(read_options(raw, BASIC_OPTIONS)[0]),
+        "options": options_of(read_options(raw, OPTIONS)[0]),
     }
 
 

@@ -17,7 +17,7 @@ from kubetide.clouds.azure.api import ENDPOINT, ComputeApi, Subscription, refusa
 from kubetide.clouds.azure.cloud import AzureCloud
 from kubetide.clouds.azure.config import read_config
 from kubetide.clouds.azure.settings import settings_of
-from kubetide.clouds.rest import Patience, Request, Response, Rest
+from kubetide.clouds.common.rest import Patience, Request, Response, Rest
 from kubetide.ports.errors import CloudError
 
 _CHANGES = ("VirtualMachineScaleSets.CreateOrUpdate", "VirtualMachineScaleSets.DeleteInstances")

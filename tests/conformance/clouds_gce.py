@@ -18,6 +18,7 @@ from tests.conformance.clouds_playing import (
     template_of,
 )
 
+from kubetide.clouds.common.options import read_options
 from kubetide.clouds.gce import kube_env, reserved
 from kubetide.clouds.gce.discovery import parse_discovery
 from kubetide.clouds.gce.instances import (
@@ -39,7 +40,6 @@ from kubetide.clouds.gce.references import (
 )
 from kubetide.clouds.gce.settings import OPTIONS
 from kubetide.clouds.gce.template import InstanceTemplate, build_node
-from kubetide.clouds.raw_options import read_options
 from kubetide.objects.pod_requests import pod_requests
 from kubetide.ports.cloud import InstanceError
 from kubetide.ports.errors import CloudError

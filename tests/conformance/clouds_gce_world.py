@@ -13,11 +13,11 @@ from tests.conformance.cases import Case
 from tests.conformance.clouds_playing import Answer, Calls
 from tests.conformance.clouds_stories import Story, StoryClock
 
+from kubetide.clouds.common.rest import Patience, Request, Response, Rest
 from kubetide.clouds.gce.api import ComputeApi, refusal
 from kubetide.clouds.gce.cloud import GceCloud
 from kubetide.clouds.gce.references import ROOT
 from kubetide.clouds.gce.settings import GceSettings, parse_discoveries, parse_nodes
-from kubetide.clouds.rest import Patience, Request, Response, Rest
 from kubetide.units.time import parse_duration
 
 _CHANGES = ("/createInstances", "/deleteInstances", "/resize")

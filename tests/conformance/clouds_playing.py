@@ -56,9 +56,8 @@ def template_of(node: Node) -> Answer:
     return answer | ({"annotations": node.metadata.annotations} if node.metadata.annotations else {})
 
 
-def options_of(options: GroupOptions | None) -> Answer | None:
-    if options is None:
-        return None
+def options_of(options: GroupOptions | None) -> Answer:
+    options = options or GroupOptions()
     found = {}
     for name, default in _DEFAULTS.items():
         value = getattr(options, name)

@@ -10,7 +10,7 @@ import msgspec
 
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
-from kubetide.clouds.rest import Request, Response, Rest, retry_after
+from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError

@@ -17,15 +17,25 @@ from kubetide.clouds.azure.references import PREFIX, last_segment, normalized, p
 from kubetide.clouds.azure.skus import InstanceType, find_type, may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
 from kubetide.clouds.azure.template import GPU_LABEL, build_node, zones_of
-from kubetide.clouds.groups import GroupReading, attempt, group_of_reading
-from kubetide.clouds.node_parts import kube_proxy
-from kubetide.clouds.raw_options import BASIC_OPTIONS, read_options
-from kubetide.clouds.sizes import NodeSpec, check_decrease, check_delete, check_increase, increased
+from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.clouds.common.options import (
+    SCALE_DOWN_GPU_UTILIZATION,
+    SCALE_DOWN_UNNEEDED,
+    SCALE_DOWN_UNREADY,
+    SCALE_DOWN_UTILIZATION,
+    read_options,
+)
+from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
+from kubetide.clouds.common.template import kube_proxy
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, minutes
+
+OPTIONS = (SCALE_DOWN_UTILIZATION, SCALE_DOWN_GPU_UTILIZATION, SCALE_DOWN_UNNEEDED, SCALE_DOWN_UNREADY)
+"""The autoscaling options that this provider reads of a set's tags."""
 
 _SETS_FOR, _MACHINES_FOR = minutes(1), minutes(5)
 
@@ -190,7 +200,7 @@ class AzureCloud(Cloud):
         target, target_error = await attempt(self._target(key))
         machines, machines_error = await attempt(self._machines_of(key))
         tags = scale_set.tags or {}
-        options, warnings = read_options(tag_reading.raw_options(tags), BASIC_OPTIONS)
+        options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
         reading = reading._replace(
             target=target,
             target_error=target_error,
@@ -208,13 +218,12 @@ class AzureCloud(Cloud):
     def _template(self, scale_set: ScaleSet) -> NodeTemplate:
         node = build_node(
             scale_set,
-            f"{scale_set.name}-template",
             predict_labels=self._settings.predict_labels,
             types=self._types,
         )
         return NodeTemplate(
             node=node,
-            pods=(kube_proxy(node.metadata.name),),
+            pods=(kube_proxy(scale_set.name),),
             source=f"scale set {scale_set.name}, size {scale_set.sku.name if scale_set.sku else ''}",
         )
 

@@ -6,13 +6,13 @@ ones; a blank variable counts as not set).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kubetide.clouds.go_numbers import go_bool, go_float, go_int
 from kubetide.ports.errors import CloudError
+from kubetide.units.numbers import NumberError, parse_bool, parse_float, parse_integer
 
 
 class _Key(NamedTuple):
@@ -107,6 +107,11 @@ _KEYS = (
     _text("deployment", "ARM_DEPLOYMENT"),
     _whole("maxDeploymentsCount", "AZURE_MAX_DEPLOYMENT_COUNT", default=10),
 )
+_READERS: Mapping[type, tuple[Callable[[str], Any], str]] = {
+    bool: (parse_bool, "ParseBool"),
+    int: (parse_integer, "ParseInt"),
+    float: (parse_float, "ParseFloat"),
+}
 _BACKOFF = ("Retries", "Exponent", "Duration", "Jitter")
 _CLOUDS = {
     "",
@@ -179,18 +184,11 @@ def _of_file(text: str) -> dict[str, Any]:
 def _read(key: _Key, variable: str, text: str) -> Any:
     if key.kind is str:
         return text
-    readers: dict[type, tuple[Any, str]] = {
-        bool: (go_bool, "ParseBool"),
-        int: (go_int, "ParseInt"),
-        float: (go_float, "ParseFloat"),
-    }
-    read, function = readers[key.kind]
-    value = read(text)
-    if value is None:
-        raise CloudError(
-            f'failed to parse {variable} "{text}": strconv.{function}: parsing "{text}": invalid syntax'
-        )
-    return value
+    read, function = _READERS[key.kind]
+    try:
+        return read(text)
+    except NumberError as error:
+        raise CloudError(f'failed to parse {variable} "{text}": strconv.{function}: {error}') from error
 
 
 def _check(values: Mapping[str, Any]) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kubetide.clouds.go_numbers import go_int
 from kubetide.ports.errors import CloudError
+from kubetide.units.numbers import NumberError, parse_integer
 
 
 class SetDiscovery(NamedTuple):
@@ -60,10 +60,17 @@ def parse_discovery(spec: str) -> SetDiscovery:
 
 
 def _size(text: str, what: str) -> int:
-    size = go_int(text)
+    size = _whole(text)
     if size is None or size < 0:
         raise CloudError(f"invalid {what} nodes: {text}")
     return size
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return parse_integer(text)
+    except NumberError:
+        return None
 
 
 def matching_bounds(specs: Sequence[SetDiscovery], tags: Mapping[str, str | None]) -> Bounds | None:
@@ -96,7 +103,7 @@ def _bound(tags: Mapping[str, str | None], tag: str, of_specs: int | None) -> in
         if of_specs is None:
             raise CloudError(f"no tag {tag} and no {tag} in the discovery specs")
         return of_specs
-    size = go_int(text)
+    size = _whole(text)
     if size is None or size < 0:
         raise CloudError(f"invalid {tag} size specified in tag {tag}={text}")
     return size

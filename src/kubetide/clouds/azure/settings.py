@@ -5,14 +5,14 @@ from __future__ import annotations
 from kubetide.clouds.azure.cloud import AzureSettings
 from kubetide.clouds.azure.config import AzureConfig
 from kubetide.clouds.azure.discovery import parse_discovery
-from kubetide.clouds.sizes import parse_node_spec
+from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.units.time import Duration, minutes, seconds
 
 
 def settings_of(config: AzureConfig, nodes: tuple[str, ...], discovery: tuple[str, ...]) -> AzureSettings:
     """Return the settings of a configuration, ``--nodes`` and ``--node-group-auto-discovery``. Raises CloudError."""
     return AzureSettings(
-        nodes=tuple(parse_node_spec(spec) for spec in nodes),
+        nodes=parse_node_specs(nodes),
         discovery=tuple(parse_discovery(spec) for spec in discovery),
         sets_for=_duration(config, "vmssCacheTTLInSeconds", minutes(1)),
         machines_for=_duration(config, "vmssVirtualMachinesCacheTTLInSeconds", minutes(5)),

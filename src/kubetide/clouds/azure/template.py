@@ -10,26 +10,23 @@ from collections.abc import Mapping
 from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.model import OsDisk, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType, find_type, has_nvidia_label, is_fpga
-from kubetide.clouds.node_parts import (
+from kubetide.clouds.common.old_labels import OLD_ARCH, OLD_INSTANCE_TYPE, OLD_OS, OLD_REGION, OLD_ZONE
+from kubetide.clouds.common.template import (
     ARCH,
+    DEFAULT_PODS,
     INSTANCE_TYPE,
-    OLD_ARCH,
-    OLD_INSTANCE_TYPE,
-    OLD_OS,
-    OLD_REGION,
-    OLD_ZONE,
+    NVIDIA_GPU,
     OS,
     REGION,
     ZONE,
     template_node,
 )
+from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Format, Quantity
 
 _MIB, _GIB = 1 << 20, 1 << 30
-_PODS = 110
-_GPU = "nvidia.com/gpu"
 _FPGA = "xilinx.com/fpga-xilinx_u250_gen3x16_xdma_shell_2_1-0"
 _DISK_ZONE = "topology.disk.csi.azure.com/zone"
 _AKS = "kubernetes.azure.com/"
@@ -44,7 +41,6 @@ def zones_of(scale_set: ScaleSet) -> tuple[str, ...]:
 
 def build_node(
     scale_set: ScaleSet,
-    name: str = "",
     *,
     predict_labels: bool = True,
     types: Mapping[str, InstanceType] | None = None,
@@ -55,7 +51,6 @@ def build_node(
 
     Args:
         scale_set: The set.
-        name: The node's name.
         predict_labels: Whether the labels that AKS gives nodes are added.
         types: The sizes there are; the shipped list unless given.
     """
@@ -69,9 +64,8 @@ def build_node(
     labels |= tag_reading.labels(tags)
     if predict_labels:
         labels |= _predicted(scale_set, sku, tags)
-    return template_node(
-        name, labels=labels, taints=tag_reading.taints(tags), capacity=_capacity(scale_set, sku, size)
-    )
+    capacity: Quantities = {key: str(amount) for key, amount in _capacity(scale_set, sku, size).items()}
+    return template_node(scale_set.name, labels=labels, taints=tag_reading.taints(tags), capacity=capacity)
 
 
 def _os_disk(scale_set: ScaleSet) -> OsDisk | None:
@@ -123,10 +117,10 @@ def _predicted(scale_set: ScaleSet, sku: str, tags: tag_reading.Tags) -> dict[st
 
 def _capacity(scale_set: ScaleSet, sku: str, size: InstanceType) -> dict[str, Quantity]:
     capacity = {
-        "pods": Quantity(_PODS),
+        "pods": Quantity(DEFAULT_PODS),
         "cpu": Quantity(size.vcpu),
         "memory": Quantity(size.memory_mib * _MIB),
-        _FPGA if is_fpga(sku) else _GPU: Quantity(size.gpu),
+        _FPGA if is_fpga(sku) else NVIDIA_GPU: Quantity(size.gpu),
     }
     disk = _os_disk(scale_set)
     if disk is not None and disk.disk_size_gb is not None:

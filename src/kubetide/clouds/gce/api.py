@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part
 from kubetide.clouds.gce.template import InstanceTemplate
-from kubetide.clouds.rest import Request, Response, Rest, retry_after
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError

@@ -13,6 +13,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubetide.clouds.common.options import read_options
+from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
+from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
 from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
 from kubetide.clouds.gce.instances import listed_instance, managed_instances
@@ -29,10 +33,6 @@ from kubetide.clouds.gce.references import (
 )
 from kubetide.clouds.gce.settings import OPTIONS, GceSettings
 from kubetide.clouds.gce.template import InstanceTemplate, build_node, environment
-from kubetide.clouds.groups import GroupReading, attempt, group_of_reading
-from kubetide.clouds.node_parts import INSTANCE_TYPE, ZONE, kube_proxy
-from kubetide.clouds.raw_options import read_options
-from kubetide.clouds.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupOptions, Instance, NodeGroup, NodeTemplate, Offering
@@ -242,7 +242,7 @@ class GceCloud(Cloud):
         if template.properties is None:
             raise CloudError(f"instance template {template.name} has no properties")
         machine = await self._machine(ref, template.properties.machine_type)
-        return build_node(template, machine, ref.zone, f"{ref.name}-template")
+        return build_node(template, machine, ref.zone, ref.name)
 
     async def _machine(self, ref: GceRef, name: str) -> MachineType:
         if is_custom(name):
@@ -258,15 +258,15 @@ class GceCloud(Cloud):
         url = self._templates[ref][0]
         return NodeTemplate(
             node=node,
-            pods=(kube_proxy(node.metadata.name),),
+            pods=(kube_proxy(ref.name),),
             source=f"instance template {url.rpartition('/')[2]} of {ref}",
         )
 
-    async def _options(self, ref: GceRef) -> tuple[GroupOptions, tuple[str, ...]]:
+    async def _options(self, ref: GceRef) -> tuple[GroupOptions | None, tuple[str, ...]]:
         try:
             raw = kube_env.autoscaling_options(environment(await self._instance_template(ref)).env)
         except CloudError as error:
-            return GroupOptions(), (f"autoscaling options of {ref} cannot be read: {error}",)
+            return None, (f"autoscaling options of {ref} cannot be read: {error}",)
         return read_options(raw, OPTIONS)
 
     def known_groups(self) -> list[str]:

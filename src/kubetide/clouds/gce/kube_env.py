@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kubetide.clouds.go_numbers import go_float
 from kubetide.objects.node import Taint
 from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.ports.errors import CloudError
+from kubetide.units.numbers import NumberError, parse_float
 from kubetide.units.quantity import Quantity, QuantityError
 
 _MIB = 1 << 20
@@ -175,9 +175,13 @@ def _whole_bytes(text: str, default: int) -> int:
 
 
 def _ratio(text: str, default: float) -> float:
-    number, percent, rest = text.partition("%")
-    value = go_float(number) if percent and not rest else None
-    return value / 100 if value is not None and 0 <= value <= 100 else default
+    if not text.endswith("%"):
+        return default
+    try:
+        value = parse_float(text.removesuffix("%"))
+    except NumberError:
+        return default
+    return value / 100 if 0 <= value <= 100 else default
 
 
 def operating_system(env: Mapping[str, str]) -> str:

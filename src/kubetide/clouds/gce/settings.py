@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import configparser
-
+from kubetide.clouds.common.ini import CloudConfigError, read_ini
+from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.gce.discovery import GroupDiscovery, parse_discovery
 from kubetide.clouds.gce.references import parse_group_url, region_of
-from kubetide.clouds.sizes import NodeSpec, parse_node_spec
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, seconds
@@ -19,6 +19,9 @@ OPTIONS = (
     "maxnodeprovisiontime",
 )
 """The autoscaling options that this provider reads of a template's kube-env."""
+
+
+_KEYS = ("project_id", "local_zone", "token_url", "token_body")
 
 
 class GceConfig(ApiStruct):
@@ -58,24 +61,12 @@ class GceSettings(ApiStruct):
 
 def parse_config(text: str) -> GceConfig:
     """Return the ``[global]`` section of an INI text; other keys are ignored. Raises CloudError."""
-    reader = configparser.ConfigParser(
-        delimiters=("=",), comment_prefixes=("#", ";"), interpolation=None, strict=False, allow_no_value=True
-    )
     try:
-        reader.read_string(text)
-    except configparser.Error as error:
+        entries = read_ini(text)
+    except CloudConfigError as error:
         raise CloudError(f"cloud-config: {error}") from error
-    section = next((reader[name] for name in reader.sections() if name.lower() == "global"), None)
-
-    def value(key: str) -> str:
-        return "" if section is None else (section.get(key) or "").strip().strip('"')
-
-    return GceConfig(
-        project_id=value("project-id"),
-        local_zone=value("local-zone"),
-        token_url=value("token-url"),
-        token_body=value("token-body"),
-    )
+    values = {one.key: one.value or "" for one in entries if one.section == "global" and one.key}
+    return GceConfig(**{name: values.get(name.replace("_", "-"), "") for name in _KEYS})
 
 
 def location_of(zone: str, *, regional: bool) -> str:
@@ -85,7 +76,7 @@ def location_of(zone: str, *, regional: bool) -> str:
 
 def parse_nodes(specs: tuple[str, ...]) -> tuple[NodeSpec, ...]:
     """Return the groups of ``--nodes``; each name must be an instance group's URL. Raises CloudError."""
-    parsed = tuple(parse_node_spec(spec) for spec in specs)
+    parsed = parse_node_specs(specs)
     for spec in parsed:
         parse_group_url(spec.name)
     return parsed

@@ -10,18 +10,25 @@ from contextlib import suppress
 
 from msgspec import field
 
+from kubetide.clouds.common.template import (
+    ARCH,
+    DEFAULT_PODS,
+    INSTANCE_TYPE,
+    NVIDIA_GPU,
+    OS,
+    REGION,
+    ZONE,
+    template_node,
+)
 from kubetide.clouds.gce import kube_env, reserved
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import region_of
-from kubetide.clouds.node_parts import ARCH, INSTANCE_TYPE, OS, REGION, ZONE, template_node
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.node import Node
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Format, Quantity
 
 _GIB = 1 << 30
-_PODS = 110
-_GPU = "nvidia.com/gpu"
 _ANNOTATION = "cluster-autoscaler/gce/"
 BOOT_DISK_TYPE = _ANNOTATION + "boot-disk-type"
 BOOT_DISK_SIZE = _ANNOTATION + "boot-disk-size"
@@ -110,7 +117,7 @@ def system_info(env: Mapping[str, str]) -> SystemInfo:
     return SystemInfo(os=os, distribution=kube_env.distribution(env) or "cos", arch=arch)
 
 
-def build_node(template: InstanceTemplate, machine: MachineType, zone: str, name: str = "") -> Node:
+def build_node(template: InstanceTemplate, machine: MachineType, zone: str, group: str = "") -> Node:
     """Return the node that the template makes on that machine type in that zone. Raises CloudError."""
     read = environment(template)
     env, properties = read.env, read.properties
@@ -128,11 +135,11 @@ def build_node(template: InstanceTemplate, machine: MachineType, zone: str, name
         "topology.gke.io/zone": zone,
     }
     return template_node(
-        name,
+        group,
         labels={**labels, **generic},
         taints=taints,
-        capacity=capacity,
-        allocatable=_allocatable(env, capacity),
+        capacity={key: str(size) for key, size in capacity.items()},
+        allocatable={key: str(size) for key, size in _allocatable(env, capacity).items()},
         annotations=annotations,
     )
 
@@ -176,7 +183,7 @@ def _capacity(
         machine.memory_bytes, os=system.os, distribution=system.distribution, arch=system.arch
     )
     capacity = {
-        "pods": Quantity(_PODS),
+        "pods": Quantity(DEFAULT_PODS),
         "cpu": Quantity(machine.cpu),
         "memory": Quantity(machine.memory_bytes - kernel),
     }
@@ -185,7 +192,7 @@ def _capacity(
         count = sum(
             one.accelerator_count for one in accelerators if one.accelerator_type.startswith("nvidia-")
         )
-        capacity[_GPU] = Quantity(count)
+        capacity[NVIDIA_GPU] = Quantity(count)
     if ephemeral:
         used = kube_env.local_ssds_for_pods(read.env)
         taken = (

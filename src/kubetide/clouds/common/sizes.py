@@ -5,42 +5,18 @@ Source: cluster-autoscaler, ``IncreaseSize``, ``DecreaseTargetSize`` and ``Delet
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from kubetide.clouds.go_numbers import go_int
+from kubetide.clouds.common.node_spec import NodeSpec, NodeSpecError, parse_node_spec
 from kubetide.ports.errors import CloudError
 
-_SPEC = re.compile(r"([^:]*):([^:]*):(.*)", re.DOTALL)
 
-
-class NodeSpec(NamedTuple):
-    """One ``--nodes=MIN:MAX:NAME``."""
-
-    min_size: int
-    max_size: int
-    name: str
-
-
-def parse_node_spec(text: str, *, scale_to_zero: bool = True) -> NodeSpec:
-    """Return the group that a ``--nodes`` value names; the name may hold colons. Raises CloudError."""
-    failed = "failed to parse node group spec: "
-    found = _SPEC.fullmatch(text)
-    if found is None:
-        raise CloudError(f"{failed}wrong nodes configuration: {text}")
-    least, most = go_int(found[1]), go_int(found[2])
-    if least is None:
-        raise CloudError(f"{failed}failed to set min size: {found[1]}, expected integer")
-    if most is None:
-        raise CloudError(f"{failed}failed to set max size: {found[2]}, expected integer")
-    invalid = f"{failed}invalid node group spec: "
-    if least < (0 if scale_to_zero else 1):
-        raise CloudError(f"{invalid}min size must be >= {0 if scale_to_zero else 1}")
-    if most < least:
-        raise CloudError(f"{invalid}max size must be greater or equal to min size")
-    if not found[3]:
-        raise CloudError(f"{invalid}name must not be blank")
-    return NodeSpec(least, most, found[3])
+def parse_node_specs(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
+    """Return the groups of all ``--nodes``; a minimum may be 0. Raises CloudError."""
+    try:
+        return tuple(parse_node_spec(text) for text in texts)
+    except NodeSpecError as error:
+        raise CloudError(f"failed to parse node group spec: {error}") from error
 
 
 def increased(target: int, delta: int, max_size: int) -> int:
