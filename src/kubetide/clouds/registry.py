@@ -24,8 +24,12 @@ from kubetide.units.time import Duration, seconds
 GROUP: Final = "kubetide.clouds"
 
 _SHIPPED: Final[Mapping[str, str]] = {
+    "alicloud": "kubetide.clouds.alibaba.factory:connect",
     "aws": "kubetide.clouds.aws.factory:connect",
+    "azure": "kubetide.clouds.azure.factory:connect",
     "externalgrpc": "kubetide.clouds.externalgrpc.factory:connect",
+    "gce": "kubetide.clouds.gce.factory:connect",
+    "tencentcloud": "kubetide.clouds.tencent.factory:connect",
 }
 """Our own providers, by upstream's names."""
 

@@ -50,6 +50,7 @@ class TencentCloud(Cloud):
         self._subnet_zones: dict[str, str] = {}
         self._earlier: dict[str, NodeGroup] = {}
         self._has_begun = False
+        self._ordered: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -98,7 +99,10 @@ class TencentCloud(Cloud):
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
-        return [await self._reading(self._specs[name]) for name in sorted(self._specs)]
+        readings = [await self._reading(self._specs[name]) for name in sorted(self._specs)]
+        if not any(one.instances_error for one in readings):
+            self._forget_gone()
+        return readings
 
     async def _reading(self, spec: NodeSpec) -> GroupReading:
         group, target_error = await attempt(self._group(spec.name))
@@ -136,6 +140,10 @@ class TencentCloud(Cloud):
         if anew or name not in self._machines:
             self._machines[name] = await self._api.instances(name)
         return self._machines[name]
+
+    def _forget_gone(self) -> None:
+        """Forget removals that are complete: instances that no list has any more."""
+        self._ordered &= {one.instance_id for listed in self._machines.values() for one in listed}
 
     async def _zone_numbers(self) -> dict[str, str]:
         if not self._zones:
@@ -253,12 +261,17 @@ class TencentCloud(Cloud):
                 raise CloudError(f"{one} doesn't belong to a known asg")
             if owner != group_id:
                 raise CloudError(f"{one} belongs to a different asg than {group_id}: {owner}")
-            doomed.append(parse_provider_id(one))
+            instance = parse_provider_id(one)
+            if instance not in self._ordered:
+                doomed.append(instance)
+        if not doomed:
+            return
         if not force:
             check_delete(target, spec.min_size, len(doomed))
         self._are_listed = False
         self._machines.pop(group_id, None)
         await self._api.remove(group_id, doomed)
+        self._ordered.update(doomed)
 
     def _known(self, group_id: str) -> NodeSpec:
         if group_id not in self._specs:
