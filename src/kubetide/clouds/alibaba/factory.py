@@ -13,6 +13,7 @@ from kubetide.clouds.alibaba.api import AlibabaApi, refusal
 from kubetide.clouds.alibaba.cloud import AlibabaCloud
 from kubetide.clouds.alibaba.config import AlibabaConfig, check_file, read_environment
 from kubetide.clouds.alibaba.signing import Keys
+from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
 from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.common.tokens import Renewed, Until
@@ -47,8 +48,7 @@ class _Assumed(msgspec.Struct, frozen=True, rename="pascal"):
 async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     """Yield the provider; all is in the environment. Raises CloudError."""
     flags, clock = context.flags, context.clock
-    if flags.cloud_config:
-        check_file(await asyncio.to_thread(Path(flags.cloud_config).read_text))
+    check_file(await config_text(flags.cloud_config))
     nodes = parse_node_specs(flags.nodes)
     if not nodes:
         raise CloudError("alicloud: no group is named; set --nodes=MIN:MAX:asg-…; there is no discovery")

@@ -336,7 +336,7 @@ class AzureCloud(Cloud):
 
     async def _increase(self, group_id: str, delta: int) -> tuple[str, str]:
         check_increase(delta)
-        key, scale_set = self._known(group_id)
+        key, scale_set = await self._known(group_id)
         target = increased(await self._target(key), delta, self._groups[key].most)
         etag = (scale_set.etag or "") if self._settings.etag else ""
         try:
@@ -358,12 +358,12 @@ class AzureCloud(Cloud):
         Source: cluster-autoscaler cloudprovider/azure, ``DecreaseTargetSize``.
         """
         check_decrease(delta)
-        key, _ = self._known(group_id)
+        key, _ = await self._known(group_id)
         self._machines_at.pop(key, None)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete these machines in one call; those that are being deleted already are left out. Raises CloudError."""
-        key, scale_set = self._known(group_id)
+        key, scale_set = await self._known(group_id)
         target, least = await self._target(key), self._groups[key].least
         if not force:
             check_delete(target, least, 1)
@@ -414,8 +414,10 @@ class AzureCloud(Cloud):
             else:
                 raise
 
-    def _known(self, group_id: str) -> tuple[str, ScaleSet]:
+    async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
         key = group_id.lower()
+        if self._sets_at is None:
+            await self.renew()
         if key not in self._groups:
             raise CloudError(f"azure: there is no node group {group_id}")
         if key not in self._sets:

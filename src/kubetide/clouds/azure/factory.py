@@ -6,13 +6,13 @@ import asyncio
 import importlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from kubetide.clouds.azure.api import ENDPOINT, ComputeApi, Subscription, refusal
 from kubetide.clouds.azure.cloud import AzureCloud
 from kubetide.clouds.azure.config import AzureConfig, read_config
 from kubetide.clouds.azure.settings import settings_of
+from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
 from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.registry import CloudContext, missing_package
@@ -33,7 +33,7 @@ _ENDPOINTS: Mapping[str, str] = {
 async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     """Yield the provider. Raises CloudError, CloudNotFound without azure-identity."""
     flags, clock = context.flags, context.clock
-    text = await asyncio.to_thread(Path(flags.cloud_config).read_text) if flags.cloud_config else ""
+    text = await config_text(flags.cloud_config)
     config = read_config(text, context.environment)
     settings = settings_of(config, flags.nodes, flags.node_group_auto_discovery)
     async with HttpSender() as send:

@@ -300,7 +300,7 @@ class GceCloud(Cloud):
     async def increase_size(self, group_id: str, delta: int) -> None:
         """Create ``delta`` instances under names of our own. Raises CloudError."""
         check_increase(delta)
-        ref = self._known(group_id)
+        ref = await self._known(group_id)
         increased(await self._target(ref), delta, self._groups[ref].most)
         taken = {parse_provider_id(one.provider_id).name for one in self._instances.get(ref, ())}
         base = (await self._manager(ref)).base_instance_name
@@ -324,7 +324,7 @@ class GceCloud(Cloud):
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the target by ``delta`` instances that do not exist yet. Raises CloudError."""
         check_decrease(delta)
-        ref = self._known(group_id)
+        ref = await self._known(group_id)
         manager = await self._manager(ref)
         # An instance that came since the last refresh would be a victim of the smaller size.
         self._list_anew(ref)
@@ -335,7 +335,7 @@ class GceCloud(Cloud):
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete these instances in one call. Raises CloudError."""
-        ref = self._known(group_id)
+        ref = await self._known(group_id)
         target, least = await self._target(ref), self._groups[ref].least
         if not force:
             check_delete(target, least, 1)
@@ -351,7 +351,9 @@ class GceCloud(Cloud):
         self._forget(ref)
         await self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
 
-    def _known(self, wanted: str) -> GceRef:
+    async def _known(self, wanted: str) -> GceRef:
+        if self._discovered_at is None:
+            await self.renew()
         for ref in self._groups:
             if group_id(ref) == wanted:
                 return ref

@@ -7,11 +7,11 @@ import importlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
 from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.gce.api import ComputeApi, refusal
@@ -44,7 +44,7 @@ class _AltToken(msgspec.Struct, frozen=True, rename="camel"):
 async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     """Yield the provider. Raises CloudError, CloudNotFound without google-auth."""
     flags, clock = context.flags, context.clock
-    text = await asyncio.to_thread(Path(flags.cloud_config).read_text) if flags.cloud_config else ""
+    text = await config_text(flags.cloud_config)
     config = parse_config(text)
     async with HttpSender() as send:
         project = config.project_id or await _metadata(send, "project/project-id")
