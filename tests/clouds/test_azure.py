@@ -11,8 +11,9 @@ from tests.clouds.fakes.fleet import Clock, Fleet
 from tests.clouds.fakes.server import served
 
 from kubetide.clouds.azure.api import ComputeApi, Subscription, refusal
-from kubetide.clouds.azure.cloud import AzureCloud, AzureSettings
+from kubetide.clouds.azure.cloud import AzureCloud
 from kubetide.clouds.azure.discovery import parse_discovery
+from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.ports.errors import CloudError

@@ -19,11 +19,11 @@ from tests.conformance.clouds_playing import (
 )
 
 from kubetide.clouds.azure import tags as tag_reading
-from kubetide.clouds.azure.cloud import OPTIONS
 from kubetide.clouds.azure.config import read_config
 from kubetide.clouds.azure.discovery import matching_bounds, parse_discovery
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.references import last_segment, normalized, provider_id
+from kubetide.clouds.azure.settings import OPTIONS
 from kubetide.clouds.azure.skus import find_type, has_nvidia_label, is_fpga, may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, provisioned
 from kubetide.clouds.azure.template import build_node, zones_of

@@ -6,8 +6,10 @@ each; configurations are read every ten minutes, types of machines once a day.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
+from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.alibaba.api import AlibabaApi
 from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup, ScalingInstance
 from kubetide.clouds.alibaba.references import parse_provider_id, provider_id
@@ -21,6 +23,7 @@ from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offer
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, hours, minutes
 
+_AT_ONCE = 4
 _CONFIGURATIONS_FOR, _TYPES_FOR = minutes(10), hours(24)
 
 
@@ -40,6 +43,7 @@ class AlibabaCloud(Cloud):
         self._configurations: dict[str, tuple[Duration, ScalingConfiguration]] = {}
         self._types: dict[str, InstanceType] = {}
         self._types_at: Duration | None = None
+        self._types_turn = asyncio.Lock()
         self._earlier: dict[str, NodeGroup] = {}
         self._has_begun = False
         self._ordered: set[str] = set()
@@ -89,9 +93,10 @@ class AlibabaCloud(Cloud):
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
         groups, error = await attempt(self._groups())
-        readings = [
-            await self._reading(self._specs[name], groups or {}, error) for name in sorted(self._specs)
-        ]
+        specs = [self._specs[name] for name in sorted(self._specs)]
+        readings = await in_parallel(
+            specs, lambda spec: self._reading(spec, groups or {}, error), limit=_AT_ONCE
+        )
         if not any(one.instances_error for one in readings):
             # Forget removals that are complete: instances that no list has any more.
             listed = {one.provider_id for reading in readings for one in reading.instances or ()}
@@ -130,8 +135,9 @@ class AlibabaCloud(Cloud):
     async def _node(self, group: ScalingGroup) -> Node:
         configuration = await self._configuration(group)
         now = self._clock.monotonic()
-        if self._types_at is None or now - self._types_at >= _TYPES_FOR:
-            self._types, self._types_at = await self._api.instance_types(), now
+        async with self._types_turn:
+            if self._types_at is None or now - self._types_at >= _TYPES_FOR:
+                self._types, self._types_at = await self._api.instance_types(), now
         size = self._types.get(configuration.instance_type)
         if size is None:
             raise CloudError(

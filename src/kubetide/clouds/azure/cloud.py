@@ -9,65 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.api import ComputeApi
-from kubetide.clouds.azure.discovery import SetDiscovery, matching_bounds, set_bounds
+from kubetide.clouds.azure.discovery import matching_bounds, set_bounds
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.references import PREFIX, last_segment, normalized, provider_id
+from kubetide.clouds.azure.settings import OPTIONS, AzureSettings
 from kubetide.clouds.azure.skus import InstanceType, find_type, may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
 from kubetide.clouds.azure.template import GPU_LABEL, build_node, zones_of
-from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.options import (
-    SCALE_DOWN_GPU_UTILIZATION,
-    SCALE_DOWN_UNNEEDED,
-    SCALE_DOWN_UNREADY,
-    SCALE_DOWN_UTILIZATION,
-    read_options,
-)
+from kubetide.clouds.common.options import read_options
 from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.clouds.common.template import kube_proxy
-from kubetide.objects.base import ApiStruct
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Duration, minutes
+from kubetide.units.time import Duration
 
-OPTIONS = (SCALE_DOWN_UTILIZATION, SCALE_DOWN_GPU_UTILIZATION, SCALE_DOWN_UNNEEDED, SCALE_DOWN_UNREADY)
-"""The autoscaling options that this provider reads of a set's tags."""
-
-_SETS_FOR, _MACHINES_FOR = minutes(1), minutes(5)
-
-
-class AzureSettings(ApiStruct):
-    """What the provider manages, and its switches.
-
-    Attributes:
-        nodes: Sets named by ``--nodes``; they are never dropped.
-        discovery: Which further sets are managed.
-        sets_for: How long a list of sets holds.
-        machines_for: How long a list of a set's machines holds.
-        flexible: Whether sets of flexible orchestration may be managed.
-        force_delete: Whether machines are deleted by force where that is possible.
-        fast_delete: Whether a machine whose provisioning failed counts as never made.
-        detailed_cse: Whether a failed script extension counts as a failed machine.
-        strict: Whether nothing is assumed of sizes and states before the API says it.
-        predict_labels: Whether templates have the labels that AKS gives nodes.
-        etag: Whether a new size holds only for the set as it was read.
-    """
-
-    nodes: tuple[NodeSpec, ...] = ()
-    discovery: tuple[SetDiscovery, ...] = ()
-    sets_for: Duration = _SETS_FOR
-    machines_for: Duration = _MACHINES_FOR
-    flexible: bool = False
-    force_delete: bool = False
-    fast_delete: bool = False
-    detailed_cse: bool = False
-    strict: bool = False
-    predict_labels: bool = True
-    etag: bool = False
+_AT_ONCE = 8
 
 
 class _Machine(NamedTuple):
@@ -145,10 +106,10 @@ class AzureCloud(Cloud):
             await self._list_sets()
             self._sets_at = now
         if is_first:
-            for key in sorted(self._groups):
-                if key in self._sets:
-                    self._check_mode(self._sets[key])
-                    await self._machines_of(key)
+            there = [key for key in sorted(self._groups) if key in self._sets]
+            for key in there:
+                self._check_mode(self._sets[key])
+            await in_parallel(there, self._machines_of, limit=_AT_ONCE)
 
     async def _list_sets(self) -> None:
         listed = {one.name.lower(): one for one in await self._api.scale_sets()}
@@ -164,9 +125,9 @@ class AzureCloud(Cloud):
                 continue
             self._groups[key] = _Group(one.name, least, most)
         self._left_out = tuple(warnings)
-        for key in sorted(self._groups):
-            if key in listed and listed[key].is_spot:
-                listed[key] = await self._api.scale_set(listed[key].name)
+        spot = [listed[key].name for key in sorted(self._groups) if key in listed and listed[key].is_spot]
+        for one in await in_parallel(spot, self._api.scale_set, limit=_AT_ONCE):
+            listed[one.name.lower()] = one
         self._sets = listed
         self._sizes = {
             key: one.sku.capacity for key, one in listed.items() if one.sku and one.sku.capacity is not None
@@ -189,7 +150,7 @@ class AzureCloud(Cloud):
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
-        return [await self._reading(key) for key in sorted(self._groups)]
+        return await in_parallel(sorted(self._groups), self._reading, limit=_AT_ONCE)
 
     async def _reading(self, key: str) -> GroupReading:
         group, scale_set = self._groups[key], self._sets.get(key)

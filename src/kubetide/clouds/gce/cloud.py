@@ -8,12 +8,13 @@ Templates and machine types are read when they change, machine types anew each h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubetide.clouds.common.options import read_options
+from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.options import ReadOptions, read_options
 from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
@@ -21,6 +22,7 @@ from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
 from kubetide.clouds.gce.instances import listed_instance, managed_instances
 from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
+from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, is_spot, node_price
 from kubetide.clouds.gce.references import (
     GceRef,
@@ -37,11 +39,9 @@ from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupOptions, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
-from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, hours, minutes
 
 _DISCOVERY_EVERY, _MACHINE_TYPES_FOR = minutes(1), hours(1)
-_NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _CREATED_AT_ONCE = 1000
 
 
@@ -49,6 +49,15 @@ class _Bounds(NamedTuple):
     least: int
     most: int
     is_explicit: bool
+
+
+class _Built(NamedTuple):
+    """What was built of a template on a machine type."""
+
+    template: InstanceTemplate
+    machine: MachineType
+    shown: NodeTemplate
+    offering: Offering
 
 
 class GceCloud(Cloud):
@@ -62,7 +71,7 @@ class GceCloud(Cloud):
     """
 
     def __init__(self, api: ComputeApi, settings: GceSettings, clock: Clock, *, seed: int = 0) -> None:
-        self._api, self._settings, self._clock, self._seed = api, settings, clock, seed
+        self._api, self._settings, self._clock = api, settings, clock
         self._groups = {
             parse_group_url(spec.name): _Bounds(spec.min_size, spec.max_size, is_explicit=True)
             for spec in settings.nodes
@@ -74,9 +83,11 @@ class GceCloud(Cloud):
         self._fresh: set[GceRef] = set()
         self._templates: dict[GceRef, tuple[str, InstanceTemplate]] = {}
         self._machines: dict[tuple[str, str], tuple[Duration, MachineType]] = {}
+        self._built: dict[GceRef, _Built] = {}
+        self._read_options: dict[GceRef, tuple[InstanceTemplate, ReadOptions]] = {}
         self._discovered_at: Duration | None = None
         self._earlier: dict[str, NodeGroup] = {}
-        self._names_drawn = 0
+        self._names = Names(seed)
 
     @property
     def name(self) -> str:
@@ -119,8 +130,7 @@ class GceCloud(Cloud):
         is_first = self._discovered_at is None
         changed = await self._discover()
         if changed or (is_first and self._groups):
-            for ref in self._groups:
-                await self._instances_of(ref)
+            await in_parallel(sorted(self._groups), self._instances_of, limit=self._settings.at_once)
         self._discovered_at = now
 
     async def _discover(self) -> bool:
@@ -137,7 +147,13 @@ class GceCloud(Cloud):
         explicit = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_explicit}
         before, self._groups = set(self._groups), {**found, **explicit}
         for ref in before - set(self._groups):
-            for known in (self._instances, self._listed_at, self._templates):
+            for known in (
+                self._instances,
+                self._listed_at,
+                self._templates,
+                self._built,
+                self._read_options,
+            ):
                 known.pop(ref, None)
         return before != set(self._groups)
 
@@ -152,13 +168,13 @@ class GceCloud(Cloud):
         refs = sorted(self._groups)
         for project, zone in sorted({(ref.project, ref.zone) for ref in refs}):
             await self._list_managers(project, zone)
-        return list(await asyncio.gather(*(self._reading(ref) for ref in refs)))
+        return await in_parallel(refs, self._reading, limit=self._settings.at_once)
 
     async def _reading(self, ref: GceRef) -> GroupReading:
         bounds = self._groups[ref]
         target, target_error = await attempt(self._target(ref))
         instances, instances_error = await attempt(self._instances_of(ref))
-        node, template_error = await attempt(self._node(ref))
+        built, template_error = await attempt(self._template_of(ref))
         options, warnings = await self._options(ref)
         return GroupReading(
             id=group_id(ref),
@@ -168,11 +184,11 @@ class GceCloud(Cloud):
             target_error=target_error,
             instances=instances,
             instances_error=instances_error,
-            template=None if node is None else self._template(ref, node),
+            template=None if built is None else built.shown,
             template_error=template_error,
             options=options,
             warnings=warnings,
-            offerings=None if node is None else (_offering(node),),
+            offerings=None if built is None else (built.offering,),
             debug=str(ref),
         )
 
@@ -237,12 +253,22 @@ class GceCloud(Cloud):
             known = self._templates[ref] = (url, template)
         return known[1]
 
-    async def _node(self, ref: GceRef) -> Node:
+    async def _template_of(self, ref: GceRef) -> _Built:
+        """Return what the group's template makes; built anew only when the template or the machine type changed."""
         template = await self._instance_template(ref)
         if template.properties is None:
             raise CloudError(f"instance template {template.name} has no properties")
         machine = await self._machine(ref, template.properties.machine_type)
-        return build_node(template, machine, ref.zone, ref.name)
+        built = self._built.get(ref)
+        if built is None or built.template is not template or built.machine != machine:
+            node = build_node(template, machine, ref.zone, ref.name)
+            shown = NodeTemplate(
+                node=node,
+                pods=(kube_proxy(ref.name),),
+                source=f"instance template {template.name} of {ref}",
+            )
+            built = self._built[ref] = _Built(template, machine, shown, _offering(node))
+        return built
 
     async def _machine(self, ref: GceRef, name: str) -> MachineType:
         if is_custom(name):
@@ -254,20 +280,16 @@ class GceCloud(Cloud):
             self._machines[ref.zone, name] = known
         return known[1]
 
-    def _template(self, ref: GceRef, node: Node) -> NodeTemplate:
-        url = self._templates[ref][0]
-        return NodeTemplate(
-            node=node,
-            pods=(kube_proxy(ref.name),),
-            source=f"instance template {url.rpartition('/')[2]} of {ref}",
-        )
-
     async def _options(self, ref: GceRef) -> tuple[GroupOptions | None, tuple[str, ...]]:
         try:
-            raw = kube_env.autoscaling_options(environment(await self._instance_template(ref)).env)
+            template = await self._instance_template(ref)
+            known = self._read_options.get(ref)
+            if known is None or known[0] is not template:
+                raw = kube_env.autoscaling_options(environment(template).env)
+                known = self._read_options[ref] = (template, read_options(raw, OPTIONS))
         except CloudError as error:
             return None, (f"autoscaling options of {ref} cannot be read: {error}",)
-        return read_options(raw, OPTIONS)
+        return known[1]
 
     def known_groups(self) -> list[str]:
         """Return the ids of all groups, without a call."""
@@ -304,22 +326,10 @@ class GceCloud(Cloud):
         increased(await self._target(ref), delta, self._groups[ref].most)
         taken = {parse_provider_id(one.provider_id).name for one in self._instances.get(ref, ())}
         base = (await self._manager(ref)).base_instance_name
-        names = self._new_names(base, delta, taken)
+        names = self._names.draw(base, delta, taken)
         self._forget(ref)
         for part in chunks(names, _CREATED_AT_ONCE):
             await self._api.create_instances(ref, part)
-
-    def _new_names(self, base: str, count: int, taken: Iterable[str]) -> list[str]:
-        names: list[str] = []
-        used = set(taken)
-        while len(names) < count:
-            self._names_drawn += 1
-            letters = (unit_interval(self._seed, base, self._names_drawn, at) for at in range(4))
-            name = f"{base}-" + "".join(_NAME_LETTERS[int(draw * len(_NAME_LETTERS))] for draw in letters)
-            if name not in used:
-                used.add(name)
-                names.append(name)
-        return names
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the target by ``delta`` instances that do not exist yet. Raises CloudError."""

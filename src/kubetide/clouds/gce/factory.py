@@ -59,6 +59,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
             nodes=parse_nodes(flags.nodes),
             discovery=parse_discoveries(flags.node_group_auto_discovery),
             min_refresh_wait=flags.gce_mig_instances_min_refresh_wait_time,
+            at_once=max(flags.gce_concurrent_refreshes, GceSettings().at_once),
             bulk_listing=flags.bulk_mig_instances_listing_enabled,
         )
         seed = clock.now()

@@ -47,6 +47,7 @@ class GceSettings(ApiStruct):
         nodes: Groups named by ``--nodes``; they are never dropped.
         discovery: Which further groups are managed.
         min_refresh_wait: Least time between two lists of one group's instances.
+        at_once: How many groups are read at the same time.
         bulk_listing: One list of a zone's instances in place of one a group, where it says as much.
     """
 
@@ -56,6 +57,7 @@ class GceSettings(ApiStruct):
     nodes: tuple[NodeSpec, ...] = ()
     discovery: tuple[GroupDiscovery, ...] = ()
     min_refresh_wait: Duration = seconds(5)
+    at_once: int = 8
     bulk_listing: bool = False
 
 

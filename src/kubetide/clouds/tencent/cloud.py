@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
@@ -22,6 +23,7 @@ from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offer
 from kubetide.ports.errors import CloudError, CloudUnsupported
 from kubetide.units.time import Duration, minutes
 
+_AT_ONCE = 4
 _CONFIGURATIONS_FOR = minutes(10)
 _GONE = "Removing"
 """The state of instances that are left out, in upstream's spelling; the API's own is ``REMOVING``."""
@@ -99,10 +101,20 @@ class TencentCloud(Cloud):
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
-        readings = [await self._reading(self._specs[name]) for name in sorted(self._specs)]
+        names = sorted(self._specs)
+        await attempt(self._prepare())
+        readings = await in_parallel([self._specs[name] for name in names], self._reading, limit=_AT_ONCE)
         if not any(one.instances_error for one in readings):
             self._forget_gone()
         return readings
+
+    async def _prepare(self) -> None:
+        """Read what all groups share, once."""
+        if not self._are_listed:
+            await self._list_groups()
+        await self._zone_numbers()
+        for name in sorted(self._groups)[:1]:
+            await self._configuration(self._groups[name].launch_configuration_id)
 
     async def _reading(self, spec: NodeSpec) -> GroupReading:
         group, target_error = await attempt(self._group(spec.name))
