@@ -25,6 +25,8 @@ from kubetide.ports.errors import CloudError
 
 _CHANGES = ("ModifyAutoScalingGroup", "RemoveInstances")
 _INVALID = re.compile(r"(returned a invalid response: ).*")
+# The code is the promise; message and request are the cloud's.
+_MESSAGE = re.compile(r", Message=.*")
 # Upstream prints the maximum where its text says the minimum.
 _MINIMUM = re.compile(r"( min:)-?\d+$")
 
@@ -55,7 +57,7 @@ _PLAYERS: dict[str, Callable[[Answer], Answer]] = {"provider_id": _provider_id, 
 def _normal(answer: Answer) -> Answer:
     answer = copy.deepcopy(answer)
     if isinstance(answer.get("error"), str):
-        answer["error"] = _MINIMUM.sub(r"\1", answer["error"])
+        answer["error"] = _MESSAGE.sub("", _MINIMUM.sub(r"\1", answer["error"]))
     for group in answer.get("groups") or ():
         if isinstance(group.get("target_error"), str):
             group["target_error"] = _INVALID.sub(r"\1", group["target_error"])

@@ -355,7 +355,7 @@ class GceCloud(Cloud):
             if owner is None:
                 raise CloudError(f"{one} doesn't belong to a known mig")
             if owner != ref:
-                raise CloudError(f"{one} belongs to a different mig than {ref}: {owner}")
+                raise CloudError(f"{one} belongs to a different mig than {group_id}: {owner}")
         if not force:
             check_delete(target, least, len(doomed))
         self._forget(ref)

@@ -91,7 +91,7 @@ def key_values(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in text.split(",") if text else ():
         key, equals, value = item.partition("=")
-        if not equals or not key:
+        if not equals:
             raise CloudError(f"error while parsing key-value list, val: {item}")
         found[key] = value
     return found
