@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.clouds.fakes.alibaba import KEYS, REGION, FakeAlibaba
+from tests.clouds.fakes.alibaba import KEYS, REGION, FakeAlibaba, Faults
 from tests.clouds.fakes.fleet import Clock, Fleet
 from tests.clouds.fakes.server import served
 
@@ -16,6 +16,7 @@ from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.ports.errors import CloudError
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes
 
 pytestmark = pytest.mark.slow
@@ -49,6 +50,20 @@ def test_alibaba_passes_the_battery(case, boot_s, desired):
     async def main():
         async with world(boot_s=boot_s, desired=desired) as (_, clock, cloud):
             test = CloudUnderTest(cloud, clock, group="asg-web", kept="asg-system", patience=minutes(10))
+            await case(test)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
+def test_alibaba_passes_the_battery_of_faults(case):
+    """Stock-outs are on the machines, refusals say their cause, and nothing is lost or ordered twice."""
+
+    async def main():
+        async with world() as (alibaba, clock, cloud):
+            test = FailingCloud(
+                cloud, clock, group="asg-web", kept="asg-system", patience=minutes(15), faults=Faults(alibaba)
+            )
             await case(test)
 
     asyncio.run(main())

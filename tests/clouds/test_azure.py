@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.clouds.fakes.azure import GROUP, SUBSCRIPTION, FakeAzure
+from tests.clouds.fakes.azure import GROUP, SUBSCRIPTION, FakeAzure, Faults
 from tests.clouds.fakes.fleet import Clock, Fleet
 from tests.clouds.fakes.server import served
 
@@ -19,6 +19,7 @@ from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.ports.errors import CloudError
 from kubetide.testing import cloud_battery
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes
 
 pytestmark = pytest.mark.slow
@@ -60,6 +61,20 @@ def test_azure_passes_the_battery(case, boot_s, flexible):
     async def main():
         async with world(boot_s=boot_s, flexible=flexible) as (_, clock, cloud):
             await case(CloudUnderTest(cloud, clock, group="web", kept="system", patience=minutes(15)))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
+def test_azure_passes_the_battery_of_faults(case):
+    """Stock-outs are on the machines, refusals say their cause, and nothing is lost or ordered twice."""
+
+    async def main():
+        async with world(fast_delete=True) as (azure, clock, cloud):
+            test = FailingCloud(
+                cloud, clock, group="web", kept="system", patience=minutes(15), faults=Faults(azure)
+            )
+            await case(test)
 
     asyncio.run(main())
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.clouds.fakes.fleet import Clock, Fleet
-from tests.clouds.fakes.gce import PROJECT, ROOT, ZONE, FakeGce
+from tests.clouds.fakes.gce import PROJECT, ROOT, ZONE, FakeGce, Faults
 from tests.clouds.fakes.server import served
 
 from kubetide.clouds.common.rest import HttpSender, Rest
@@ -16,6 +16,7 @@ from kubetide.clouds.gce.cloud import GceCloud
 from kubetide.clouds.gce.settings import GceSettings, parse_discoveries, parse_nodes
 from kubetide.ports.errors import CloudError
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,20 @@ def test_gce_passes_the_battery(case, boot_s, bulk):
             await case(
                 CloudUnderTest(cloud, clock, group=url("web"), kept=url("system"), patience=minutes(10))
             )
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
+def test_gce_passes_the_battery_of_faults(case):
+    """Stock-outs are on the machines, refusals say their cause, and nothing is lost or ordered twice."""
+
+    async def main():
+        async with world() as (gce, clock, cloud):
+            test = FailingCloud(
+                cloud, clock, group=url("web"), kept=url("system"), patience=minutes(15), faults=Faults(gce)
+            )
+            await case(test)
 
     asyncio.run(main())
 

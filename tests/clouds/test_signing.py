@@ -89,3 +89,18 @@ def test_tencents_own_library_signs_the_same():
     expected = sign.sign_tc3("secret", STAMP.day, "cvm", to_sign)
     found = tc3.authorization(tc3.Keys("id", "secret"), STAMP, "cvm", HEADERS, BODY)
     assert found.endswith(f"Signature={expected}")
+
+
+def test_alibabas_own_library_signs_the_same():
+    """Alibaba's SDK, where it is installed, makes the same signature."""
+    utils = pytest.importorskip("alibabacloud_tea_openapi.utils", reason="the SDK serves as an oracle only")
+    from types import SimpleNamespace
+
+    call = acs3.Call("DescribeScalingGroups", "2014-08-28", "ess.h", "2023-10-26T10:22:32Z", "n")
+    keys, query = acs3.Keys("id", "secret", "token"), {"ScalingGroupId.1": "asg-1", "RegionId": "cn *~"}
+    headers = acs3.signed_headers(keys, call, query)
+    expected = headers.pop("Authorization")
+    request = SimpleNamespace(pathname="/", query=query, headers=headers, method="POST")
+    payload = headers["x-acs-content-sha256"]
+    found = utils.Utils.get_authorization(request, acs3.ALGORITHM, payload, keys.id, keys.secret)
+    assert found.replace(", ", ",") == expected

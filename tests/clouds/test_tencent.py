@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.clouds.fakes.fleet import Clock, Fleet
 from tests.clouds.fakes.server import served
-from tests.clouds.fakes.tencent import KEYS, REGION, FakeTencent
+from tests.clouds.fakes.tencent import KEYS, REGION, FakeTencent, Faults
 
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.rest import HttpSender, Rest
@@ -16,6 +16,7 @@ from kubetide.clouds.tencent.api import TencentApi, refusal
 from kubetide.clouds.tencent.cloud import TencentCloud
 from kubetide.ports.errors import CloudError
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes
 
 pytestmark = pytest.mark.slow
@@ -48,6 +49,20 @@ def test_tencent_passes_the_battery(case, boot_s):
     async def main():
         async with world(boot_s=boot_s) as (_, clock, cloud):
             test = CloudUnderTest(cloud, clock, group="asg-web", kept="asg-system", patience=minutes(10))
+            await case(test)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
+def test_tencent_passes_the_battery_of_faults(case):
+    """Stock-outs are on the machines, refusals say their cause, and nothing is lost or ordered twice."""
+
+    async def main():
+        async with world() as (tencent, clock, cloud):
+            test = FailingCloud(
+                cloud, clock, group="asg-web", kept="asg-system", patience=minutes(15), faults=Faults(tencent)
+            )
             await case(test)
 
     asyncio.run(main())

@@ -5,12 +5,28 @@ from __future__ import annotations
 from tests.clouds.fakes.server import Answer, Asked
 
 from kubetide.clouds.alibaba.signing import Call, Keys, signed_headers
-from kubetide.units.time import format_rfc3339
+from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339
 
 REGION = "cn-hangzhou"
 KEYS = Keys("an-id", "a-secret", "a-token")
 _VERSIONS = {"ess": "2014-08-28", "ecs": "2014-05-26"}
 _STATES = {"Running": "InService", "Creating": "Pending", "Deleting": "Removing"}
+
+
+class Faults:
+    """Makes the cloud fail."""
+
+    def __init__(self, alibaba):
+        self.alibaba = alibaba
+
+    async def run_out(self, group):
+        self.alibaba.fleet.sold_out.add(group)
+
+    async def refuse(self, cause):
+        self.alibaba.refused = {"Throttled": "Throttling.User", "Permission": "Forbidden.RAM"}[cause]
+
+    async def heal(self):
+        self.alibaba.refused = ""
 
 
 class FakeAlibaba:
@@ -21,6 +37,7 @@ class FakeAlibaba:
         self.errors: list[tuple[str, str, int]] = []
         self.calls: list[str] = []
         self.nonces: set[str] = set()
+        self.refused = ""
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-acs-action"]
@@ -33,6 +50,8 @@ class FakeAlibaba:
         self._check_signature(asked)
         assert asked.query["RegionId"] == REGION
         self.calls.append(action)
+        if self.refused:
+            return Answer({"Code": self.refused, "Message": self.refused, "RequestId": "r"}, 400)
         for error in self.errors:
             if error[0] == action:
                 self.errors.remove(error)
@@ -42,7 +61,8 @@ class FakeAlibaba:
 
     def _check_signature(self, asked):
         headers = asked.headers
-        assert headers["x-acs-date"] == format_rfc3339(self.clock.now())
+        age = self.clock.now() - parse_rfc3339(headers["x-acs-date"])
+        assert abs(age) < minutes(15), "the request is too old"
         call = Call(
             headers["x-acs-action"],
             headers["x-acs-version"],
@@ -93,6 +113,21 @@ class FakeAlibaba:
         if "NextToken" not in given:
             return {"InstanceTypes": {"InstanceType": types[:1]}, "NextToken": "more"}
         return {"InstanceTypes": {"InstanceType": types[1:]}, "NextToken": ""}
+
+    def _DescribeScalingActivities(self, given):
+        assert given.keys() == {"ScalingGroupId", "PageSize"}
+        activities = []
+        if given["ScalingGroupId"] in self.fleet.sold_out:
+            activities = [
+                {
+                    "StatusCode": "Failed",
+                    "StatusMessage": "Fail to create instances",
+                    "StartTime": format_rfc3339(self.clock.now())[:16] + "Z",
+                    "ErrorCode": "OperationDenied.NoStock",
+                    "ErrorMessage": "none left",
+                }
+            ]
+        return {"TotalCount": len(activities), "ScalingActivities": {"ScalingActivity": activities}}
 
     def _ScaleWithAdjustment(self, given):
         assert given["AdjustmentType"] == "TotalCapacity"

@@ -10,6 +10,23 @@ _SETS = f"{_BASE}/virtualMachineScaleSets"
 _STATES = {"Running": "Succeeded", "Creating": "Creating", "Deleting": "Deleting"}
 
 
+class Faults:
+    """Makes the cloud fail."""
+
+    def __init__(self, azure):
+        self.azure = azure
+
+    async def run_out(self, group):
+        self.azure.fleet.stuck.add(group)
+
+    async def refuse(self, cause):
+        codes = {"Throttled": (429, "TooManyRequests"), "Permission": (403, "AuthorizationFailed")}
+        self.azure.refused = codes[cause]
+
+    async def heal(self):
+        self.azure.refused = None
+
+
 class FakeAzure:
     """The API over a fleet. Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give."""
 
@@ -21,6 +38,7 @@ class FakeAzure:
         self.calls: list[str] = []
         self.failed: set[str] = set()
         self.etag = 1
+        self.refused = None
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -29,6 +47,8 @@ class FakeAzure:
             return Answer({"status": status, "error": error} if error else {"status": status})
         assert asked.query.get("api-version") in {"2025-04-01", "2021-07-01"}, asked.query
         self.calls.append(f"{asked.method} {asked.path.rpartition('/')[2]}")
+        if self.refused:
+            return _error(*self.refused)
         if self.errors and asked.method == "GET":
             status, code, headers = self.errors.pop(0)
             return _error(status, code, headers)
@@ -69,7 +89,10 @@ class FakeAzure:
             return _error(412, "PreconditionFailed")
         self.etag += 1
         if self.operation[0] == "Succeeded":
+            before = {one.name for one in self.fleet.groups[name].machines}
             self.fleet.set_target(name, asked.body["sku"]["capacity"])
+            if name in self.fleet.stuck:
+                self.failed |= {one.name for one in self.fleet.groups[name].machines} - before
         url = f"http://{asked.headers['host']}/operations/{len(self.calls)}"
         return Answer(self._set(name), 200, {"Azure-AsyncOperation": url})
 

@@ -39,7 +39,8 @@ class Group:
 
 @dataclass
 class Fleet:
-    """Groups by name. A new machine is in no list for ``shown_s``; groups of ``sold_out`` grow in their target only."""
+    """Groups by name. A new machine is in no list for ``shown_s``; groups of ``sold_out`` grow in their
+    target only, new machines of ``stuck`` ones never run."""
 
     clock: Clock
     boot_s: int = 5
@@ -47,6 +48,7 @@ class Fleet:
     shown_s: int = 1
     groups: dict[str, Group] = field(default_factory=dict)
     sold_out: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
     made: int = 0
 
     def add(self, name, running=0):
@@ -63,7 +65,11 @@ class Fleet:
             own = names[number] if names else f"m{self.made}"
             now = self.clock.now()
             group.machines.append(
-                Machine(own, after(now, seconds(self.shown_s)), after(now, seconds(self.boot_s)))
+                Machine(
+                    own,
+                    after(now, seconds(self.shown_s)),
+                    after(now, seconds(10**6 if name in self.stuck else self.boot_s)),
+                )
             )
 
     def set_target(self, name, target):

@@ -20,6 +20,24 @@ _QUERY = {
 }
 
 
+class Faults:
+    """Makes the cloud fail; groups are named by their URLs."""
+
+    def __init__(self, gce):
+        self.gce = gce
+
+    async def run_out(self, group):
+        name = group.rpartition("/")[2]
+        self.gce.fleet.stuck.add(name)
+        self.gce.attempts[name] = [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "none left"}]
+
+    async def refuse(self, cause):
+        self.gce.refused = {"Throttled": (429, "rateLimitExceeded"), "Permission": (403, "forbidden")}[cause]
+
+    async def heal(self):
+        self.gce.refused = None
+
+
 class FakeGce:
     """The API of one project over a fleet. Lists have ``page`` entries a page; ``errors`` are (status, reason) to give."""
 
@@ -27,12 +45,15 @@ class FakeGce:
         self.fleet, self.page = fleet, page
         self.errors: list[tuple[int, str]] = []
         self.failed_operation = None
+        self.refused = None
         self.waits: dict[str, int] = {}
         self.calls: list[str] = []
         self.attempts: dict[str, list[dict[str, str]]] = {}
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
+        if self.refused:
+            return _error(*self.refused)
         if self.errors and asked.method == "GET":
             status, reason = self.errors.pop(0)
             return _error(status, reason)

@@ -7,12 +7,29 @@ import json
 from tests.clouds.fakes.server import Answer, Asked
 
 from kubetide.clouds.tencent.signing import Keys, Stamp, authorization
-from kubetide.units.time import format_rfc3339, seconds
+from kubetide.units.time import Instant, format_rfc3339, minutes, seconds
 
 REGION = "ap-guangzhou"
 KEYS = Keys("AKIDEXAMPLE", "a-secret")
 _VERSIONS = {"as": "2018-04-19", "cvm": "2017-03-12", "vpc": "2017-03-12"}
 _STATES = {"Running": "IN_SERVICE", "Creating": "CREATING", "Deleting": "TERMINATING"}
+
+
+class Faults:
+    """Makes the cloud fail."""
+
+    def __init__(self, tencent):
+        self.tencent = tencent
+
+    async def run_out(self, group):
+        self.tencent.fleet.sold_out.add(group)
+
+    async def refuse(self, cause):
+        codes = {"Throttled": "RequestLimitExceeded", "Permission": "UnauthorizedOperation"}
+        self.tencent.refused = codes[cause]
+
+    async def heal(self):
+        self.tencent.refused = ""
 
 
 class FakeTencent:
@@ -22,6 +39,7 @@ class FakeTencent:
         self.fleet, self.clock, self.page = fleet, clock, page
         self.errors: list[tuple[str, str]] = []
         self.calls: list[str] = []
+        self.refused = ""
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-tc-action"]
@@ -33,6 +51,8 @@ class FakeTencent:
         assert headers["x-tc-region"] == REGION
         self._check_signature(asked, service)
         self.calls.append(action)
+        if self.refused:
+            return _answer({"Error": {"Code": self.refused, "Message": self.refused}})
         code = next((code for wanted, code in self.errors if wanted == action), None)
         if code is not None:
             self.errors.remove((action, code))
@@ -40,14 +60,14 @@ class FakeTencent:
         return _answer(getattr(self, f"_{service}_{action}")(asked.body))
 
     def _check_signature(self, asked, service):
-        now = self.clock.now()
-        assert asked.headers["x-tc-timestamp"] == str(now // seconds(1))
+        stamped = Instant(int(asked.headers["x-tc-timestamp"]) * seconds(1))
+        assert abs(self.clock.now() - stamped) < minutes(5), "the request is too old"
         signed = {
             "content-type": asked.headers["content-type"],
             "host": asked.headers["host"],
             "x-tc-action": asked.headers["x-tc-action"],
         }
-        stamp = Stamp(now // seconds(1), format_rfc3339(now)[:10])
+        stamp = Stamp(stamped // seconds(1), format_rfc3339(stamped)[:10])
         body = json.dumps(asked.body, separators=(",", ":"), ensure_ascii=False).encode()
         assert asked.headers["authorization"] == authorization(KEYS, stamp, service, signed, body)
 
@@ -82,6 +102,17 @@ class FakeTencent:
         ]
         start = given["Offset"]
         return {"TotalCount": len(listed), "AutoScalingInstanceSet": listed[start : start + self.page]}
+
+    def _as_DescribeAutoScalingActivities(self, given):
+        assert given.keys() == {"Filters", "StartTime", "Limit"}
+        group, status = given["Filters"]
+        assert group["Name"] == "auto-scaling-group-id"
+        assert status == {"Name": "activity-status-code", "Values": ["FAILED", "PARTIALLY_SUCCESSFUL"]}
+        if group["Values"][0] not in self.fleet.sold_out:
+            return {"TotalCount": 0, "ActivitySet": []}
+        detail = {"Code": "ResourceInsufficient.SpecifiedInstanceType", "Message": "none left"}
+        activity = {"StatusCode": "FAILED", "StatusMessage": "", "DetailedStatusMessageSet": [detail]}
+        return {"TotalCount": 1, "ActivitySet": [activity]}
 
     def _as_ModifyAutoScalingGroup(self, given):
         assert given.keys() == {"AutoScalingGroupId", "DesiredCapacity"}

@@ -10,16 +10,18 @@ import msgspec
 
 from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup, ScalingInstance
 from kubetide.clouds.alibaba.signing import Call, Keys, query_string, signed_headers
+from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import Request, Response, Rest
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import uuid_of
-from kubetide.units.time import format_rfc3339
+from kubetide.units.time import Instant, TimeFormatError, format_rfc3339, parse_rfc3339
 
 T = TypeVar("T")
 Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 
+_FAILED = {"Failed", "Warning", "Rejected"}
 _GROUPS_A_CALL, _INSTANCES_A_PAGE = 20, 50
 _MARK = '{"cluster-autoscaler/alicloud/managed":"true"}'
 
@@ -57,6 +59,18 @@ class _Types(msgspec.Struct, frozen=True, rename="pascal"):
     instance_type: tuple[InstanceType, ...] | None = None
 
 
+class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
+    status_code: str = ""
+    status_message: str = ""
+    start_time: str = ""
+    error_code: str = ""
+    error_message: str = ""
+
+
+class _Activities(msgspec.Struct, frozen=True, rename="pascal"):
+    scaling_activity: tuple[_Activity, ...] | None = None
+
+
 class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     """Every list of these APIs: one of the lists is there."""
 
@@ -66,6 +80,7 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     scaling_configurations: _Configurations | None = None
     scaling_instances: _Instances | None = None
     instance_types: _Types | None = None
+    scaling_activities: _Activities | None = None
 
 
 def refusal(response: Response) -> CloudError | None:
@@ -80,6 +95,14 @@ def refusal(response: Response) -> CloudError | None:
     return CloudError(
         f"{code}: {failure.message} (request {failure.request_id})", error_code=code, cause=_cause(code)
     )
+
+
+def _instant(text: str) -> Instant:
+    """Return when an activity began; ``2026-03-02T00:00Z`` has no seconds. An unreadable time is long ago."""
+    try:
+        return parse_rfc3339(text if text.count(":") != 1 else text.replace("Z", ":59Z"))
+    except TimeFormatError:
+        return Instant(0)
 
 
 def _cause(code: str) -> CloudCause:
@@ -163,6 +186,18 @@ class AlibabaApi:
             if not listed.next_token:
                 return found
             query = {"NextToken": listed.next_token}
+
+    async def failed_activity(self, group: str, since: Instant) -> FailedActivity | None:
+        """Return why the group's last failed activity since then failed, None without one."""
+        query = {"ScalingGroupId": group, "PageSize": "10"}
+        listed = await self._read(SCALING, "DescribeScalingActivities", query)
+        found = (listed.scaling_activities.scaling_activity if listed.scaling_activities else None) or ()
+        for one in found:
+            if one.status_code not in _FAILED or _instant(one.start_time) < since:
+                continue
+            code = one.error_code or one.status_message.partition(":")[0]
+            return FailedActivity(code, _cause(code), one.error_message or one.status_message)
+        return None
 
     async def set_size(self, group: str, size: int) -> None:
         """Set a group's total capacity."""

@@ -15,13 +15,14 @@ from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, Sc
 from kubetide.clouds.alibaba.references import parse_provider_id, provider_id
 from kubetide.clouds.alibaba.template import GPU_LABEL, build_node
 from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.clouds.common.placeholders import is_of, missing_machines, split, with_placeholders
 from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Duration, hours, minutes
+from kubetide.units.time import Duration, Instant, hours, minutes
 
 _AT_ONCE = 4
 _CONFIGURATIONS_FOR, _TYPES_FOR = minutes(10), hours(24)
@@ -47,6 +48,7 @@ class AlibabaCloud(Cloud):
         self._earlier: dict[str, NodeGroup] = {}
         self._has_begun = False
         self._ordered: set[str] = set()
+        self._orders: dict[str, Instant] = {}
 
     @property
     def name(self) -> str:
@@ -68,9 +70,24 @@ class AlibabaCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
+        readings = [await self._with_failures(one) for one in await self.readings()]
+        groups = [group_of_reading(one, self._earlier) for one in readings]
         self._earlier = {group.id: group for group in groups}
         return sorted(groups, key=lambda group: group.id)
+
+    async def _with_failures(self, reading: GroupReading) -> GroupReading:
+        """Return the group with stand-ins for machines that we ordered and that an activity says cannot be had."""
+        since = self._orders.get(reading.id)
+        if since is None:
+            return reading
+        if not missing_machines(reading):
+            if reading.target is not None and not reading.instances_error:
+                del self._orders[reading.id]
+            return reading
+        failure, _ = await attempt(self._api.failed_activity(reading.id, since))
+        if failure is None:
+            return reading
+        return with_placeholders(reading, failure, lambda name: provider_id(self._region, name))
 
     async def renew(self) -> None:
         """The first time, look that all groups exist. Raises CloudError."""
@@ -185,7 +202,9 @@ class AlibabaCloud(Cloud):
         target = (await self._group(group_id)).size + delta
         if target > spec.max_size:
             raise CloudError(f"size increase is too large - desired:{target} max:{spec.max_size}")
+        now = self._clock.now()
         await self._api.set_size(group_id, target)
+        self._orders[group_id] = now
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the group's capacity by instances that do not exist yet. Raises CloudError."""
@@ -202,9 +221,15 @@ class AlibabaCloud(Cloud):
         if not force:
             check_delete(target, spec.min_size, 1)
         ids = list(dict.fromkeys(provider_ids))
-        doomed = await self._doomed(group_id, ids)
+        _, stand_ins = split(parse_provider_id(one) for one in ids)
+        if not is_of(group_id, stand_ins):
+            raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group_id}")
+        doomed = await self._doomed(group_id, [one for one in ids if parse_provider_id(one) not in stand_ins])
         if not force:
-            check_delete(target, spec.min_size, len(doomed))
+            check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
+        if stand_ins:
+            existing = len(await self._api.instances(group_id))
+            await self._api.set_size(group_id, decreased(target, len(stand_ins), existing))
         refused: list[tuple[str, CloudError]] = []
         for instance in doomed:
             try:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import Request, Response, Rest
 from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
 from kubetide.clouds.tencent.signing import Keys, Stamp, authorization
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
-from kubetide.units.time import format_rfc3339, seconds
+from kubetide.units.time import Instant, format_rfc3339, seconds
 
 T = TypeVar("T")
 Credentials = Callable[[], Awaitable[Keys]]
@@ -61,6 +62,17 @@ class _Envelope(msgspec.Struct, frozen=True, rename="pascal"):
     response: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _Detail(msgspec.Struct, frozen=True, rename="pascal"):
+    code: str = ""
+    message: str = ""
+
+
+class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
+    status_code: str = ""
+    status_message: str = ""
+    detailed_status_message_set: tuple[_Detail, ...] | None = None
+
+
 class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     """Every list of these APIs: one of the sets is there."""
 
@@ -71,6 +83,7 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     instance_type_config_set: tuple[InstanceType, ...] | None = None
     subnet_set: tuple[Subnet, ...] | None = None
     zone_set: tuple[Zone, ...] | None = None
+    activity_set: tuple[_Activity, ...] | None = None
 
 
 def refusal(response: Response) -> CloudError | None:
@@ -87,8 +100,12 @@ def refusal(response: Response) -> CloudError | None:
     return CloudError(
         f"[TencentCloudSDKError] Code={code}, Message={failure.error.message}, RequestId={failure.request_id}",
         error_code=code,
-        cause=next((cause for start, cause in _CAUSES if code.startswith(start)), "Other"),
+        cause=_cause(code),
     )
+
+
+def _cause(code: str) -> CloudCause:
+    return next((cause for start, cause in _CAUSES if code.startswith(start)), "Other")
 
 
 class TencentApi:
@@ -169,6 +186,23 @@ class TencentApi:
         """Return the zones' numbers by name."""
         listed = await self._read(MACHINES, "DescribeZones", {})
         return {one.zone: one.zone_id for one in listed.zone_set or ()}
+
+    async def failed_activity(self, group: str, since: Instant) -> FailedActivity | None:
+        """Return why the group's last failed activity since then failed, None without one."""
+        parameters = {
+            "Filters": [
+                {"Name": "auto-scaling-group-id", "Values": [group]},
+                {"Name": "activity-status-code", "Values": ["FAILED", "PARTIALLY_SUCCESSFUL"]},
+            ],
+            "StartTime": format_rfc3339(since),
+            "Limit": 1,
+        }
+        listed = await self._read(SCALING, "DescribeAutoScalingActivities", parameters)
+        for one in listed.activity_set or ():
+            detail = next(iter(one.detailed_status_message_set or ()), _Detail(one.status_code))
+            message = detail.message or one.status_message
+            return FailedActivity(detail.code, _cause(detail.code), message)
+        return None
 
     async def set_size(self, group: str, size: int) -> None:
         """Set a group's desired capacity."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.clouds.common.placeholders import is_of, missing_machines, split, with_placeholders
 from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
@@ -21,7 +22,7 @@ from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.units.time import Duration, minutes
+from kubetide.units.time import Duration, Instant, minutes
 
 _AT_ONCE = 4
 _CONFIGURATIONS_FOR = minutes(10)
@@ -53,6 +54,7 @@ class TencentCloud(Cloud):
         self._earlier: dict[str, NodeGroup] = {}
         self._has_begun = False
         self._ordered: set[str] = set()
+        self._orders: dict[str, Instant] = {}
 
     @property
     def name(self) -> str:
@@ -80,9 +82,24 @@ class TencentCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
+        readings = [await self._with_failures(one) for one in await self.readings()]
+        groups = [group_of_reading(one, self._earlier) for one in readings]
         self._earlier = {group.id: group for group in groups}
         return sorted(groups, key=lambda group: group.id)
+
+    async def _with_failures(self, reading: GroupReading) -> GroupReading:
+        """Return the group with stand-ins for machines that we ordered and that an activity says cannot be had."""
+        since = self._orders.get(reading.id)
+        if since is None:
+            return reading
+        if not missing_machines(reading):
+            if reading.target is not None and not reading.instances_error:
+                del self._orders[reading.id]
+            return reading
+        failure, _ = await attempt(self._api.failed_activity(reading.id, since))
+        if failure is None:
+            return reading
+        return with_placeholders(reading, failure, lambda name: provider_id("", name))
 
     async def renew(self) -> None:
         """Forget sizes and instances. The first time, one of the groups must exist. Raises CloudError."""
@@ -242,7 +259,9 @@ class TencentCloud(Cloud):
         check_increase(delta)
         spec = self._known(group_id)
         target = increased((await self._group(group_id)).desired_capacity, delta, spec.max_size)
+        now = self._clock.now()
         await self._set_size(group_id, target)
+        self._orders[group_id] = now
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the desired capacity by instances that do not exist yet. Raises CloudError."""
@@ -267,7 +286,11 @@ class TencentCloud(Cloud):
         if not force:
             check_delete(target, spec.min_size, 1)
         doomed: list[str] = []
-        for one in dict.fromkeys(provider_ids):
+        _, stand_ins = split(parse_provider_id(one) for one in dict.fromkeys(provider_ids))
+        if not is_of(group_id, stand_ins):
+            raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group_id}")
+        real = [one for one in dict.fromkeys(provider_ids) if parse_provider_id(one) not in stand_ins]
+        for one in real:
             owner = await self.group_of(one)
             if owner is None:
                 raise CloudError(f"{one} doesn't belong to a known asg")
@@ -276,10 +299,14 @@ class TencentCloud(Cloud):
             instance = parse_provider_id(one)
             if instance not in self._ordered:
                 doomed.append(instance)
+        if not force:
+            check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
+        if stand_ins:
+            machines = await self._machines_of(group_id, anew=True)
+            target = decreased(target, len(stand_ins), len(machines))
+            await self._set_size(group_id, target)
         if not doomed:
             return
-        if not force:
-            check_delete(target, spec.min_size, len(doomed))
         self._are_listed = False
         self._machines.pop(group_id, None)
         await self._api.remove(group_id, doomed)
