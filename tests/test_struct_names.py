@@ -17,7 +17,7 @@ from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.kinds import KINDS, LIMIT_RANGES, REPLICATION_CONTROLLERS, VPA_CHECKPOINTS, VPAS
 from kubetide.objects.node import Node
 from kubetide.objects.workload import ReplicationController, Scale
-from kubetide.ports import cloud
+from kubetide.ports import cloud, limits
 
 VOLUME_KINDS = (
     storage.PersistentVolume,
@@ -123,12 +123,14 @@ GROUP = {
                 "errorClass": "OutOfResource",
                 "errorCode": "InsufficientInstanceCapacity",
                 "errorMessage": "none left",
+                "cause": "OutOfCapacity",
             },
         }
     ],
     "template": {
         "slices": [{"metadata": {"name": "general-template-gpu"}}],
         "node": {"metadata": {"name": "general-template"}},
+        "pods": [{"metadata": {"name": "kube-proxy"}}],
         "source": "catalogue",
     },
     "templateError": "no such type",
@@ -138,12 +140,39 @@ GROUP = {
         "scaleDownUnneededTime": "5m",
         "scaleDownUnreadyTime": "6m",
         "maxNodeProvisionTime": "20m",
+        "maxNodeStartupTime": "21m",
         "ignoreDaemonsetsUtilization": True,
         "zeroOrMaxNodeScaling": True,
+        "allowNonAtomicScaleUpToMax": True,
     },
     "pricePerHour": 0.107,
     "debug": "asg general",
+    "exists": False,
+    "autoprovisioned": True,
+    "offerings": [
+        {
+            "instanceType": "m5.large",
+            "zone": "eu-west-1a",
+            "market": "spot",
+            "share": 0.5,
+            "pricePerHour": 0.04,
+            "count": 3,
+        }
+    ],
+    "warnings": ["tag x: not a quantity"],
+    "stale": "throttled",
 }
+NEW_GROUP = {
+    "id": "general",
+    "minSize": 1,
+    "maxSize": 9,
+    "instanceType": "m5.large",
+    "zones": ["eu-west-1a"],
+    "market": "spot",
+    "labels": {"team": "shop"},
+    "taints": [{"key": "dedicated", "value": "shop", "effect": "NoSchedule"}],
+}
+LIMITS_OF_A_CLOUD = {"minimum": {"cpu": 4}, "maximum": {"cpu": 400}}
 
 
 OLD_CONTROLLER = {
@@ -191,6 +220,8 @@ def seen():
     filled(msgspec.convert(DEFINITION, CustomResourceDefinition), found)
     filled(msgspec.convert(OLD_CONTROLLER, ReplicationController), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
+    filled(msgspec.convert(NEW_GROUP, cloud.NewGroup), found)
+    filled(msgspec.convert(LIMITS_OF_A_CLOUD, limits.ResourceLimits), found)
     return found
 
 

@@ -1,1 +1,1 @@
-"""Adapters of the Cloud port, one package a provider, loaded when named."""
+"""Adapters of the Cloud port to real clouds: one package a provider, loaded when it is named."""

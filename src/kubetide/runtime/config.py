@@ -61,8 +61,14 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         adopt_hpas_after: An HPA without a status is taken on when nobody has written one for so long.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.
-        nodes: Bounds of node groups, ``<min>:<max>:<group>``; of the provider ``labels``.
-        node_group_label: Keys of labels that name a node's group; likewise.
+        nodes: Node groups by name, each ``MIN:MAX:NAME``.
+        node_group_label: Keys of labels that name a node's group; of the provider ``labels``.
+        node_group_auto_discovery: How node groups are found, each ``DISCOVERER:key=value,...``.
+        aws_use_static_instance_list: Whether AWS is not asked for its instance types.
+        regional: Whether the location of GCE is a region.
+        gce_concurrent_refreshes: How many groups of GCE are listed at once.
+        gce_mig_instances_min_refresh_wait_time: Least time between two lists of a group's instances.
+        bulk_mig_instances_listing_enabled: Whether GCE's instances are listed by zone.
         leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
         leader_elect_lease_duration: For so long others wait for a leader that says nothing.
         leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
@@ -93,6 +99,12 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     cloud_config: str = ""
     nodes: tuple[str, ...] = ()
     node_group_label: tuple[str, ...] = ()
+    node_group_auto_discovery: tuple[str, ...] = ()
+    aws_use_static_instance_list: bool = False
+    regional: bool = False
+    gce_concurrent_refreshes: int = 1
+    gce_mig_instances_min_refresh_wait_time: Duration = seconds(5)
+    bulk_mig_instances_listing_enabled: bool = False
     leader_elect: bool = True
     leader_elect_lease_duration: Duration = seconds(15)
     leader_elect_renew_deadline: Duration = seconds(10)
@@ -130,7 +142,17 @@ class RunConfig(msgspec.Struct, frozen=True):
 _OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettings.__struct_fields__}
 
 
-_SWITCHES = frozenset({"act", "leader-elect"})
+_SWITCHES = frozenset(
+    {
+        "act",
+        "leader-elect",
+        "aws-use-static-instance-list",
+        "regional",
+        "bulk-mig-instances-listing-enabled",
+    }
+)
+_REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
+"""Flags that may be given many times; their values hold commas and colons, so that a line ends each."""
 
 
 def setting_names() -> list[str]:
@@ -155,7 +177,8 @@ def read_file(path: Path) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, value in content.items():
         if isinstance(value, list):
-            value = ",".join(str(item) for item in value)  # noqa: PLW2901  a list is text with commas
+            between = "\n" if isinstance(name, str) and name.replace("_", "-") in _REPEATED else ","
+            value = between.join(str(item) for item in value)  # noqa: PLW2901  a list is text with separators
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
             raise ConfigError(f"{path}: {name}: takes a text, a number, true or false, or a list of texts")
         found[name] = value
@@ -186,7 +209,8 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
     found: dict[str, Value] = {}
 
     def add(name: str, value: str) -> None:
-        found[name] = f"{found[name]},{value}" if name in found and _is_list(name) else value
+        between = "\n" if name in _REPEATED else ","
+        found[name] = f"{found[name]}{between}{value}" if name in found and _is_list(name) else value
 
     waiting = ""
     for argument in arguments:
@@ -290,6 +314,8 @@ def _read(where: str, name: str, value: Value) -> Any:
             return parse_duration(str(value))
         if wanted is Bytes:
             return Bytes(whole(str(value)))
+        if name in _REPEATED:
+            return tuple(line.strip() for line in str(value).splitlines() if line.strip())
         if get_origin(wanted) is tuple:
             return _names(value)
         if wanted is bool and isinstance(value, str):
@@ -315,10 +341,8 @@ def _check_cloud(run: RunSettings) -> None:
             "cluster, for advice"
         )
     if run.cloud_provider != LABELS:
-        if run.nodes or run.node_group_label:
-            raise ConfigError(
-                "nodes and node-group-label are for cloud-provider=labels; another provider has its own"
-            )
+        if run.node_group_label:
+            raise ConfigError("node-group-label is for cloud-provider=labels; another provider has its own")
     elif run.act and scaling:
         raise ConfigError(
             "cloud-provider: labels is read only: leave act out for advice on nodes, or nodes out of controllers to act "

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kubetide.acting import Elector, Fence, LeaseLost, LeaseTimes
-from kubetide.clouds.labels import LabelsCloud, read_groups
-from kubetide.clouds.labels.cloud import NAME as LABELS
+from kubetide.clouds.registry import find_cloud
 from kubetide.cluster import (
     Connection,
     HttpCluster,
@@ -38,7 +37,7 @@ from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource
 from kubetide.ports.plugins import Plugin
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.clouds import CloudFactory, cloud_factory
+from kubetide.runtime.clouds import open_cloud
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
@@ -113,21 +112,17 @@ class _Process:
         self._told_to_end = True
         task.cancel()
 
-    def _plugins(self) -> tuple[list[Plugin], CloudFactory | None]:
-        """Load what the configuration names of other packages; return which they are, and the cloud's adapter.
-
-        Raises: PluginNotUsable.
-        """
-        if not any(entry.needs_cloud for entry in loop_entries(self._config.run.controllers)):
-            return [], None
+    def _plugins(self) -> list[Plugin]:
+        """Load what the configuration names of other packages, and return which they are. Raises: PluginNotUsable."""
+        run = self._config.run
+        if not any(entry.needs_cloud for entry in loop_entries(run.controllers)):
+            return []
         filters = with_plugins(self._config.loops.of(NodesSettings).scheduler_plugins)
         use_filters(filters)
         if filters.plugins:
             self._log.tell(plugins_told(filters))
-        if self._config.run.cloud_provider == LABELS:
-            return list(filters.plugins), None
-        cloud, factory = cloud_factory(self._config.run.cloud_provider)
-        return [*filters.plugins, cloud], factory
+        cloud, _ = find_cloud(run.cloud_provider)
+        return [*filters.plugins, *([] if cloud is None else [cloud])]
 
     async def _external(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
@@ -146,7 +141,7 @@ class _Process:
             os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
         )
         # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
-        plugins, factory = self._plugins()
+        plugins = self._plugins()
         self._writer.start(origin=f"run on {connection.url}", plugins=plugins)
         stack.callback(self._writer.close)
         registry = Registry()
@@ -172,12 +167,9 @@ class _Process:
         )
         await stack.enter_async_context(cluster)
         cloud: Cloud | None = None
-        scaling = any(entry.needs_cloud for entry in loop_entries(run.controllers))
-        if run.cloud_provider == LABELS and scaling:
-            groups = read_groups(run.cloud_config, run.node_group_label, run.nodes)
-            cloud = await stack.enter_async_context(LabelsCloud(cluster, clock, groups).open())
-        elif factory is not None:
-            cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
+        if any(entry.needs_cloud for entry in loop_entries(run.controllers)):
+            opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster)
+            cloud = await stack.enter_async_context(opened)
         plurals, warn = _Plurals(cluster, clock), log.warn
         # Advice is for those HPAs, too, whom upstream still serves.
         owners = None

@@ -113,7 +113,7 @@ async def an_increase_leads_to_running_instances(test: CloudUnderTest) -> None:
     group = await test.running(test.group, 2)
     ids = [each.provider_id for each in group.instances or ()]
     assert len(set(ids)) == 2, f"provider ids are not unique: {ids}"
-    assert all("://" in each for each in ids), f"not provider ids: {ids}"
+    assert all(ids), f"empty provider ids: {ids}"
 
 
 async def an_increase_beyond_the_maximum_is_refused(test: CloudUnderTest) -> None:

@@ -14,7 +14,7 @@ from kubetide.clouds.labels.config import GroupsConfig
 from kubetide.objects.kinds import NODES
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Instance, NodeGroup, instance_id
+from kubetide.ports.cloud import Cloud, Instance, NodeGroup, instance_id
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudError
 from kubetide.watching import Informer
@@ -22,18 +22,25 @@ from kubetide.watching import Informer
 NAME = "labels"
 
 
-class LabelsCloud:
+class LabelsCloud(Cloud):
     """See the module. Groups that a configuration names with a minimum are there without nodes, too."""
 
-    name = NAME
-    gpu_label = ""
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return NAME
+
+    @property
+    def gpu_label(self) -> str:
+        """No label of GPU nodes is known."""
+        return ""
 
     def __init__(self, cluster: Cluster, clock: Clock, config: GroupsConfig) -> None:
         self._config = config
         self._nodes: Informer[Node] = Informer(cluster, NODES, clock, keep=_slim)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[LabelsCloud]:
+    async def open(self) -> AsyncIterator[Cloud]:
         """Watch the nodes as long as it is open."""
         task = asyncio.create_task(self._nodes.run())
         try:

@@ -18,12 +18,13 @@ from kubetide.embedded.cloud.groups import (
     node_json,
     provider_id,
 )
-from kubetide.embedded.cloud.kept import json_of, put_back
+from kubetide.embedded.cloud.kept import json_of, made_groups, put_back
 from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
+from kubetide.embedded.cloud.made import made_group
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, RESOURCE_SLICES
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import InstanceError, NodeGroup
+from kubetide.ports.cloud import Cloud, InstanceError, NewGroup, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, CloudError, Conflict, NotFound
 from kubetide.units.seeds import name_suffix, unit_interval
@@ -38,7 +39,7 @@ class _Step(NamedTuple):
     do: Do
 
 
-class EmbeddedCloud:
+class EmbeddedCloud(Cloud):
     """Node groups whose machines boot, join as Nodes through the Cluster port, and end."""
 
     name = "embedded"
@@ -74,6 +75,7 @@ class EmbeddedCloud:
         self._clock = clock
         self._seed = seed
         self._faults = faults
+        self._catalogue = catalogue
         self._groups: dict[str, Group] = {}
         for spec in sorted(groups, key=lambda group: group.name):
             if spec.name in self._groups:
@@ -86,6 +88,9 @@ class EmbeddedCloud:
         self._spent = 0.0
         self._spent_until = clock.now()
         if kept is not None:
+            for new in made_groups(kept):
+                self._groups[new.id] = made_group(new, catalogue)
+            self._groups = dict(sorted(self._groups.items()))
             self._spent = put_back(kept, self._groups)
             for group in self._groups.values():
                 for machine in group.machines.values():
@@ -127,17 +132,43 @@ class EmbeddedCloud:
         """Orders ``delta`` machines. Raises CloudError."""
         group = self._group(group_id)
         self._check_call("increase_size", group_id)
-        group.check_increase(delta)
-        quota = self._faults.quota
-        total = sum(each.target for each in self._groups.values())
-        if quota is not None and total + delta > quota:
+        self._check_increase(group, delta)
+        for _ in range(delta):
+            self._order(group)
+        self._note()
+
+    async def atomic_increase_size(self, group_id: str, delta: int) -> None:
+        """Orders ``delta`` machines if all of them are in stock, else none. Raises CloudError."""
+        group = self._group(group_id)
+        self._check_call("increase_size", group_id)
+        self._check_increase(group, delta)
+        now = self._clock.now()
+        orders = range(group.ordered, group.ordered + delta)
+        if not all(self._zones_in_stock(group, order, now) for order in orders):
+            short = group.no_stock()
             raise CloudError(
-                f"node group {group_id}: {delta} more machines would pass the quota of {quota}, {total} exist",
-                error_class="OutOfResource",
-                error_code="QuotaExceeded",
+                f"node group {group_id}: not all of {delta} machines can be had: {short.error_message}",
+                error_code=short.error_code,
+                cause=short.cause,
             )
         for _ in range(delta):
             self._order(group)
+        self._note()
+
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Makes a group without machines. Raises CloudError."""
+        if group.id in self._groups:
+            raise CloudError(f"node group {group.id} exists; give the new one another name")
+        self._groups = dict(sorted({**self._groups, group.id: made_group(group, self._catalogue)}.items()))
+        self._view = None
+        self._note()
+        return self._groups[group.id].view()
+
+    async def delete_group(self, group_id: str) -> None:
+        """Deletes a group that ``create_group`` made and that has no machines. Raises CloudError."""
+        self._group(group_id).check_deletable()
+        del self._groups[group_id]
+        self._view = None
         self._note()
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
@@ -201,6 +232,7 @@ class EmbeddedCloud:
                     f"{call} {group}: {failure.message}".replace(" :", ":"),
                     error_class=failure.error_class,
                     error_code=failure.error_code,
+                    cause=failure.cause,
                 )
 
     def _plan(self, machine: Machine, do: Do, due: Instant) -> None:
@@ -238,30 +270,35 @@ class EmbeddedCloud:
         self._changed(group)
         return machine
 
+    def _check_increase(self, group: Group, delta: int) -> None:
+        group.check_increase(delta)
+        quota = self._faults.quota
+        total = sum(each.target for each in self._groups.values())
+        if quota is not None and total + delta > quota:
+            raise CloudError(
+                f"node group {group.spec.name}: {delta} more machines would pass the quota of {quota}, {total} exist",
+                error_code="QuotaExceeded",
+                cause="Quota",
+            )
+
     def _order(self, group: Group) -> None:
         now = self._clock.now()
-        zones = group.zones_by_room()
-        in_stock = [zone for zone in zones if not self._is_out(group, zone, now)]
+        in_stock = self._zones_in_stock(group, group.ordered, now)
         if not in_stock:
-            code = "InsufficientInstanceCapacity"
-            message = (
-                f"no capacity for instance type {group.spec.instance_type} in {', '.join(sorted(zones))}"
-            )
-            self._add(
-                group,
-                zones[0],
-                InstanceError(error_class="OutOfResource", error_code=code, error_message=message),
-            )
+            self._add(group, group.zones_by_room()[0], group.no_stock())
             return
         machine = self._add(group, in_stock[0])
         machine.joins = self._joins(group, machine, now)
         boot = group.spec.boot.draw(self._seed, "boot", machine.name)
         self._plan(machine, "register", after(now, boot))
 
-    def _is_out(self, group: Group, zone: str, now: Instant) -> bool:
+    def _zones_in_stock(self, group: Group, order: int, now: Instant) -> list[str]:
+        return [zone for zone in group.zones_by_room() if not self._is_out(group, zone, order, now)]
+
+    def _is_out(self, group: Group, zone: str, order: int, now: Instant) -> bool:
         return any(
             window.covers(now, group=group.spec.name, zone=zone)
-            and window.hits(self._seed, "stock", group.spec.name, zone, group.ordered)
+            and window.hits(self._seed, "stock", group.spec.name, zone, order)
             for window in self._faults.stock_outs
         )
 
@@ -282,8 +319,8 @@ class EmbeddedCloud:
     # ── what becomes due ────────────────────────────────────────────────────────────────────────
 
     async def _do(self, step: _Step) -> None:
-        machine, group = step.machine, self._groups[step.machine.group]
-        if group.machines.get(machine.provider_id) is not machine:
+        machine, group = step.machine, self._groups.get(step.machine.group)
+        if group is None or group.machines.get(machine.provider_id) is not machine:
             return
         todo = machine.todo
         try:

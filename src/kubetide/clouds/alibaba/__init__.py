@@ -1,0 +1,1 @@
+"""Alibaba Cloud: scaling groups of Elastic Scaling Service."""

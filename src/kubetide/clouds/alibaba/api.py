@@ -1,0 +1,239 @@
+"""The calls to Alibaba Cloud that the provider makes, signed and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup, ScalingInstance
+from kubetide.clouds.alibaba.signing import Call, Keys, query_string, signed_headers
+from kubetide.clouds.common.placeholders import FailedActivity
+from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudCause, CloudError
+from kubetide.units.seeds import uuid_of
+from kubetide.units.time import Instant, TimeFormatError, format_rfc3339, parse_rfc3339
+
+T = TypeVar("T")
+Credentials = Callable[[], Awaitable[Keys]]
+"""Returns keys that are valid now."""
+
+_FAILED = {"Failed", "Warning", "Rejected"}
+_GROUPS_A_CALL, _INSTANCES_A_PAGE = 20, 50
+_MARK = '{"cluster-autoscaler/alicloud/managed":"true"}'
+
+
+class Service(NamedTuple):
+    """One of the APIs."""
+
+    name: str
+    version: str
+
+
+SCALING = Service("ess", "2014-08-28")
+MACHINES = Service("ecs", "2014-05-26")
+
+
+class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
+    code: str = ""
+    message: str = ""
+    request_id: str = ""
+
+
+class _Groups(msgspec.Struct, frozen=True, rename="pascal"):
+    scaling_group: tuple[ScalingGroup, ...] | None = None
+
+
+class _Configurations(msgspec.Struct, frozen=True, rename="pascal"):
+    scaling_configuration: tuple[ScalingConfiguration, ...] | None = None
+
+
+class _Instances(msgspec.Struct, frozen=True, rename="pascal"):
+    scaling_instance: tuple[ScalingInstance, ...] | None = None
+
+
+class _Types(msgspec.Struct, frozen=True, rename="pascal"):
+    instance_type: tuple[InstanceType, ...] | None = None
+
+
+class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
+    status_code: str = ""
+    status_message: str = ""
+    start_time: str = ""
+    error_code: str = ""
+    error_message: str = ""
+
+
+class _Activities(msgspec.Struct, frozen=True, rename="pascal"):
+    scaling_activity: tuple[_Activity, ...] | None = None
+
+
+class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
+    """Every list of these APIs: one of the lists is there."""
+
+    total_count: int = 0
+    next_token: str = ""
+    scaling_groups: _Groups | None = None
+    scaling_configurations: _Configurations | None = None
+    scaling_instances: _Instances | None = None
+    instance_types: _Types | None = None
+    scaling_activities: _Activities | None = None
+
+
+def refusal(response: Response) -> CloudError | None:
+    """Return what an answer of the API refuses, None for a good answer."""
+    if response.status < 300:
+        return None
+    try:
+        failure = msgspec.json.decode(response.body, type=_Failure)
+    except msgspec.DecodeError:
+        failure = _Failure(message=response.body.decode("utf-8", "replace")[:200])
+    code = failure.code or str(response.status)
+    return CloudError(
+        f"{code}: {failure.message} (request {failure.request_id})", error_code=code, cause=_cause(code)
+    )
+
+
+def _instant(text: str) -> Instant:
+    """Return when an activity began; ``2026-03-02T00:00Z`` has no seconds. An unreadable time is long ago."""
+    try:
+        return parse_rfc3339(text if text.count(":") != 1 else text.replace("Z", ":59Z"))
+    except TimeFormatError:
+        return Instant(0)
+
+
+def _cause(code: str) -> CloudCause:
+    if code == "OperationDenied.NoStock" or code.endswith(".NotEnoughStock"):
+        return "OutOfCapacity"
+    if code.startswith("QuotaExceed"):
+        return "Quota"
+    if code.startswith("Throttling"):
+        return "Throttled"
+    return "Permission" if code.startswith(("Forbidden", "NoPermission")) else "Other"
+
+
+class AlibabaApi:
+    """Elastic Scaling Service of one region.
+
+    Args:
+        rest: Sends the requests.
+        clock: The time that requests are signed with.
+        credentials: Makes keys.
+        region: ``cn-hangzhou``.
+        host: Makes the host of a service.
+        endpoint: Makes the URL of a host.
+        seed: Of the words that make each request unlike all others.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        clock: Clock,
+        credentials: Credentials,
+        region: str,
+        *,
+        endpoint: Callable[[str], str] = lambda host: f"https://{host}/",
+        seed: int = 0,
+    ) -> None:
+        self._rest, self._clock, self._credentials, self._region = rest, clock, credentials, region
+        self._endpoint, self._seed, self._signed = endpoint, seed, 0
+
+    async def groups(self, ids: Sequence[str]) -> list[ScalingGroup]:
+        """Return those of the groups that exist, twenty a call."""
+        found: list[ScalingGroup] = []
+        for start in range(0, len(ids), _GROUPS_A_CALL):
+            part = ids[start : start + _GROUPS_A_CALL]
+            query = {f"ScalingGroupId.{number}": one for number, one in enumerate(part, 1)}
+            if len(part) > 1:
+                query["PageSize"] = str(_GROUPS_A_CALL)
+            listed = await self._read(SCALING, "DescribeScalingGroups", query)
+            found += (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
+        return found
+
+    async def configuration(self, group: str, configuration: str) -> ScalingConfiguration | None:
+        """Return a scaling configuration, None where it does not exist."""
+        query = {"ScalingConfigurationId.1": configuration, "ScalingGroupId": group}
+        listed = await self._read(SCALING, "DescribeScalingConfigurations", query)
+        found = listed.scaling_configurations.scaling_configuration if listed.scaling_configurations else None
+        return next(iter(found or ()), None)
+
+    async def instances(self, group: str) -> list[ScalingInstance]:
+        """Return all instances of a group."""
+        found: list[ScalingInstance] = []
+        while True:
+            query = {
+                "ScalingGroupId": group,
+                "PageSize": str(_INSTANCES_A_PAGE),
+                "PageNumber": str(len(found) // _INSTANCES_A_PAGE + 1),
+            }
+            listed = await self._read(SCALING, "DescribeScalingInstances", query)
+            page = (listed.scaling_instances.scaling_instance if listed.scaling_instances else None) or ()
+            found += page
+            if len(page) < _INSTANCES_A_PAGE or len(found) >= listed.total_count:
+                return found
+
+    async def instance_types(self) -> dict[str, InstanceType]:
+        """Return all types of machines by name."""
+        found: dict[str, InstanceType] = {}
+        query: dict[str, str] = {}
+        while True:
+            listed = await self._read(MACHINES, "DescribeInstanceTypes", query)
+            types = (listed.instance_types.instance_type if listed.instance_types else None) or ()
+            found |= {one.instance_type_id: one for one in types}
+            if not listed.next_token:
+                return found
+            query = {"NextToken": listed.next_token}
+
+    async def failed_activity(self, group: str, since: Instant) -> FailedActivity | None:
+        """Return why the group's last failed activity since then failed, None without one."""
+        query = {"ScalingGroupId": group, "PageSize": "10"}
+        listed = await self._read(SCALING, "DescribeScalingActivities", query)
+        found = (listed.scaling_activities.scaling_activity if listed.scaling_activities else None) or ()
+        for one in found:
+            if one.status_code not in _FAILED or _instant(one.start_time) < since:
+                continue
+            code = one.error_code or one.status_message.partition(":")[0]
+            return FailedActivity(code, _cause(code), one.error_message or one.status_message)
+        return None
+
+    async def set_size(self, group: str, size: int) -> None:
+        """Set a group's total capacity."""
+        query = {
+            "ScalingGroupId": group,
+            "AdjustmentType": "TotalCapacity",
+            "AdjustmentValue": str(size),
+            "SyncActivity": "true",
+            "ActivityMetadata": _MARK,
+        }
+        await self._change("ScaleWithAdjustment", query)
+
+    async def remove(self, group: str, instance: str) -> None:
+        """Remove one instance of a group."""
+        await self._change("RemoveInstances", {"ScalingGroupId": group, "InstanceId.1": instance})
+
+    async def _read(self, service: Service, action: str, query: Mapping[str, str]) -> _Listed:
+        response = await self._rest.read(partial(self._request, service, action, query))
+        try:
+            return msgspec.json.decode(response.body, type=_Listed, strict=False)
+        except msgspec.DecodeError as error:
+            raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
+
+    async def _change(self, action: str, query: Mapping[str, str]) -> None:
+        await self._rest.change(await self._request(SCALING, action, query))
+
+    async def _request(self, service: Service, action: str, query: Mapping[str, str]) -> Request:
+        self._signed += 1
+        now, host = self._clock.now(), f"{service.name}.{self._region}.aliyuncs.com"
+        call = Call(
+            action=action,
+            version=service.version,
+            host=host,
+            date=format_rfc3339(now),
+            nonce=uuid_of(self._seed, now, self._signed).replace("-", ""),
+        )
+        asked = {**query, "RegionId": self._region}
+        headers = signed_headers(await self._credentials(), call, asked)
+        return Request("POST", f"{self._endpoint(host)}?{query_string(asked)}", {}, headers)

@@ -1,0 +1,1 @@
+"""Azure: virtual machine scale sets, uniform and flexible."""

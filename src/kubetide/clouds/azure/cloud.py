@@ -1,0 +1,390 @@
+"""The Cloud port over Azure's scale sets, uniform and flexible.
+
+A refresh costs one list of sets a minute, one read of each spot set (its size changes by eviction),
+and one list of machines a set every five minutes or as soon as its size and its machines disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.azure import tags as tag_reading
+from kubetide.clouds.azure.api import ComputeApi
+from kubetide.clouds.azure.discovery import matching_bounds, set_bounds
+from kubetide.clouds.azure.model import Machine, ScaleSet
+from kubetide.clouds.azure.references import PREFIX, last_segment, normalized, provider_id
+from kubetide.clouds.azure.settings import OPTIONS, AzureSettings
+from kubetide.clouds.azure.skus import InstanceType, find_type, may_force
+from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
+from kubetide.clouds.azure.template import GPU_LABEL, build_node, zones_of
+from kubetide.clouds.common.options import read_options
+from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
+from kubetide.clouds.common.template import kube_proxy
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration
+
+_AT_ONCE = 8
+
+
+class _Machine(NamedTuple):
+    provider_id: str
+    instance_id: str
+    status: VmStatus
+
+
+class _Group(NamedTuple):
+    name: str
+    least: int
+    most: int
+
+
+class AzureCloud(Cloud):
+    """Node groups are scale sets; ids are their names, compared without case.
+
+    Args:
+        api: The resource group's scale sets.
+        settings: Which of them, and how.
+        clock: Time.
+        types: The sizes of machines there are; the shipped list unless given.
+    """
+
+    def __init__(
+        self,
+        api: ComputeApi,
+        settings: AzureSettings,
+        clock: Clock,
+        *,
+        types: Mapping[str, InstanceType] | None = None,
+    ) -> None:
+        self._api, self._settings, self._clock, self._types = api, settings, clock, types
+        self._explicit = {
+            spec.name.lower(): _Group(spec.name, spec.min_size, spec.max_size) for spec in settings.nodes
+        }
+        self._groups: dict[str, _Group] = dict(self._explicit)
+        self._left_out: tuple[str, ...] = ()
+        self._sets: dict[str, ScaleSet] = {}
+        self._sizes: dict[str, int] = {}
+        self._machines: dict[str, list[_Machine]] = {}
+        self._machines_at: dict[str, Duration] = {}
+        self._not_before: dict[str, Duration] = {}
+        self._sets_at: Duration | None = None
+        self._earlier: dict[str, NodeGroup] = {}
+
+    @property
+    def name(self) -> str:
+        """``azure``."""
+        return "azure"
+
+    @property
+    def gpu_label(self) -> str:
+        """The label that names a node's GPU type."""
+        return GPU_LABEL
+
+    @property
+    def gpu_types(self) -> Sequence[str]:
+        """The GPU types of the label."""
+        return ("nvidia-tesla-a100", "nvidia-tesla-k80", "nvidia-tesla-p100", "nvidia-tesla-v100")
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    async def refresh(self) -> Sequence[NodeGroup]:
+        """Return all groups as they are now, ordered by id."""
+        await self.renew()
+        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
+        self._earlier = {group.id: group for group in groups}
+        return sorted(groups, key=lambda group: group.id)
+
+    async def renew(self) -> None:
+        """List the sets anew once a minute. The first time, what cannot be read is an error. Raises CloudError."""
+        now, is_first = self._clock.monotonic(), self._sets_at is None
+        if self._sets_at is None or now - self._sets_at >= self._settings.sets_for:
+            await self._list_sets()
+            self._sets_at = now
+        if is_first:
+            there = [key for key in sorted(self._groups) if key in self._sets]
+            for key in there:
+                self._check_mode(self._sets[key])
+            await in_parallel(there, self._machines_of, limit=_AT_ONCE)
+
+    async def _list_sets(self) -> None:
+        listed = {one.name.lower(): one for one in await self._api.scale_sets()}
+        self._groups, warnings = dict(self._explicit), []
+        for key, one in listed.items():
+            bounds = matching_bounds(self._settings.discovery, one.tags or {})
+            if bounds is None or key in self._explicit:
+                continue
+            try:
+                least, most = set_bounds(bounds, one.tags or {})
+            except CloudError as error:
+                warnings.append(f"scale set {one.name} is left out: {error}")
+                continue
+            self._groups[key] = _Group(one.name, least, most)
+        self._left_out = tuple(warnings)
+        spot = [listed[key].name for key in sorted(self._groups) if key in listed and listed[key].is_spot]
+        for one in await in_parallel(spot, self._api.scale_set, limit=_AT_ONCE):
+            listed[one.name.lower()] = one
+        self._sets = listed
+        self._sizes = {
+            key: one.sku.capacity for key, one in listed.items() if one.sku and one.sku.capacity is not None
+        }
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return one sentence for each discovered set that is not managed because of its tags."""
+        return self._left_out
+
+    def _check_mode(self, scale_set: ScaleSet) -> None:
+        """Raise CloudError for a set whose orchestration is not supported or not switched on."""
+        mode = scale_set.properties.orchestration_mode
+        if mode == "Flexible" and not self._settings.flexible:
+            raise CloudError(
+                f'vmss - "{scale_set.name}" with Flexible orchestration detected but '
+                "'enableVmssFlexNodes' feature flag is turned off"
+            )
+        if mode not in {"Flexible", "Uniform"}:
+            raise CloudError(f'vmss - "{scale_set.name}": orchestration mode {mode!r} is not known')
+
+    async def readings(self) -> list[GroupReading]:
+        """Return each group with what could and what could not be read of it."""
+        return await in_parallel(sorted(self._groups), self._reading, limit=_AT_ONCE)
+
+    async def _reading(self, key: str) -> GroupReading:
+        group, scale_set = self._groups[key], self._sets.get(key)
+        reading = GroupReading(id=group.name, min_size=group.least, max_size=group.most, debug=group.name)
+        if scale_set is None:
+            missing = f"could not find vmss: {group.name}"
+            return reading._replace(instances=(), target_error=missing, template_error=missing)
+        target, target_error = await attempt(self._target(key))
+        machines, machines_error = await attempt(self._machines_of(key))
+        tags = scale_set.tags or {}
+        options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
+        reading = reading._replace(
+            target=target,
+            target_error=target_error,
+            instances=None if machines is None else tuple(_instance(one) for one in machines),
+            instances_error=machines_error,
+            stateless=frozenset(one.provider_id for one in machines or () if one.status.state is None),
+            options=options,
+            warnings=warnings,
+        )
+        try:
+            return reading._replace(template=self._template(scale_set), offerings=self._offerings(scale_set))
+        except CloudError as error:
+            return reading._replace(template_error=str(error))
+
+    def _template(self, scale_set: ScaleSet) -> NodeTemplate:
+        node = build_node(
+            scale_set,
+            predict_labels=self._settings.predict_labels,
+            types=self._types,
+        )
+        return NodeTemplate(
+            node=node,
+            pods=(kube_proxy(scale_set.name),),
+            source=f"scale set {scale_set.name}, size {scale_set.sku.name if scale_set.sku else ''}",
+        )
+
+    def _offerings(self, scale_set: ScaleSet) -> tuple[Offering, ...]:
+        sku = (scale_set.sku.name if scale_set.sku else None) or ""
+        zones = zones_of(scale_set) or ("0",)
+        # The shipped prices are those of machines on demand.
+        price = None if scale_set.is_spot else find_type(sku, self._types).usd_per_hour
+        return tuple(
+            Offering(
+                instance_type=sku,
+                zone=zone,
+                market="spot" if scale_set.is_spot else "on-demand",
+                share=1 / len(zones),
+                price_per_hour=price,
+            )
+            for zone in zones
+        )
+
+    async def _target(self, key: str) -> int:
+        if key not in self._sizes:
+            raise CloudError(f"could not find vmss: {self._groups[key].name}, or it has no capacity")
+        return self._sizes[key]
+
+    async def _machines_of(self, key: str) -> list[_Machine]:
+        scale_set, now = self._sets.get(key), self._clock.monotonic()
+        if scale_set is None:
+            return []
+        self._check_mode(scale_set)
+        known, listed_at = self._machines.get(key), self._machines_at.get(key)
+        is_old = listed_at is None or now - listed_at >= self._settings.machines_for
+        if known is not None and not is_old and len(known) == self._sizes.get(key):
+            return known
+        if key in self._not_before and now < self._not_before[key]:
+            return known or []
+        try:
+            listed = await self._api.machines(scale_set)
+        except CloudError as error:
+            if error.cause != "Throttled":
+                raise
+            self._not_before[key] = Duration(now + (error.retry_after or self._settings.machines_for))
+            return known or []
+        before = {one.provider_id.lower(): one.status for one in known or ()}
+        self._machines[key] = [self._machine(scale_set, one, before) for one in listed]
+        self._machines_at[key] = now
+        return self._machines[key]
+
+    def _machine(self, scale_set: ScaleSet, one: Machine, before: Mapping[str, VmStatus]) -> _Machine:
+        rules = StatusRules(self._settings.fast_delete, self._settings.detailed_cse)
+        node_id = provider_id(one.id)
+        if scale_set.is_flexible:
+            properties = one.properties
+            power = power_of(properties.instance_view)
+            return _Machine(
+                node_id, last_segment(one.id), provisioned(properties.provisioning_state or "", power, rules)
+            )
+        return _Machine(node_id, one.instance_id, machine_status(one, rules, before.get(node_id.lower())))
+
+    # ── whose instance ──────────────────────────────────────────────────────────────────────────
+
+    def known_groups(self) -> list[str]:
+        """Return the ids of all groups, without a call."""
+        return [group.name for group in self._groups.values()]
+
+    async def group_of(self, node_id: str) -> str | None:
+        """Return the id of the group that the instance belongs to, None where it is not ours. Raises CloudError."""
+        if not node_id.lower().startswith(PREFIX):
+            return None
+        self._check_id(node_id)
+        found = self._find(node_id)
+        return None if found is None else self._groups[found[0]].name
+
+    async def has_instance(self, node_name: str, node_id: str) -> bool | None:
+        """Return whether the node's machine is there, None where only a later refresh can tell. Raises CloudError."""
+        if not node_id:
+            raise CloudError(f"ProviderID for node: {node_name} is empty, skipped")
+        if not node_id.startswith(PREFIX):
+            raise CloudError(f"invalid azure ProviderID prefix for node: {node_name}, skipped")
+        found = self._find(node_id)
+        return None if found is None else found[1].status.state != "Deleting"
+
+    def _check_id(self, node_id: str) -> None:
+        if node_id.startswith(PREFIX):
+            normalized(node_id)
+
+    def _find(self, node_id: str) -> tuple[str, _Machine] | None:
+        wanted = node_id.lower()
+        for key, machines in self._machines.items():
+            if key not in self._groups:
+                continue
+            for one in machines:
+                if one.provider_id.lower() == wanted:
+                    return key, one
+        return None
+
+    # ── changes ─────────────────────────────────────────────────────────────────────────────────
+
+    async def increase_size(self, group_id: str, delta: int) -> None:
+        """Ask for ``delta`` more machines. Raises CloudError where the order is refused."""
+        await self._increase(group_id, delta)
+
+    async def atomic_increase_size(self, group_id: str, delta: int) -> None:
+        """Ask for ``delta`` more machines and wait, half an hour at most, until all are there. Raises CloudError."""
+        key, operation = await self._increase(group_id, delta)
+        error = await self._api.operation_error(operation) if operation else None
+        if error is not None:
+            await self._list_sets()
+            self._machines_at.pop(key, None)
+            raise error
+
+    async def _increase(self, group_id: str, delta: int) -> tuple[str, str]:
+        check_increase(delta)
+        key, scale_set = await self._known(group_id)
+        target = increased(await self._target(key), delta, self._groups[key].most)
+        etag = (scale_set.etag or "") if self._settings.etag else ""
+        try:
+            operation = await self._api.set_capacity(scale_set, target, etag=etag)
+        except CloudError as error:
+            if not etag or error.error_code not in {"PreconditionFailed", "412"}:
+                raise
+            fresh = await self._api.scale_set(scale_set.name)
+            size = (fresh.sku.capacity if fresh.sku else None) or 0
+            target = increased(size, delta, self._groups[key].most)
+            operation = await self._api.set_capacity(fresh, target, etag=fresh.etag or "")
+        self._sizes[key] = target
+        return key, operation
+
+    async def decrease_target_size(self, group_id: str, delta: int) -> None:
+        """Read the set's machines anew; nothing is withdrawn.
+
+        A set's capacity counts machines that exist, if only as being created: there is no open order.
+        Source: cluster-autoscaler cloudprovider/azure, ``DecreaseTargetSize``.
+        """
+        check_decrease(delta)
+        key, _ = await self._known(group_id)
+        self._machines_at.pop(key, None)
+
+    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
+        """Delete these machines in one call; those that are being deleted already are left out. Raises CloudError."""
+        key, scale_set = await self._known(group_id)
+        target, least = await self._target(key), self._groups[key].least
+        if not force:
+            check_delete(target, least, 1)
+        await self._machines_of(key)
+        doomed = self._doomed(key, provider_ids)
+        if not doomed:
+            return
+        if not force:
+            check_delete(target, least, len(doomed))
+        await self._delete(scale_set, [one.instance_id for one in doomed])
+        if self._settings.strict:
+            return
+        self._sizes[key] = target - len(doomed)
+        ids = {one.provider_id for one in doomed}
+        self._machines[key] = [
+            one._replace(status=VmStatus("Deleting")) if one.provider_id in ids else one
+            for one in self._machines[key]
+        ]
+
+    def _doomed(self, key: str, provider_ids: Sequence[str]) -> list[_Machine]:
+        found: dict[str, _Machine] = {}
+        for node_id in provider_ids:
+            self._check_id(node_id)
+            owner = self._find(node_id)
+            if owner is None:
+                raise CloudError(f"{node_id} doesn't belong to a known scale set")
+            if owner[0] != key:
+                raise CloudError(f"{node_id} belongs to a different scale set than {key}: {owner[0]}")
+            if owner[1].status.state != "Deleting":
+                found[owner[1].provider_id] = owner[1]
+        return list(found.values())
+
+    async def _delete(self, scale_set: ScaleSet, instance_ids: Sequence[str]) -> None:
+        """Send the order; where force is not allowed without it, and once more where it was pre-empted."""
+        sku = (scale_set.sku.name if scale_set.sku else None) or ""
+        force = may_force(
+            sku,
+            enabled=self._settings.force_delete,
+            dedicated_host=scale_set.properties.host_group is not None,
+        )
+        try:
+            await self._api.delete_machines(scale_set.name, instance_ids, force=force)
+        except CloudError as error:
+            if error.error_code == "OperationPreempted":
+                await self._api.delete_machines(scale_set.name, instance_ids, force=force)
+            elif force and error.error_code == "OperationNotAllowed":
+                await self._api.delete_machines(scale_set.name, instance_ids, force=False)
+            else:
+                raise
+
+    async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
+        key = group_id.lower()
+        if self._sets_at is None:
+            await self.renew()
+        if key not in self._groups:
+            raise CloudError(f"azure: there is no node group {group_id}")
+        if key not in self._sets:
+            raise CloudError(f"could not find vmss: {group_id}")
+        return key, self._sets[key]
+
+
+def _instance(one: _Machine) -> Instance:
+    return Instance(provider_id=one.provider_id, state=one.status.state or "Running", error=one.status.error)

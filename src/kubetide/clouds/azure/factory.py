@@ -1,0 +1,97 @@
+"""``--cloud-provider=azure``: from flags and environment to the provider. Needs the extra ``kubetide[azure]``."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kubetide.clouds.azure.api import ENDPOINT, ComputeApi, Subscription, refusal
+from kubetide.clouds.azure.cloud import AzureCloud
+from kubetide.clouds.azure.config import AzureConfig, read_config
+from kubetide.clouds.azure.settings import settings_of
+from kubetide.clouds.common.files import config_text
+from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
+from kubetide.clouds.common.tokens import Renewed, Until
+from kubetide.clouds.registry import CloudContext, missing_package
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Instant
+
+_IMDS = "http://169.254.169.254/metadata/instance/compute/subscriptionId"
+_ENDPOINTS: Mapping[str, str] = {
+    "azurechinacloud": "https://management.chinacloudapi.cn",
+    "azureusgovernment": "https://management.usgovcloudapi.net",
+    "azureusgovernmentcloud": "https://management.usgovcloudapi.net",
+}
+
+
+@asynccontextmanager
+async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
+    """Yield the provider. Raises CloudError, CloudNotFound without azure-identity."""
+    flags, clock = context.flags, context.clock
+    text = await config_text(flags.cloud_config)
+    config = read_config(text, context.environment)
+    settings = settings_of(config, flags.nodes, flags.node_group_auto_discovery)
+    async with HttpSender() as send:
+        endpoint = _ENDPOINTS.get(config.text("cloud").lower(), ENDPOINT)
+        where = Subscription(
+            config.text("hostedSubscriptionID") or config.text("subscriptionId") or await _subscription(send),
+            config.text("hostedResourceGroup") or config.text("resourceGroup"),
+            config.text("hostedResourceProxyURL") or endpoint,
+        )
+        rest = Rest(send, clock, refusal, seed=clock.now())
+        api = ComputeApi(rest, clock, _tokens(config, clock, f"{endpoint}/.default"), where)
+        types = None
+        if config.is_on("enableDynamicInstanceList"):
+            types = await api.skus(config.text("location"))
+        yield AzureCloud(api, settings, clock, types=types)
+
+
+async def _subscription(send: Send) -> str:
+    query = {"api-version": "2020-09-01", "format": "text"}
+    response = await send(Request("GET", _IMDS, query, {"Metadata": "true"}))
+    if response.status != 200:
+        raise CloudError("subscription ID not set, and the instance metadata service does not say it")
+    return response.body.decode().strip()
+
+
+def _tokens(config: AzureConfig, clock: Clock, scope: str) -> Renewed[str]:
+    credential = _credential(config)
+
+    async def make() -> Until[str]:
+        try:
+            token = await asyncio.to_thread(credential.get_token, scope)
+        except Exception as error:  # the library has no base class of its own for what an identity refuses
+            raise CloudError(f"no access token: {error}", cause="Permission") from error
+        return Until(str(token.token), Instant(int(token.expires_on) * 10**9))
+
+    return Renewed(make, clock)
+
+
+def _credential(config: AzureConfig) -> Any:
+    try:
+        identity: Any = importlib.import_module("azure.identity")
+    except ImportError as error:
+        raise missing_package("azure", "azure-identity", "azure") from error
+    tenant, client = config.text("tenantId"), config.text("aadClientId")
+    if config.is_on("useFederatedWorkloadIdentityExtension"):
+        file = config.text("aadFederatedTokenFile")
+        given = {"tenant_id": tenant, "client_id": client, "token_file_path": file}
+        return identity.WorkloadIdentityCredential(**{key: value for key, value in given.items() if value})
+    if config.is_on("useManagedIdentityExtension"):
+        assigned = config.text("userAssignedIdentityID")
+        return identity.ManagedIdentityCredential(client_id=assigned or None)
+    if config.text("authMethod") == "cli":
+        return identity.AzureCliCredential()
+    if config.text("aadClientSecret"):
+        return identity.ClientSecretCredential(tenant, client, config.text("aadClientSecret"))
+    if config.text("aadClientCertPath"):
+        password = config.text("aadClientCertPassword") or None
+        return identity.CertificateCredential(
+            tenant, client, certificate_path=config.text("aadClientCertPath"), password=password
+        )
+    raise CloudError("no way to sign in: set aadClientSecret, aadClientCertPath, or an identity")

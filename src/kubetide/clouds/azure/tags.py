@@ -1,0 +1,70 @@
+"""What tags of a scale set say of its nodes. Azure forbids ``/`` in tags: ``_`` stands for it, ``~2`` for ``_``.
+
+Source: cluster-autoscaler cloudprovider/azure, node templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kubetide.objects.node import Taint
+from kubetide.units.quantity import Quantity, QuantityError
+
+Tags = Mapping[str, str | None]
+_PREFIX = "k8s.io_cluster-autoscaler_node-template_"
+_TAINT_VALUE = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
+_TAINT = re.compile(r"[^=]+=([^=]+)?:(?:NoSchedule|NoExecute|PreferNoSchedule)")
+
+
+def _of_kind(tags: Tags, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield (key as written, value) of all tags of one kind; a tag without a value has an empty one."""
+    for tag in sorted(tags):
+        parts = tag.split(f"{_PREFIX}{kind}_")
+        if len(parts) > 1:
+            yield parts[1], tags[tag] or ""
+
+
+def _label_key(text: str) -> str:
+    return text.replace("_", "/").replace("~2", "_")
+
+
+def labels(tags: Tags) -> dict[str, str]:
+    """Return the node labels that tags give."""
+    return {_label_key(key): value for key, value in _of_kind(tags, "label") if key}
+
+
+def taints(tags: Tags) -> tuple[Taint, ...]:
+    """Return the node taints that tags give, ``value:Effect``; other values are left out."""
+    return tuple(
+        _taint(_label_key(key), value) for key, value in _of_kind(tags, "taint") if _TAINT_VALUE.match(value)
+    )
+
+
+def parse_taints(text: str) -> tuple[Taint, ...]:
+    """Return the taints of ``key=value:Effect,…``; what is no taint is left out."""
+    found = (one.partition("=") for one in dict.fromkeys(text.split(",")) if _TAINT.match(one))
+    return tuple(_taint(key, value) for key, _, value in found)
+
+
+def _taint(key: str, text: str) -> Taint:
+    value, _, effect = text.partition(":")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def resources(tags: Tags) -> dict[str, Quantity]:
+    """Return the further resources that tags give; what is no quantity is left out."""
+    found: dict[str, Quantity] = {}
+    for key, value in _of_kind(tags, "resources"):
+        try:
+            size = Quantity.parse(value)
+        except QuantityError:
+            continue
+        if key:
+            found[key.replace("~2", "/").replace("_", "/")] = size
+    return found
+
+
+def raw_options(tags: Tags) -> dict[str, str]:
+    """Return the autoscaling options as lower-case texts by name as written."""
+    return {key: value.lower() for key, value in _of_kind(tags, "autoscaling-options") if key}

@@ -1,0 +1,128 @@
+"""What a new node of a scale set looks like.
+
+Source: cluster-autoscaler cloudprovider/azure, building a node from a scale set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubetide.clouds.azure import tags as tag_reading
+from kubetide.clouds.azure.model import OsDisk, ScaleSet
+from kubetide.clouds.azure.skus import InstanceType, find_type, has_nvidia_label, is_fpga
+from kubetide.clouds.common.old_labels import OLD_ARCH, OLD_INSTANCE_TYPE, OLD_OS, OLD_REGION, OLD_ZONE
+from kubetide.clouds.common.template import (
+    ARCH,
+    DEFAULT_PODS,
+    INSTANCE_TYPE,
+    NVIDIA_GPU,
+    OS,
+    REGION,
+    ZONE,
+    template_node,
+)
+from kubetide.objects.base import Quantities
+from kubetide.objects.node import Node
+from kubetide.ports.errors import CloudError
+from kubetide.units.quantity import Format, Quantity
+
+_MIB, _GIB = 1 << 20, 1 << 30
+_FPGA = "xilinx.com/fpga-xilinx_u250_gen3x16_xdma_shell_2_1-0"
+_DISK_ZONE = "topology.disk.csi.azure.com/zone"
+_AKS = "kubernetes.azure.com/"
+GPU_LABEL = _AKS + "accelerator"
+
+
+def zones_of(scale_set: ScaleSet) -> tuple[str, ...]:
+    """Return the zones as nodes name them, ``westeurope-1``; empty for a set without zones."""
+    location = (scale_set.location or "").lower()
+    return tuple(f"{location}-{zone}" for zone in scale_set.zones or ())
+
+
+def build_node(
+    scale_set: ScaleSet,
+    *,
+    predict_labels: bool = True,
+    types: Mapping[str, InstanceType] | None = None,
+) -> Node:
+    """Return the node that the set makes next. Raises CloudError.
+
+    Of several zones, in one of which the node will be, it is in the first.
+
+    Args:
+        scale_set: The set.
+        predict_labels: Whether the labels that AKS gives nodes are added.
+        types: The sizes there are; the shipped list unless given.
+    """
+    if not scale_set.location:
+        raise CloudError(f"VMSS {scale_set.name} has no location")
+    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    size = find_type(sku, types)
+    tags = scale_set.tags or {}
+    labels: dict[str, str] = {key: value or "" for key, value in tags.items()}
+    labels |= _generic(scale_set, sku, size)
+    labels |= tag_reading.labels(tags)
+    if predict_labels:
+        labels |= _predicted(scale_set, sku, tags)
+    capacity: Quantities = {key: str(amount) for key, amount in _capacity(scale_set, sku, size).items()}
+    return template_node(scale_set.name, labels=labels, taints=tag_reading.taints(tags), capacity=capacity)
+
+
+def _os_disk(scale_set: ScaleSet) -> OsDisk | None:
+    profile = scale_set.properties.virtual_machine_profile
+    return profile.storage_profile.os_disk if profile and profile.storage_profile else None
+
+
+def _os(scale_set: ScaleSet) -> str:
+    profile = scale_set.properties.virtual_machine_profile
+    windows = profile and profile.os_profile and profile.os_profile.windows_configuration is not None
+    return "windows" if windows else "linux"
+
+
+def _generic(scale_set: ScaleSet, sku: str, size: InstanceType) -> dict[str, str]:
+    system, region = _os(scale_set), (scale_set.location or "").lower()
+    zones = zones_of(scale_set)
+    zone = zones[0] if zones else "0"
+    return {
+        ARCH: size.arch,
+        OLD_ARCH: size.arch,
+        OS: system,
+        OLD_OS: system,
+        INSTANCE_TYPE: sku,
+        OLD_INSTANCE_TYPE: sku,
+        REGION: region,
+        OLD_REGION: region,
+        ZONE: zone,
+        OLD_ZONE: zone,
+        _DISK_ZONE: zones[0] if zones else "",
+    }
+
+
+def _predicted(scale_set: ScaleSet, sku: str, tags: tag_reading.Tags) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    pool = tags.get("aks-managed-poolName") or tags.get("poolName")
+    if pool:
+        labels["agentpool"] = labels[_AKS + "agentpool"] = pool
+    disk = _os_disk(scale_set)
+    if disk is not None:
+        is_local = disk.diff_disk_settings is not None and disk.diff_disk_settings.option == "Local"
+        labels["storageprofile"] = labels[_AKS + "storageprofile"] = "ephemeral" if is_local else "managed"
+        tier = disk.managed_disk.storage_account_type if disk.managed_disk else None
+        if tier:
+            labels["storagetier"] = labels[_AKS + "storagetier"] = tier
+    if has_nvidia_label(sku):
+        labels["accelerator"] = labels[GPU_LABEL] = "nvidia"
+    return labels
+
+
+def _capacity(scale_set: ScaleSet, sku: str, size: InstanceType) -> dict[str, Quantity]:
+    capacity = {
+        "pods": Quantity(DEFAULT_PODS),
+        "cpu": Quantity(size.vcpu),
+        "memory": Quantity(size.memory_mib * _MIB),
+        _FPGA if is_fpga(sku) else NVIDIA_GPU: Quantity(size.gpu),
+    }
+    disk = _os_disk(scale_set)
+    if disk is not None and disk.disk_size_gb is not None:
+        capacity["ephemeral-storage"] = Quantity(disk.disk_size_gb * _GIB, format=Format.DECIMAL_SI)
+    return {**capacity, **tag_reading.resources(scale_set.tags or {})}

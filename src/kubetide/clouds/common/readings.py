@@ -1,0 +1,70 @@
+"""A group as far as its cloud could be read, and what the loop is shown of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from kubetide.ports.cloud import GroupOptions, Instance, NodeGroup, NodeTemplate, Offering
+from kubetide.ports.errors import CloudError
+
+T = TypeVar("T")
+
+
+class GroupReading(NamedTuple):
+    """One group; each part is there, or its error says why not.
+
+    ``stateless`` are the provider ids of instances whose state the cloud does not say; they count as running.
+    """
+
+    id: str
+    min_size: int
+    max_size: int
+    target: int | None = None
+    target_error: str = ""
+    instances: tuple[Instance, ...] | None = None
+    instances_error: str = ""
+    stateless: frozenset[str] = frozenset()
+    template: NodeTemplate | None = None
+    template_error: str = ""
+    options: GroupOptions | None = None
+    warnings: tuple[str, ...] = ()
+    offerings: tuple[Offering, ...] | None = None
+    debug: str = ""
+
+
+async def attempt(call: Awaitable[T]) -> tuple[T | None, str]:
+    """Return the answer and no text, or None and why there is none."""
+    try:
+        return await call, ""
+    except CloudError as error:
+        return None, str(error) or type(error).__name__
+
+
+def group_of_reading(reading: GroupReading, earlier: Mapping[str, NodeGroup]) -> NodeGroup:
+    """Return the view of a group; the earlier one, marked stale, where size or instances cannot be read.
+
+    A group of which nothing is known yet cannot grow: its maximum is shown as 0.
+    """
+    trouble = reading.target_error or reading.instances_error
+    if trouble and reading.id in earlier:
+        return replace(earlier[reading.id], stale=trouble)
+    if trouble:
+        return NodeGroup(id=reading.id, template_error=trouble, debug=reading.debug, stale=trouble)
+    priced = [one.price_per_hour for one in reading.offerings or () if one.price_per_hour is not None]
+    return NodeGroup(
+        id=reading.id,
+        min_size=reading.min_size,
+        max_size=reading.max_size,
+        target_size=reading.target or 0,
+        instances=reading.instances or (),
+        template=reading.template,
+        template_error=reading.template_error,
+        options=reading.options,
+        price_per_hour=priced[0] if priced else None,
+        offerings=reading.offerings,
+        warnings=reading.warnings or None,
+        debug=reading.debug,
+    )

@@ -1,0 +1,184 @@
+"""One HTTP request to a cloud: sent, repeated where that is safe, its refusal as a CloudError.
+
+A provider says how its cloud words a refusal (``Refusal``); everything below it, real connections or
+a scripted world, is one function ``Send``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import aiohttp
+
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudError
+from kubetide.serving.connector import make_connector
+from kubetide.units.seeds import unit_interval
+from kubetide.units.time import Duration, milliseconds, seconds
+
+_SECOND = seconds(1)
+_TIMEOUT = seconds(30)
+
+
+class Request(NamedTuple):
+    """An HTTP request. ``query`` is not yet escaped."""
+
+    method: str
+    url: str
+    query: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+class Response(NamedTuple):
+    """An HTTP answer; names of headers in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+Send = Callable[[Request], Awaitable[Response]]
+Refusal = Callable[[Response], CloudError | None]
+"""Returns what a cloud's answer refuses, None when it is a good answer."""
+
+
+class NoAnswer(CloudError):
+    """The cloud could not be reached, or broke off: nobody knows whether a change was made."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        super().__init__(f"no answer from {url}: {detail}", error_code="noAnswer")
+
+
+class Patience(NamedTuple):
+    """How often a read is repeated: ``repeats`` times, within ``budget``; pauses double from ``first``."""
+
+    repeats: int = 4
+    budget: Duration = seconds(20)
+    first: Duration = milliseconds(250)
+
+
+def pause_before_repeat(
+    error: CloudError, *, status: int, repeats: int, spent: Duration, patience: Patience, draw: float
+) -> Duration | None:
+    """Return the pause before a failed read is sent again, None to give up.
+
+    Args:
+        error: What was refused.
+        status: The HTTP status; 0 without an answer.
+        repeats: How often it was repeated already.
+        spent: Time since it was first sent.
+        patience: The bounds.
+        draw: Of the jitter, from [0, 1).
+    """
+    transient = error.cause == "Throttled" or status == 0 or status in {429, 500, 502, 503, 504}
+    if not transient or repeats >= patience.repeats:
+        return None
+    pause = Duration(patience.first << repeats) if error.retry_after is None else error.retry_after
+    pause = Duration(round(pause * (1 + draw)))
+    return pause if spent + pause <= patience.budget else None
+
+
+class Rest:
+    """Sends requests of one provider.
+
+    Args:
+        send: The transport.
+        clock: For pauses and their budget.
+        refusal: How this cloud refuses.
+        seed: Of the jitter.
+        patience: Bounds on repeats.
+    """
+
+    def __init__(
+        self, send: Send, clock: Clock, refusal: Refusal, *, seed: int = 0, patience: Patience | None = None
+    ) -> None:
+        self._send = send
+        self._clock = clock
+        self._refusal = refusal
+        self._seed = seed
+        self._patience = patience or Patience()
+        self._sent = 0
+
+    async def read(self, sign: Callable[[], Awaitable[Request]]) -> Response:
+        """Send a request that changes nothing; repeat it while that may help. Raises CloudError.
+
+        ``sign`` makes the request anew for each attempt, as signatures hold for a short time.
+        """
+        start, repeats = self._clock.monotonic(), 0
+        while True:
+            response, error = await self._attempt(await sign())
+            if error is None:
+                return response
+            pause = pause_before_repeat(
+                error,
+                status=response.status,
+                repeats=repeats,
+                spent=Duration(self._clock.monotonic() - start),
+                patience=self._patience,
+                draw=unit_interval(self._seed, self._sent),
+            )
+            if pause is None:
+                raise error
+            repeats += 1
+            await self._clock.sleep(pause)
+
+    async def change(self, request: Request) -> Response:
+        """Send a request once: what may have been done is never done twice. Raises CloudError."""
+        response, error = await self._attempt(request)
+        if error is not None:
+            raise error
+        return response
+
+    async def _attempt(self, request: Request) -> tuple[Response, CloudError | None]:
+        self._sent += 1
+        try:
+            response = await self._send(request)
+        except NoAnswer as error:
+            return Response(0), error
+        return response, self._refusal(response)
+
+
+def retry_after(headers: Mapping[str, str]) -> Duration | None:
+    """Return the pause that ``Retry-After`` asks for in seconds; None without it or for a date."""
+    text = headers.get("retry-after", "")
+    return Duration(int(text) * _SECOND) if text.isascii() and text.isdigit() else None
+
+
+class HttpSender:
+    """Sends over real connections; an async context manager.
+
+    Args:
+        timeout: For one answer.
+    """
+
+    def __init__(self, timeout: Duration = _TIMEOUT) -> None:
+        self._timeout = aiohttp.ClientTimeout(total=timeout / _SECOND)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(connector=make_connector(limit=16), timeout=self._timeout)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def __call__(self, request: Request) -> Response:
+        assert self._session is not None, "used outside of its context"
+        try:
+            async with self._session.request(
+                request.method,
+                request.url,
+                params=dict(request.query) or None,
+                headers=dict(request.headers),
+                data=request.body or None,
+            ) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return Response(answer.status, headers, await answer.read())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NoAnswer(request.url, str(error) or type(error).__name__) from error

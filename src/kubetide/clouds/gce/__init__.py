@@ -1,0 +1,1 @@
+"""Google Compute Engine: zonal managed instance groups."""

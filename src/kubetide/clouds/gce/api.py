@@ -1,0 +1,302 @@
+"""The calls to Compute Engine that the provider makes, as typed methods over ``Rest``.
+
+Paths are those of compute/v1. Reads follow all pages; changes are sent once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
+from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
+from kubetide.clouds.gce.machine_types import MachineType
+from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part
+from kubetide.clouds.gce.template import InstanceTemplate
+from kubetide.objects.base import ApiStruct
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudCause, CloudError
+from kubetide.units.time import Duration, milliseconds, seconds
+
+T = TypeVar("T")
+Token = Callable[[], Awaitable[str]]
+"""Returns an access token that is valid now."""
+
+_MIB = 1 << 20
+_WAIT_IN_ALL, _WAIT_PAUSE = seconds(20), milliseconds(100)
+_THROTTLED = {"rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRateExceeded"}
+
+
+class CurrentActions(ApiStruct):
+    creating: int = 0
+    creating_without_retries: int = 0
+    recreating: int = 0
+    deleting: int = 0
+    abandoning: int = 0
+
+    def is_changing(self) -> bool:
+        """Return whether instances are being made or deleted."""
+        return any(
+            (self.creating, self.creating_without_retries, self.recreating, self.deleting, self.abandoning)
+        )
+
+
+class Manager(ApiStruct):
+    """The API's InstanceGroupManager, as far as the provider reads it."""
+
+    name: str = ""
+    zone: str = ""
+    base_instance_name: str = ""
+    instance_template: str = ""
+    target_size: int = 0
+    target_suspended_size: int = 0
+    current_actions: CurrentActions | None = None
+
+    @property
+    def size(self) -> int:
+        """The target, suspended instances included."""
+        return self.target_size + self.target_suspended_size
+
+
+class _Named(ApiStruct):
+    name: str = ""
+
+
+class _Groups(ApiStruct):
+    items: tuple[_Named, ...] | None = None
+    next_page_token: str = ""
+
+
+class _Managers(ApiStruct):
+    items: tuple[Manager, ...] | None = None
+    next_page_token: str = ""
+
+
+class _Managed(ApiStruct):
+    managed_instances: tuple[ManagedInstance, ...] | None = None
+    next_page_token: str = ""
+
+
+class _Listed(ApiStruct):
+    items: tuple[ListedInstance, ...] | None = None
+    next_page_token: str = ""
+
+
+class _Machine(ApiStruct):
+    guest_cpus: int = 0
+    memory_mb: int = 0
+
+
+class _Region(ApiStruct):
+    zones: tuple[str, ...] | None = None
+
+
+class _Operation(ApiStruct):
+    name: str = ""
+    operation_type: str = ""
+    status: str = ""
+    error: AttemptErrors | None = None
+
+
+class _ErrorItem(ApiStruct):
+    reason: str = ""
+
+
+class _ErrorBody(ApiStruct):
+    message: str = ""
+    errors: tuple[_ErrorItem, ...] | None = None
+
+
+class _Errors(ApiStruct):
+    error: _ErrorBody | None = None
+
+
+def refusal(response: Response) -> CloudError | None:
+    """Return what an answer of the API refuses, None for a good answer."""
+    if response.status < 300:
+        return None
+    try:
+        body = msgspec.json.decode(response.body, type=_Errors).error
+    except msgspec.DecodeError:
+        body = None
+    reason = next((one.reason for one in (body.errors if body else None) or ()), "")
+    message = body.message if body else response.body.decode("utf-8", "replace")[:200]
+    return CloudError(
+        f"googleapi: Error {response.status}: {message}" + (f", {reason}" if reason else ""),
+        error_code=reason or str(response.status),
+        cause=_cause(response.status, reason),
+        retry_after=retry_after(response.headers),
+    )
+
+
+def _cause(status: int, reason: str) -> CloudCause:
+    if status == 429 or reason in _THROTTLED:
+        return "Throttled"
+    if reason == "quotaExceeded":
+        return "Quota"
+    return "Permission" if status in {401, 403} else "Other"
+
+
+class ComputeApi:
+    """Compute Engine of one project.
+
+    Args:
+        rest: Sends the requests.
+        clock: For waiting on operations.
+        token: Makes access tokens; None sends none, for a test's own server.
+        project: Whose regions and zones are listed.
+        root: Where the API is.
+    """
+
+    def __init__(
+        self, rest: Rest, clock: Clock, token: Token | None, project: str, *, root: str = ROOT
+    ) -> None:
+        self._rest = rest
+        self._clock = clock
+        self._token = token
+        self._project = project
+        self._root = root
+
+    async def zones_of(self, region: str) -> tuple[str, ...]:
+        """Return the names of a region's zones."""
+        found = await self._get(f"projects/{self._project}/regions/{region}", _Region)
+        return tuple(last_part(zone) for zone in found.zones or ())
+
+    async def group_names(self, zone: str, name_filter: str) -> list[str]:
+        """Return the names of a zone's instance groups that the filter lets through."""
+        path = f"projects/{self._project}/zones/{zone}/instanceGroups"
+        pages = self._pages("GET", path, _Groups, {"filter": name_filter})
+        return [one.name for page in await pages for one in page.items or ()]
+
+    async def managers(self, project: str, zone: str) -> list[Manager]:
+        """Return all managed groups of a zone."""
+        pages = self._pages("GET", f"projects/{project}/zones/{zone}/instanceGroupManagers", _Managers)
+        return [one for page in await pages for one in page.items or ()]
+
+    async def manager(self, ref: GceRef) -> Manager:
+        """Return one managed group."""
+        return await self._get(_manager_path(ref), Manager)
+
+    async def managed_instances(self, ref: GceRef) -> list[ManagedInstance]:
+        """Return a group's instances with what happens to them."""
+        pages = self._pages("POST", f"{_manager_path(ref)}/listManagedInstances", _Managed)
+        return [one for page in await pages for one in page.managed_instances or ()]
+
+    async def instances(self, project: str, zone: str) -> list[ListedInstance]:
+        """Return all instances of a zone."""
+        pages = self._pages("GET", f"projects/{project}/zones/{zone}/instances", _Listed)
+        return [one for page in await pages for one in page.items or ()]
+
+    async def template(self, project: str, region: str, template: TemplateRef) -> InstanceTemplate:
+        """Return an instance template."""
+        place = f"regions/{region}" if template.is_regional else "global"
+        return await self._get(
+            f"projects/{project}/{place}/instanceTemplates/{template.name}", InstanceTemplate
+        )
+
+    async def machine_type(self, project: str, zone: str, name: str) -> MachineType:
+        """Return a machine type of a zone."""
+        found = await self._get(f"projects/{project}/zones/{zone}/machineTypes/{name}", _Machine)
+        return MachineType(name=name, cpu=found.guest_cpus, memory_bytes=found.memory_mb * _MIB)
+
+    async def create_instances(self, ref: GceRef, names: Sequence[str]) -> None:
+        """Create instances of these names, and wait for the order to be carried out."""
+        body = {"instances": [{"name": name} for name in names]}
+        await self._change(ref, "createInstances", body=body)
+
+    async def delete_instances(self, ref: GceRef, urls: Sequence[str]) -> None:
+        """Delete instances, which lowers the target, and wait for the order to be carried out."""
+        body = {"instances": list(urls), "skipInstancesOnValidationError": True}
+        await self._change(ref, "deleteInstances", body=body)
+
+    async def resize(self, ref: GceRef, size: int) -> None:
+        """Set the target, and wait for the order to be carried out."""
+        await self._change(ref, "resize", query={"size": str(size)})
+
+    async def _change(
+        self,
+        ref: GceRef,
+        verb: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> None:
+        request = await self._request("POST", f"{_manager_path(ref)}/{verb}", query or {}, body)
+        operation = msgspec.json.decode((await self._rest.change(request)).body, type=_Operation)
+        await self._wait(ref, verb, operation)
+
+    async def _wait(self, ref: GceRef, verb: str, operation: _Operation) -> None:
+        """Wait until the operation is done. Raises CloudError where it failed or takes longer than 20 s."""
+        start = self._clock.monotonic()
+        path = f"projects/{ref.project}/zones/{ref.zone}/operations/{operation.name}/wait"
+        while operation.status != "DONE":
+            if Duration(self._clock.monotonic() - start) > _WAIT_IN_ALL:
+                raise CloudError(f"{verb} of {ref}: operation {operation.name} is not done after 20 s")
+            response = await self._rest.read(lambda: self._request("POST", path, {}))
+            operation = msgspec.json.decode(response.body, type=_Operation)
+            if operation.status != "DONE":
+                await self._clock.sleep(_WAIT_PAUSE)
+        errors = (operation.error.errors if operation.error else None) or ()
+        if errors:
+            first = errors[0]
+            found = classify(first.code, first.message, "", None)
+            detail = msgspec.json.encode(operation.error).decode()
+            kind = operation.operation_type or verb
+            raise CloudError(
+                f"error while waiting for operation {kind}/{operation.name}: {detail}",
+                error_code=first.code,
+                error_class=found.error_class if found else "Other",
+                cause=found.cause if found else "Other",
+            )
+
+    async def _get(self, path: str, kind: type[T]) -> T:
+        response = await self._rest.read(lambda: self._request("GET", path, {}))
+        return _decode(response, kind)
+
+    async def _pages(self, method: str, path: str, kind: type[T], query: Mapping[str, str] = {}) -> list[T]:
+        pages: list[T] = []
+        asked = dict(query)
+        while True:
+            response = await self._rest.read(partial(self._request, method, path, asked))
+            page = _decode(response, kind)
+            pages.append(page)
+            token = getattr(page, "next_page_token", "")
+            if not token:
+                return pages
+            asked = {**query, "pageToken": token}
+
+    async def _request(
+        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None
+    ) -> Request:
+        headers = {}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {await self._token()}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        return Request(
+            method,
+            f"{self._root}/{path}",
+            query,
+            headers,
+            b"" if body is None else msgspec.json.encode(body),
+        )
+
+
+def _manager_path(ref: GceRef) -> str:
+    return f"projects/{ref.project}/zones/{ref.zone}/instanceGroupManagers/{ref.name}"
+
+
+def _decode(response: Response, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(response.body, type=kind, strict=False)
+    except msgspec.DecodeError as error:
+        raise CloudError(f"the API's answer cannot be read: {error}") from error
+
+
+def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the items in order, at most ``size`` at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,389 @@
+"""The Cloud port over Compute Engine's zonal managed instance groups.
+
+A refresh costs one list of managers a zone and one list of instances a group, both paged (with bulk
+listing: one list of instances a zone); discovery adds one list of groups a spec and zone each minute.
+Templates and machine types are read when they change, machine types anew each hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.options import ReadOptions, read_options
+from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
+from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
+from kubetide.clouds.gce import kube_env
+from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
+from kubetide.clouds.gce.instances import listed_instance, managed_instances
+from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
+from kubetide.clouds.gce.names import Names
+from kubetide.clouds.gce.prices import GPU_LABEL, is_spot, node_price
+from kubetide.clouds.gce.references import (
+    GceRef,
+    group_id,
+    instance_url,
+    parse_group_url,
+    parse_provider_id,
+    parse_template_url,
+    region_of,
+)
+from kubetide.clouds.gce.settings import OPTIONS, GceSettings
+from kubetide.clouds.gce.template import InstanceTemplate, build_node, environment
+from kubetide.objects.node import Node
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud, GroupOptions, Instance, NodeGroup, NodeTemplate, Offering
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration, hours, minutes
+
+_DISCOVERY_EVERY, _MACHINE_TYPES_FOR = minutes(1), hours(1)
+_CREATED_AT_ONCE = 1000
+
+
+class _Bounds(NamedTuple):
+    least: int
+    most: int
+    is_explicit: bool
+
+
+class _Built(NamedTuple):
+    """What was built of a template on a machine type."""
+
+    template: InstanceTemplate
+    machine: MachineType
+    shown: NodeTemplate
+    offering: Offering
+
+
+class GceCloud(Cloud):
+    """Node groups are managed instance groups; ids are their instance groups' URLs.
+
+    Args:
+        api: The project's Compute Engine.
+        settings: Which groups, and how.
+        clock: Time.
+        seed: Of the names of new instances.
+    """
+
+    def __init__(self, api: ComputeApi, settings: GceSettings, clock: Clock, *, seed: int = 0) -> None:
+        self._api, self._settings, self._clock = api, settings, clock
+        self._groups = {
+            parse_group_url(spec.name): _Bounds(spec.min_size, spec.max_size, is_explicit=True)
+            for spec in settings.nodes
+        }
+        self._managers: dict[GceRef, Manager] = {}
+        self._listed_zones: set[tuple[str, str]] = set()
+        self._instances: dict[GceRef, tuple[Instance, ...]] = {}
+        self._listed_at: dict[GceRef, Duration] = {}
+        self._fresh: set[GceRef] = set()
+        self._templates: dict[GceRef, tuple[str, InstanceTemplate]] = {}
+        self._machines: dict[tuple[str, str], tuple[Duration, MachineType]] = {}
+        self._built: dict[GceRef, _Built] = {}
+        self._read_options: dict[GceRef, tuple[InstanceTemplate, ReadOptions]] = {}
+        self._discovered_at: Duration | None = None
+        self._earlier: dict[str, NodeGroup] = {}
+        self._names = Names(seed)
+
+    @property
+    def name(self) -> str:
+        """``gce``."""
+        return "gce"
+
+    @property
+    def gpu_label(self) -> str:
+        """The label that names a node's GPU type."""
+        return GPU_LABEL
+
+    @property
+    def gpu_types(self) -> Sequence[str]:
+        """The GPU types of the label."""
+        return (
+            "nvidia-tesla-k80",
+            "nvidia-tesla-p100",
+            "nvidia-tesla-p4",
+            "nvidia-tesla-t4",
+            "nvidia-tesla-v100",
+        )
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    async def refresh(self) -> Sequence[NodeGroup]:
+        """Return all groups as they are now, ordered by id."""
+        await self.renew()
+        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
+        self._earlier = {group.id: group for group in groups}
+        return sorted(groups, key=lambda group: group.id)
+
+    async def renew(self) -> None:
+        """Forget what may have changed; once a minute look for groups. Raises CloudError."""
+        self._managers.clear()
+        self._listed_zones.clear()
+        self._fresh.clear()
+        now = self._clock.monotonic()
+        if self._discovered_at is not None and now - self._discovered_at < _DISCOVERY_EVERY:
+            return
+        is_first = self._discovered_at is None
+        changed = await self._discover()
+        if changed or (is_first and self._groups):
+            await in_parallel(sorted(self._groups), self._instances_of, limit=self._settings.at_once)
+        self._discovered_at = now
+
+    async def _discover(self) -> bool:
+        """Add discovered groups and drop those that are gone; return whether any changed."""
+        found: dict[GceRef, _Bounds] = {}
+        if self._settings.discovery:
+            zones = await self._zones()
+            for spec in self._settings.discovery:
+                names = await asyncio.gather(*(self._api.group_names(zone, spec.filter) for zone in zones))
+                for zone, in_zone in zip(zones, names, strict=True):
+                    for one in in_zone:
+                        ref = GceRef(self._settings.project, zone, one)
+                        found[ref] = _Bounds(spec.min_size, spec.max_size, is_explicit=False)
+        explicit = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_explicit}
+        before, self._groups = set(self._groups), {**found, **explicit}
+        for ref in before - set(self._groups):
+            for known in (
+                self._instances,
+                self._listed_at,
+                self._templates,
+                self._built,
+                self._read_options,
+            ):
+                known.pop(ref, None)
+        return before != set(self._groups)
+
+    async def _zones(self) -> tuple[str, ...]:
+        location = self._settings.location
+        return await self._api.zones_of(location) if self._settings.regional else (location,)
+
+    async def readings(self) -> list[GroupReading]:
+        """Return each group with what could and what could not be read of it."""
+        if self._settings.bulk_listing:
+            await self._list_in_bulk()
+        refs = sorted(self._groups)
+        for project, zone in sorted({(ref.project, ref.zone) for ref in refs}):
+            await self._list_managers(project, zone)
+        return await in_parallel(refs, self._reading, limit=self._settings.at_once)
+
+    async def _reading(self, ref: GceRef) -> GroupReading:
+        bounds = self._groups[ref]
+        target, target_error = await attempt(self._target(ref))
+        instances, instances_error = await attempt(self._instances_of(ref))
+        built, template_error = await attempt(self._template_of(ref))
+        options, warnings = await self._options(ref)
+        return GroupReading(
+            id=group_id(ref),
+            min_size=bounds.least,
+            max_size=bounds.most,
+            target=target,
+            target_error=target_error,
+            instances=instances,
+            instances_error=instances_error,
+            template=None if built is None else built.shown,
+            template_error=template_error,
+            options=options,
+            warnings=warnings,
+            offerings=None if built is None else (built.offering,),
+            debug=str(ref),
+        )
+
+    async def _list_managers(self, project: str, zone: str) -> None:
+        if (project, zone) in self._listed_zones:
+            return
+        listed, error = await attempt(self._api.managers(project, zone))
+        if error:
+            return  # each group is then asked by itself
+        self._listed_zones.add((project, zone))
+        for one in listed or ():
+            ref = GceRef(project, zone, one.name)
+            if ref in self._groups:
+                self._managers.setdefault(ref, one)
+
+    async def _manager(self, ref: GceRef) -> Manager:
+        if ref not in self._managers:
+            await self._list_managers(ref.project, ref.zone)
+        if ref not in self._managers:
+            self._managers[ref] = await self._api.manager(ref)
+        return self._managers[ref]
+
+    async def _target(self, ref: GceRef) -> int:
+        return (await self._manager(ref)).size
+
+    async def _instances_of(self, ref: GceRef) -> tuple[Instance, ...]:
+        now = self._clock.monotonic()
+        if ref not in self._fresh:
+            listed_at = self._listed_at.get(ref)
+            if listed_at is None or now - listed_at >= self._settings.min_refresh_wait:
+                self._instances[ref] = managed_instances(await self._api.managed_instances(ref))
+                self._listed_at[ref] = now
+            self._fresh.add(ref)
+        return self._instances[ref]
+
+    async def _list_in_bulk(self) -> None:
+        """Read the instances of settled groups from one list a zone; the others are asked by themselves."""
+        for project, zone in sorted({(ref.project, ref.zone) for ref in self._groups}):
+            await self._list_managers(project, zone)
+            listed, error = await attempt(self._api.instances(project, zone))
+            if error:
+                continue
+            found: dict[GceRef, list[Instance]] = {}
+            for one in listed or ():
+                instance, maker = listed_instance(one)
+                found.setdefault(maker, []).append(instance)
+            for ref, manager in self._managers.items():
+                mine = found.get(ref, [])
+                actions = manager.current_actions
+                if actions is None or actions.is_changing() or len(mine) != manager.target_size:
+                    continue
+                self._instances[ref] = tuple(sorted(mine, key=lambda one: one.provider_id))
+                self._fresh.add(ref)
+
+    # ── templates ───────────────────────────────────────────────────────────────────────────────
+
+    async def _instance_template(self, ref: GceRef) -> InstanceTemplate:
+        url = (await self._manager(ref)).instance_template
+        known = self._templates.get(ref)
+        if known is None or known[0] != url:
+            template = await self._api.template(ref.project, region_of(ref.zone), parse_template_url(url))
+            known = self._templates[ref] = (url, template)
+        return known[1]
+
+    async def _template_of(self, ref: GceRef) -> _Built:
+        """Return what the group's template makes; built anew only when the template or the machine type changed."""
+        template = await self._instance_template(ref)
+        if template.properties is None:
+            raise CloudError(f"instance template {template.name} has no properties")
+        machine = await self._machine(ref, template.properties.machine_type)
+        built = self._built.get(ref)
+        if built is None or built.template is not template or built.machine != machine:
+            node = build_node(template, machine, ref.zone, ref.name)
+            shown = NodeTemplate(
+                node=node,
+                pods=(kube_proxy(ref.name),),
+                source=f"instance template {template.name} of {ref}",
+            )
+            built = self._built[ref] = _Built(template, machine, shown, _offering(node))
+        return built
+
+    async def _machine(self, ref: GceRef, name: str) -> MachineType:
+        if is_custom(name):
+            return parse_custom(name)
+        now = self._clock.monotonic()
+        known = self._machines.get((ref.zone, name))
+        if known is None or now - known[0] >= _MACHINE_TYPES_FOR:
+            known = (now, await self._api.machine_type(ref.project, ref.zone, name))
+            self._machines[ref.zone, name] = known
+        return known[1]
+
+    async def _options(self, ref: GceRef) -> tuple[GroupOptions | None, tuple[str, ...]]:
+        try:
+            template = await self._instance_template(ref)
+            known = self._read_options.get(ref)
+            if known is None or known[0] is not template:
+                raw = kube_env.autoscaling_options(environment(template).env)
+                known = self._read_options[ref] = (template, read_options(raw, OPTIONS))
+        except CloudError as error:
+            return None, (f"autoscaling options of {ref} cannot be read: {error}",)
+        return known[1]
+
+    def known_groups(self) -> list[str]:
+        """Return the ids of all groups, without a call."""
+        return [group_id(ref) for ref in sorted(self._groups)]
+
+    # ── whose instance ──────────────────────────────────────────────────────────────────────────
+
+    async def group_of(self, provider_id: str) -> str | None:
+        """Return the id of the group that the instance belongs to, None where it is not ours. Raises CloudError."""
+        ref = await self._owner(provider_id)
+        return None if ref is None else group_id(ref)
+
+    async def _owner(self, provider_id: str) -> GceRef | None:
+        instance = parse_provider_id(provider_id)
+        for ref, instances in self._instances.items():
+            if any(one.provider_id == provider_id for one in instances):
+                return ref
+        for ref in sorted(self._groups):
+            if (ref.project, ref.zone) != (instance.project, instance.zone):
+                continue
+            manager, _ = await attempt(self._manager(ref))
+            if manager is None or not instance.name.startswith(manager.base_instance_name):
+                continue
+            if any(one.provider_id == provider_id for one in await self._instances_of(ref)):
+                return ref
+        return None
+
+    # ── changes ─────────────────────────────────────────────────────────────────────────────────
+
+    async def increase_size(self, group_id: str, delta: int) -> None:
+        """Create ``delta`` instances under names of our own. Raises CloudError."""
+        check_increase(delta)
+        ref = await self._known(group_id)
+        increased(await self._target(ref), delta, self._groups[ref].most)
+        taken = {parse_provider_id(one.provider_id).name for one in self._instances.get(ref, ())}
+        base = (await self._manager(ref)).base_instance_name
+        names = self._names.draw(base, delta, taken)
+        self._forget(ref)
+        for part in chunks(names, _CREATED_AT_ONCE):
+            await self._api.create_instances(ref, part)
+
+    async def decrease_target_size(self, group_id: str, delta: int) -> None:
+        """Lower the target by ``delta`` instances that do not exist yet. Raises CloudError."""
+        check_decrease(delta)
+        ref = await self._known(group_id)
+        manager = await self._manager(ref)
+        # An instance that came since the last refresh would be a victim of the smaller size.
+        self._list_anew(ref)
+        target = decreased(manager.size, delta, len(await self._instances_of(ref)))
+        self._forget(ref)
+        await self._api.resize(ref, target)
+        self._managers[ref] = replace(manager, target_size=target - manager.target_suspended_size)
+
+    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
+        """Delete these instances in one call. Raises CloudError."""
+        ref = await self._known(group_id)
+        target, least = await self._target(ref), self._groups[ref].least
+        if not force:
+            check_delete(target, least, 1)
+        doomed = list(dict.fromkeys(provider_ids))
+        for one in doomed:
+            owner = await self._owner(one)
+            if owner is None:
+                raise CloudError(f"{one} doesn't belong to a known mig")
+            if owner != ref:
+                raise CloudError(f"{one} belongs to a different mig than {group_id}: {owner}")
+        if not force:
+            check_delete(target, least, len(doomed))
+        self._forget(ref)
+        await self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
+
+    async def _known(self, wanted: str) -> GceRef:
+        if self._discovered_at is None:
+            await self.renew()
+        for ref in self._groups:
+            if group_id(ref) == wanted:
+                return ref
+        raise CloudError(f"gce: there is no node group {wanted}")
+
+    def _forget(self, ref: GceRef) -> None:
+        self._managers.pop(ref, None)
+        self._listed_zones.discard((ref.project, ref.zone))
+
+    def _list_anew(self, ref: GceRef) -> None:
+        self._fresh.discard(ref)
+        self._listed_at.pop(ref, None)
+
+
+def _offering(node: Node) -> Offering:
+    labels = node.metadata.labels or {}
+    price = node_price(labels, node.metadata.annotations or {}, node.status.capacity or {}, hours(1))
+    return Offering(
+        instance_type=labels.get(INSTANCE_TYPE, ""),
+        zone=labels.get(ZONE, ""),
+        market="spot" if is_spot(labels) else "on-demand",
+        price_per_hour=price,
+    )

@@ -1,0 +1,74 @@
+"""Which groups belong to the autoscaler: ``--node-group-auto-discovery=mig:namePrefix=P,min=N,max=M``."""
+
+from __future__ import annotations
+
+import re
+
+from kubetide.objects.base import ApiStruct
+from kubetide.ports.errors import CloudError
+
+_KEYS = "namePrefix, min, max"
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+class GroupDiscovery(ApiStruct):
+    """Groups whose names match ``name_regexp`` (RE2), and their bounds."""
+
+    name_regexp: str
+    min_size: int = 0
+    max_size: int = 0
+
+    @property
+    def filter(self) -> str:
+        """The API's filter on names."""
+        return f"name eq {self.name_regexp}"
+
+
+def parse_discovery(spec: str) -> GroupDiscovery:
+    """Return what one discovery spec asks for. Raises CloudError that quotes the wrong part.
+
+    A later key wins over an earlier one. ``max`` is required in effect: it must be 1 or more.
+
+    Source: cluster-autoscaler cloudprovider/gce, ``--node-group-auto-discovery``.
+    """
+    discoverer, colon, pairs = spec.partition(":")
+    if not colon or ":" in pairs:
+        raise CloudError(f'spec "{spec}" should be discoverer:key=value,key=value')
+    if discoverer != "mig":
+        raise CloudError(f"unsupported discoverer specified: {discoverer}")
+    prefix, least, most = "", 0, 0
+    for pair in pairs.split(","):
+        parts = pair.split("=")
+        if len(parts) != 2:
+            raise CloudError(f"invalid key=value pair [{' '.join(parts)}]")
+        key, value = parts
+        if key == "namePrefix":
+            prefix = value
+        elif key == "min":
+            least = _integer(value, "minimum")
+        elif key == "max":
+            most = _integer(value, "maximum")
+        else:
+            raise CloudError(
+                f'unsupported key "{key}" is specified for discoverer "mig". Supported keys are "{_KEYS}"'
+            )
+    if not prefix:
+        raise CloudError("empty instance group name prefix supplied")
+    if least > most:
+        raise CloudError("minimum size is greater than maximum size")
+    if most < 1:
+        raise CloudError("maximum size must be greater than 1 or more")
+    pattern = f"^{prefix}.+"
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise CloudError(
+            f'invalid instance group name prefix "{prefix}" - "{pattern}" must be a valid RE2 regexp'
+        ) from error
+    return GroupDiscovery(name_regexp=pattern, min_size=least, max_size=most)
+
+
+def _integer(text: str, what: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise CloudError(f"invalid {what} nodes: {text}")
+    return int(text)

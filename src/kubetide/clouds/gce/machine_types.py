@@ -1,0 +1,64 @@
+"""Machine types that their name alone describes: ``[FAMILY-]custom-CPU-MEMORYMIB[-ext]``."""
+
+from __future__ import annotations
+
+import re
+
+from kubetide.objects.base import ApiStruct
+from kubetide.ports.errors import CloudError
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_SHARED_CORES = {"micro", "small", "medium"}
+_MIB = 1 << 20
+
+
+class MachineType(ApiStruct):
+    """A machine type of a zone: whole CPUs, and memory in bytes."""
+
+    name: str = ""
+    cpu: int = 0
+    memory_bytes: int = 0
+
+
+def is_custom(name: str) -> bool:
+    """Return whether the type's name states its CPUs and memory."""
+    return "custom-" in name or name.endswith("-custom")
+
+
+def family_of(name: str) -> str:
+    """Return the machine family, ``n1`` for the first custom and shared-core types. Raises CloudError."""
+    family, dash, _ = name.partition("-")
+    if not dash:
+        raise CloudError(f'unable to parse machine type "{name}"')
+    return "n1" if family in {"custom", "f1", "g1"} else family
+
+
+def parse_custom(name: str) -> MachineType:
+    """Return what a custom type's name states. Raises CloudError.
+
+    Source: cluster-autoscaler cloudprovider/gce, names of custom machine types.
+    """
+    if not is_custom(name):
+        raise CloudError(f'"{name}" is not a valid custom machine type')
+    parts = name.removesuffix("-ext").split("-")
+    if parts[0] == "custom":
+        parts = ["n1", *parts]
+    if len(parts) != 4:
+        raise CloudError(f'unable to parse custom machine type "{name}"')
+    family, _, cpu, memory = parts
+    if family == "e2" and cpu in _SHARED_CORES:
+        cpu = "2"
+    return MachineType(
+        name=name,
+        cpu=_whole(cpu, "CPU", name),
+        memory_bytes=_whole(memory, "memory", name) * _MIB,
+    )
+
+
+def _whole(text: str, what: str, name: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise CloudError(
+            f'unable to parse {what} "{text}" from machine type "{name}": '
+            f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        )
+    return int(text)

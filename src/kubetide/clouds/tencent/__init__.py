@@ -1,0 +1,1 @@
+"""Tencent Cloud: Auto Scaling groups."""

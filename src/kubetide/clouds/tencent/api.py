@@ -1,0 +1,245 @@
+"""The calls to Tencent Cloud that the provider makes, signed and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from kubetide.clouds.common.placeholders import FailedActivity
+from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
+from kubetide.clouds.tencent.signing import Keys, Stamp, authorization
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudCause, CloudError
+from kubetide.units.time import Instant, format_rfc3339, seconds
+
+T = TypeVar("T")
+Credentials = Callable[[], Awaitable[Keys]]
+"""Returns keys that are valid now."""
+
+_PAGE = 100
+_CAUSES: Sequence[tuple[str, CloudCause]] = (
+    ("ResourceInsufficient", "OutOfCapacity"),
+    ("ResourcesSoldOut", "OutOfCapacity"),
+    ("RequestLimitExceeded", "Throttled"),
+    ("LimitExceeded", "Quota"),
+    ("QuotaExceeded", "Quota"),
+    ("AuthFailure", "Permission"),
+    ("UnauthorizedOperation", "Permission"),
+)
+
+
+class Service(NamedTuple):
+    """One of the APIs."""
+
+    name: str
+    version: str
+
+    @property
+    def host(self) -> str:
+        return f"{self.name}.tencentcloudapi.com"
+
+
+SCALING = Service("as", "2018-04-19")
+MACHINES = Service("cvm", "2017-03-12")
+NETWORKS = Service("vpc", "2017-03-12")
+
+
+class _Error(msgspec.Struct, frozen=True, rename="pascal"):
+    code: str = ""
+    message: str = ""
+
+
+class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
+    error: _Error | None = None
+    request_id: str = ""
+
+
+class _Envelope(msgspec.Struct, frozen=True, rename="pascal"):
+    response: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Detail(msgspec.Struct, frozen=True, rename="pascal"):
+    code: str = ""
+    message: str = ""
+
+
+class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
+    status_code: str = ""
+    status_message: str = ""
+    detailed_status_message_set: tuple[_Detail, ...] | None = None
+
+
+class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
+    """Every list of these APIs: one of the sets is there."""
+
+    total_count: int = 0
+    auto_scaling_group_set: tuple[Group, ...] | None = None
+    launch_configuration_set: tuple[LaunchConfiguration, ...] | None = None
+    auto_scaling_instance_set: tuple[Instance, ...] | None = None
+    instance_type_config_set: tuple[InstanceType, ...] | None = None
+    subnet_set: tuple[Subnet, ...] | None = None
+    zone_set: tuple[Zone, ...] | None = None
+    activity_set: tuple[_Activity, ...] | None = None
+
+
+def refusal(response: Response) -> CloudError | None:
+    """Return what an answer of the API refuses, None for a good answer."""
+    try:
+        envelope = msgspec.json.decode(response.body, type=_Envelope)
+        failure = msgspec.json.decode(envelope.response, type=_Failure)
+    except msgspec.DecodeError:
+        text = response.body.decode("utf-8", "replace")[:200]
+        return CloudError(f"HTTP {response.status}: {text}", error_code=str(response.status))
+    if failure.error is None:
+        return None
+    code = failure.error.code
+    return CloudError(
+        f"[TencentCloudSDKError] Code={code}, Message={failure.error.message}, RequestId={failure.request_id}",
+        error_code=code,
+        cause=_cause(code),
+    )
+
+
+def _cause(code: str) -> CloudCause:
+    return next((cause for start, cause in _CAUSES if code.startswith(start)), "Other")
+
+
+class TencentApi:
+    """Auto Scaling of one region.
+
+    Args:
+        rest: Sends the requests.
+        clock: The time that requests are signed with.
+        credentials: Makes keys.
+        region: ``ap-guangzhou``.
+        endpoint: Makes the URL of a service's host.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        clock: Clock,
+        credentials: Credentials,
+        region: str,
+        *,
+        endpoint: Callable[[Service], str] = lambda service: f"https://{service.host}/",
+    ) -> None:
+        self._rest, self._clock, self._credentials = rest, clock, credentials
+        self._region, self._endpoint = region, endpoint
+
+    async def groups(self, ids: Sequence[str]) -> list[Group]:
+        """Return those of the groups that exist, a hundred a call."""
+        found: list[Group] = []
+        for start in range(0, len(ids), _PAGE):
+            parameters = {"AutoScalingGroupIds": list(ids[start : start + _PAGE]), "Limit": _PAGE}
+            found += (
+                await self._read(SCALING, "DescribeAutoScalingGroups", parameters)
+            ).auto_scaling_group_set or ()
+        return found
+
+    async def launch_configurations(self, ids: Sequence[str]) -> list[LaunchConfiguration]:
+        """Return those of the launch configurations that exist, a hundred a call."""
+        found: list[LaunchConfiguration] = []
+        for start in range(0, len(ids), _PAGE):
+            parameters = {"LaunchConfigurationIds": list(ids[start : start + _PAGE]), "Limit": _PAGE}
+            listed = await self._read(SCALING, "DescribeLaunchConfigurations", parameters)
+            found += listed.launch_configuration_set or ()
+        return found
+
+    async def instances(self, group: str) -> list[Instance]:
+        """Return all instances of a group; a list that changes between two pages is begun anew."""
+        found: list[Instance] = []
+        total: int | None = None
+        while total is None or len(found) < total:
+            parameters = {
+                "Filters": [{"Name": "auto-scaling-group-id", "Values": [group]}],
+                "Limit": _PAGE,
+                "Offset": len(found),
+            }
+            page = await self._read(SCALING, "DescribeAutoScalingInstances", parameters)
+            if total is not None and page.total_count != total:
+                found, total = [], None
+                continue
+            total = page.total_count
+            listed = page.auto_scaling_instance_set or ()
+            if not listed:
+                break
+            found += listed
+        return found
+
+    async def instance_type(self, name: str) -> InstanceType | None:
+        """Return a type of machine, None where it is unknown."""
+        parameters = {"Filters": [{"Name": "instance-type", "Values": [name]}]}
+        listed = await self._read(MACHINES, "DescribeInstanceTypeConfigs", parameters)
+        return next(iter(listed.instance_type_config_set or ()), None)
+
+    async def subnet_zone(self, subnet: str) -> str:
+        """Return the name of a subnet's zone, empty for an unknown subnet."""
+        listed = await self._read(NETWORKS, "DescribeSubnets", {"SubnetIds": [subnet]})
+        return next((one.zone for one in listed.subnet_set or ()), "")
+
+    async def zones(self) -> dict[str, str]:
+        """Return the zones' numbers by name."""
+        listed = await self._read(MACHINES, "DescribeZones", {})
+        return {one.zone: one.zone_id for one in listed.zone_set or ()}
+
+    async def failed_activity(self, group: str, since: Instant) -> FailedActivity | None:
+        """Return why the group's last failed activity since then failed, None without one."""
+        parameters = {
+            "Filters": [
+                {"Name": "auto-scaling-group-id", "Values": [group]},
+                {"Name": "activity-status-code", "Values": ["FAILED", "PARTIALLY_SUCCESSFUL"]},
+            ],
+            "StartTime": format_rfc3339(since),
+            "Limit": 1,
+        }
+        listed = await self._read(SCALING, "DescribeAutoScalingActivities", parameters)
+        for one in listed.activity_set or ():
+            detail = next(iter(one.detailed_status_message_set or ()), _Detail(one.status_code))
+            message = detail.message or one.status_message
+            return FailedActivity(detail.code, _cause(detail.code), message)
+        return None
+
+    async def set_size(self, group: str, size: int) -> None:
+        """Set a group's desired capacity."""
+        await self._change("ModifyAutoScalingGroup", {"AutoScalingGroupId": group, "DesiredCapacity": size})
+
+    async def remove(self, group: str, instances: Sequence[str]) -> None:
+        """Remove instances of a group, which lowers its desired capacity."""
+        await self._change("RemoveInstances", {"AutoScalingGroupId": group, "InstanceIds": list(instances)})
+
+    async def _read(self, service: Service, action: str, parameters: Mapping[str, Any]) -> _Listed:
+        response = await self._rest.read(partial(self._request, service, action, parameters))
+        try:
+            envelope = msgspec.json.decode(response.body, type=_Envelope)
+            return msgspec.json.decode(envelope.response, type=_Listed, strict=False)
+        except msgspec.DecodeError as error:
+            raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
+
+    async def _change(self, action: str, parameters: Mapping[str, Any]) -> None:
+        await self._rest.change(await self._request(SCALING, action, parameters))
+
+    async def _request(self, service: Service, action: str, parameters: Mapping[str, Any]) -> Request:
+        keys, now, body = await self._credentials(), self._clock.now(), msgspec.json.encode(parameters)
+        stamp = Stamp(now // seconds(1), format_rfc3339(now)[:10])
+        signed = {
+            "content-type": "application/json",
+            "host": service.host,
+            "x-tc-action": action,
+        }
+        headers = {
+            "Content-Type": signed["content-type"],
+            "Host": service.host,
+            "X-TC-Action": action,
+            "X-TC-Version": service.version,
+            "X-TC-Region": self._region,
+            "X-TC-Timestamp": str(stamp.seconds),
+            "Authorization": authorization(keys, stamp, service.name, signed, body),
+        }
+        if keys.token:
+            headers["X-TC-Token"] = keys.token
+        return Request("POST", self._endpoint(service), {}, headers, body)

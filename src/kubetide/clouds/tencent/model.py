@@ -1,0 +1,54 @@
+"""The API's objects, as far as the provider reads them (as 2018-04-19, cvm and vpc 2017-03-12)."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Object(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """Base of the API's objects, whose names begin with a capital letter."""
+
+
+class Tag(_Object, frozen=True):
+    key: str = ""
+    value: str = ""
+
+
+class Group(_Object, frozen=True):
+    """An Auto Scaling group."""
+
+    auto_scaling_group_id: str = ""
+    launch_configuration_id: str = ""
+    desired_capacity: int = 0
+    subnet_id_set: tuple[str, ...] | None = None
+    tags: tuple[Tag, ...] | None = None
+
+
+class LaunchConfiguration(_Object, frozen=True):
+    launch_configuration_id: str = ""
+    instance_type: str = ""
+    instance_charge_type: str = ""
+
+
+class Instance(_Object, frozen=True):
+    auto_scaling_group_id: str = ""
+    instance_id: str = ""
+    life_cycle_state: str = ""
+    zone: str = ""
+
+
+class InstanceType(_Object, frozen=True):
+    instance_type: str = ""
+    cpu: int = msgspec.field(default=0, name="CPU")
+    memory: int = 0
+    gpu: float = msgspec.field(default=0, name="GPU")
+
+
+class Subnet(_Object, frozen=True):
+    subnet_id: str = ""
+    zone: str = ""
+
+
+class Zone(_Object, frozen=True):
+    zone: str = ""
+    zone_id: str = ""

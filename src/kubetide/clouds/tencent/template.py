@@ -1,0 +1,83 @@
+"""What tags of a group say, and what its new node looks like.
+
+Source: cluster-autoscaler cloudprovider/tencentcloud, node templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kubetide.clouds.common.old_labels import OLD_INSTANCE_TYPE, OLD_REGION, OLD_ZONE
+from kubetide.clouds.common.template import ARCH, DEFAULT_PODS, INSTANCE_TYPE, OS, REGION, ZONE, template_node
+from kubetide.clouds.tencent.model import Group, InstanceType, Tag
+from kubetide.objects.base import Quantities
+from kubetide.objects.node import Node, Taint
+from kubetide.units.quantity import Quantity, QuantityError
+
+_GIB = 1 << 30
+_PREFIX = "k8s.io/cluster-autoscaler/node-template/"
+_OWN = "tencentcloud:"
+_TAINT_VALUE = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
+GPU_LABEL = "cloud.tencent.com/tke-accelerator"
+
+
+def _of_kind(tags: Iterable[Tag], prefix: str) -> Iterator[tuple[str, str]]:
+    for tag in tags:
+        parts = tag.key.split(prefix)
+        if len(parts) > 1 and parts[1]:
+            yield parts[1], tag.value
+
+
+def labels(tags: Iterable[Tag]) -> dict[str, str]:
+    """Return the node labels that tags give; ``tencentcloud:<key>`` gives one as well."""
+    listed = tuple(tags)
+    return {**dict(_of_kind(listed, f"{_PREFIX}label/")), **dict(_of_kind(listed, _OWN))}
+
+
+def taints(tags: Iterable[Tag]) -> tuple[Taint, ...]:
+    """Return the node taints that tags give, ``value:Effect``; other values are left out."""
+    found = (
+        (key, text.partition(":"))
+        for key, text in _of_kind(tags, f"{_PREFIX}taint/")
+        if _TAINT_VALUE.match(text)
+    )
+    return tuple(Taint(key=key, value=value, effect=effect) for key, (value, _, effect) in found)
+
+
+def resources(tags: Iterable[Tag]) -> dict[str, Quantity]:
+    """Return the further resources that tags give; what is no quantity is left out."""
+    found: dict[str, Quantity] = {}
+    for key, text in _of_kind(tags, f"{_PREFIX}resources/"):
+        try:
+            found[key] = Quantity.parse(text)
+        except QuantityError:
+            continue
+    return found
+
+
+def build_node(group: Group, size: InstanceType, *, region: str, zone_number: str) -> Node:
+    """Return the node that the group makes next, in the zone of its first subnet. It has no GPU resource."""
+    tags = group.tags or ()
+    capacity: Quantities = {
+        "pods": str(DEFAULT_PODS),
+        "cpu": str(size.cpu),
+        "memory": str(size.memory * _GIB),
+        **{name: str(amount) for name, amount in resources(tags).items()},
+    }
+    generic = {
+        ARCH: "amd64",
+        OS: "linux",
+        INSTANCE_TYPE: size.instance_type,
+        OLD_INSTANCE_TYPE: size.instance_type,
+        REGION: region,
+        OLD_REGION: region,
+        ZONE: zone_number,
+        OLD_ZONE: zone_number,
+    }
+    return template_node(
+        group.auto_scaling_group_id,
+        labels={**generic, **labels(tags)},
+        taints=taints(tags),
+        capacity=capacity,
+    )

@@ -1,0 +1,172 @@
+"""Azure Resource Manager, as its API documentation says: scale sets of one resource group, and nothing else."""
+
+from __future__ import annotations
+
+from tests.clouds.fakes.server import Answer, Asked
+
+SUBSCRIPTION, GROUP = "sub-1", "MC_shop"
+_BASE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Compute"
+_SETS = f"{_BASE}/virtualMachineScaleSets"
+_STATES = {"Running": "Succeeded", "Creating": "Creating", "Deleting": "Deleting"}
+
+
+class Faults:
+    """Makes the cloud fail."""
+
+    def __init__(self, azure):
+        self.azure = azure
+
+    async def run_out(self, group):
+        self.azure.fleet.stuck.add(group)
+
+    async def refuse(self, cause):
+        codes = {"Throttled": (429, "TooManyRequests"), "Permission": (403, "AuthorizationFailed")}
+        self.azure.refused = codes[cause]
+
+    async def heal(self):
+        self.azure.refused = None
+
+
+class FakeAzure:
+    """The API over a fleet. Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give."""
+
+    def __init__(self, fleet, *, page=1, flexible=False, spot=False):
+        self.fleet, self.page, self.flexible, self.spot = fleet, page, flexible, spot
+        self.errors: list[tuple[int, str, dict[str, str]]] = []
+        self.refused_changes: list[tuple[int, str]] = []
+        self.operation = ("Succeeded", None)
+        self.calls: list[str] = []
+        self.failed: set[str] = set()
+        self.etag = 1
+        self.refused = None
+
+    def __call__(self, asked: Asked) -> Answer:
+        assert asked.headers["authorization"] == "Bearer a-token"
+        if asked.path.startswith("/operations/"):
+            status, error = self.operation
+            return Answer({"status": status, "error": error} if error else {"status": status})
+        assert asked.query.get("api-version") in {"2025-04-01", "2021-07-01"}, asked.query
+        self.calls.append(f"{asked.method} {asked.path.rpartition('/')[2]}")
+        if self.refused:
+            return _error(*self.refused)
+        if self.errors and asked.method == "GET":
+            status, code, headers = self.errors.pop(0)
+            return _error(status, code, headers)
+        if self.refused_changes and asked.method != "GET":
+            return _error(*self.refused_changes.pop(0))
+        return self._answer(asked)
+
+    def _answer(self, asked):
+        if asked.path == _SETS:
+            return self._paged([self._set(name) for name in sorted(self.fleet.groups)], asked)
+        if asked.path == f"{_BASE}/virtualMachines":
+            wanted = asked.query["$filter"].split("'")[3]
+            name = wanted.rpartition("/")[2]
+            assert wanted == f"{_SETS}/{name}"
+            return self._paged([self._machine(name, one) for one in self.fleet.machines(name)], asked)
+        if asked.path == f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus":
+            assert asked.query["$filter"] == "location eq 'westeurope'"
+            return Answer({"value": [SKU]})
+        name, _, rest = asked.path.removeprefix(f"{_SETS}/").partition("/")
+        if name not in self.fleet.groups:
+            return _error(404, "ResourceNotFound")
+        if rest == "virtualMachines":
+            assert asked.query["$expand"] == "instanceView"
+            return self._paged([self._machine(name, one) for one in self.fleet.machines(name)], asked)
+        if rest == "delete" and asked.method == "POST":
+            assert asked.query["forceDeletion"] in {"true", "false"}
+            assert asked.body.keys() == {"instanceIds"}
+            for one in asked.body["instanceIds"]:
+                self.fleet.end(name, one)
+            return Answer({}, 202)
+        assert not rest, asked.path
+        return self._put(name, asked) if asked.method == "PUT" else Answer(self._set(name))
+
+    def _put(self, name, asked):
+        assert asked.body.keys() <= {"name", "location", "sku", "extendedLocation"}
+        assert asked.body["location"] == "westeurope"
+        if asked.headers.get("if-match", str(self.etag)) != str(self.etag):
+            return _error(412, "PreconditionFailed")
+        self.etag += 1
+        if self.operation[0] == "Succeeded":
+            before = {one.name for one in self.fleet.groups[name].machines}
+            self.fleet.set_target(name, asked.body["sku"]["capacity"])
+            if name in self.fleet.stuck:
+                self.failed |= {one.name for one in self.fleet.groups[name].machines} - before
+        url = f"http://{asked.headers['host']}/operations/{len(self.calls)}"
+        return Answer(self._set(name), 200, {"Azure-AsyncOperation": url})
+
+    def _paged(self, items, asked):
+        start = int(asked.query.get("$skiptoken", "0"))
+        end = start + self.page
+        if end >= len(items):
+            return Answer({"value": items[start:]})
+        kept = {key: value for key, value in asked.query.items() if key != "$skiptoken"}
+        query = "&".join(f"{key}={value}" for key, value in {**kept, "$skiptoken": str(end)}.items())
+        link = f"http://{asked.headers['host']}{asked.path}?{query}"
+        return Answer({"value": items[start:end], "nextLink": link})
+
+    def _set(self, name):
+        profile = {
+            "storageProfile": {
+                "osDisk": {"diskSizeGB": 128, "managedDisk": {"storageAccountType": "Premium_LRS"}}
+            }
+        }
+        if self.spot:
+            profile["priority"] = "Spot"
+        return {
+            "id": f"{_SETS}/{name}",
+            "name": name,
+            "location": "westeurope",
+            "etag": str(self.etag),
+            "sku": {
+                "name": "Standard_D4s_v3",
+                "tier": "Standard",
+                "capacity": self.fleet.groups[name].target,
+            },
+            "zones": ["1", "2"],
+            "tags": {
+                "cluster": "shop",
+                "min": "0",
+                "max": "4",
+                "poolName": "np1",
+                "k8s.io_cluster-autoscaler_node-template_label_team": "shop",
+            },
+            "properties": {
+                "orchestrationMode": "Flexible" if self.flexible else "Uniform",
+                "virtualMachineProfile": profile,
+            },
+        }
+
+    def _machine(self, name, machine):
+        state = "Failed" if machine.name in self.failed else _STATES[self.fleet.state(machine)]
+        properties = {"provisioningState": state}
+        if self.flexible:
+            return {
+                "id": f"{_BASE}/virtualMachines/{machine.name}",
+                "name": machine.name,
+                "properties": properties,
+            }
+        power = "PowerState/stopped" if state == "Failed" else "PowerState/running"
+        properties["instanceView"] = {"statuses": [{"code": power}]}
+        return {
+            "id": f"{_SETS}/{name}/virtualMachines/{machine.name}",
+            "name": f"{name}_{machine.name}",
+            "instanceId": machine.name,
+            "properties": properties,
+        }
+
+
+SKU = {
+    "name": "Standard_D4s_v3",
+    "resourceType": "virtualMachines",
+    "capabilities": [
+        {"name": "vCPUs", "value": "4"},
+        {"name": "MemoryGB", "value": "16"},
+        {"name": "CpuArchitectureType", "value": "x64"},
+    ],
+}
+
+
+def _error(status, code, headers=None):
+    return Answer({"error": {"code": code, "message": code}}, status, headers or {})

@@ -1,0 +1,171 @@
+"""Compute Engine, as its API documentation says: the dozen methods that a provider needs, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+from tests.clouds.fakes.server import Answer, Asked
+
+ZONE = "us-central1-b"
+PROJECT = "shop"
+ROOT = "https://www.googleapis.com/compute/v1"
+KUBE_ENV = 'AUTOSCALER_ENV_VARS: "node_labels=team=shop;kube_reserved=cpu=60m,memory=960Mi"\n'
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_QUERY = {
+    "instanceGroups": {"filter", "pageToken"},
+    "instanceGroupManagers": {"pageToken"},
+    "listManagedInstances": {"pageToken"},
+    "resize": {"size"},
+    "instances": {"pageToken"},
+}
+
+
+class Faults:
+    """Makes the cloud fail; groups are named by their URLs."""
+
+    def __init__(self, gce):
+        self.gce = gce
+
+    async def run_out(self, group):
+        name = group.rpartition("/")[2]
+        self.gce.fleet.stuck.add(name)
+        self.gce.attempts[name] = [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "none left"}]
+
+    async def refuse(self, cause):
+        self.gce.refused = {"Throttled": (429, "rateLimitExceeded"), "Permission": (403, "forbidden")}[cause]
+
+    async def heal(self):
+        self.gce.refused = None
+
+
+class FakeGce:
+    """The API of one project over a fleet. Lists have ``page`` entries a page; ``errors`` are (status, reason) to give."""
+
+    def __init__(self, fleet, page=1):
+        self.fleet, self.page = fleet, page
+        self.errors: list[tuple[int, str]] = []
+        self.failed_operation = None
+        self.refused = None
+        self.waits: dict[str, int] = {}
+        self.calls: list[str] = []
+        self.attempts: dict[str, list[dict[str, str]]] = {}
+
+    def __call__(self, asked: Asked) -> Answer:
+        assert asked.headers["authorization"] == "Bearer a-token"
+        if self.refused:
+            return _error(*self.refused)
+        if self.errors and asked.method == "GET":
+            status, reason = self.errors.pop(0)
+            return _error(status, reason)
+        parts = asked.path.removeprefix("/compute/v1/").split("/")
+        assert parts[:2] == ["projects", PROJECT], asked.path
+        self.calls.append(f"{asked.method} {parts[-1]}")
+        return self._answer(asked, parts[2:])
+
+    def _answer(self, asked, parts):
+        known = _QUERY.get(parts[-1], set())
+        assert set(asked.query) <= known, f"unknown parameters of {parts[-1]}: {asked.query}"
+        if parts[:2] == ["global", "instanceTemplates"]:
+            return Answer(template())
+        assert parts[:2] == ["zones", ZONE], parts
+        match parts[2:]:
+            case ["instanceGroups"]:
+                pattern = re.compile(asked.query["filter"].removeprefix("name eq "))
+                names = [name for name in sorted(self.fleet.groups) if pattern.fullmatch(name)]
+                return self._paged("items", [{"name": name} for name in names], asked)
+            case ["instanceGroupManagers"]:
+                return self._paged(
+                    "items", [self._manager(name) for name in sorted(self.fleet.groups)], asked
+                )
+            case ["instanceGroupManagers", name] if name in self.fleet.groups:
+                return Answer(self._manager(name))
+            case ["instanceGroupManagers", name, "listManagedInstances"] if asked.method == "POST":
+                listed = [self._managed(name, one) for one in self.fleet.machines(name)]
+                return self._paged("managedInstances", listed, asked)
+            case ["instances"]:
+                return self._paged(
+                    "items", [one for name in sorted(self.fleet.groups) for one in self._listed(name)], asked
+                )
+            case ["instanceGroupManagers", name, verb] if asked.method == "POST":
+                return self._change(name, verb, asked)
+            case ["machineTypes", "e2-standard-4"]:
+                return Answer({"name": "e2-standard-4", "guestCpus": 4, "memoryMb": 16384})
+            case ["operations", name, "wait"] if asked.method == "POST":
+                self.waits[name] = self.waits.get(name, 0) + 1
+                done = self.waits[name] > 1
+                error = {"error": self.failed_operation} if done and self.failed_operation else {}
+                return Answer({"name": name, "status": "DONE" if done else "RUNNING", **error})
+        return _error(404, "notFound")
+
+    def _change(self, name, verb, asked):
+        if verb == "createInstances":
+            assert set(asked.body) == {"instances"}
+            names = [one["name"] for one in asked.body["instances"]]
+            assert all(_NAME.fullmatch(one) for one in names), names
+            if self.failed_operation is None:
+                self.fleet.grow(name, len(names), names)
+        elif verb == "deleteInstances":
+            assert asked.body.keys() <= {"instances", "skipInstancesOnValidationError"}
+            assert asked.body["skipInstancesOnValidationError"] is True
+            for url in asked.body["instances"]:
+                assert url.startswith(f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instances/"), url
+                self.fleet.end(name, url.rpartition("/")[2])
+        else:
+            assert verb == "resize", verb
+            self.fleet.set_target(name, int(asked.query["size"]))
+        return Answer({"name": f"operation-{len(self.calls)}", "status": "PENDING", "operationType": verb})
+
+    def _paged(self, key, items, asked):
+        start = int(asked.query.get("pageToken", "0"))
+        end = start + self.page
+        more = {"nextPageToken": str(end)} if end < len(items) else {}
+        return Answer({key: items[start:end], **more})
+
+    def _manager(self, name):
+        states = [self.fleet.state(one) for one in self.fleet.machines(name)]
+        return {
+            "name": name,
+            "zone": f"{ROOT}/projects/{PROJECT}/zones/{ZONE}",
+            "baseInstanceName": name,
+            "instanceTemplate": f"{ROOT}/projects/{PROJECT}/global/instanceTemplates/shop-template",
+            "targetSize": self.fleet.groups[name].target,
+            "currentActions": {"creating": states.count("Creating"), "deleting": states.count("Deleting")},
+        }
+
+    def _managed(self, name, machine):
+        action = {"Running": "NONE", "Creating": "CREATING", "Deleting": "DELETING"}[
+            self.fleet.state(machine)
+        ]
+        found = {
+            "instance": f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instances/{machine.name}",
+            "currentAction": action,
+            "instanceStatus": "RUNNING" if action == "NONE" else "",
+        }
+        errors = self.attempts.get(name)
+        return found | ({"lastAttempt": {"errors": {"errors": errors}}} if errors else {})
+
+    def _listed(self, name):
+        status = {"Running": "RUNNING", "Creating": "STAGING", "Deleting": "STOPPING"}
+        for machine in self.fleet.machines(name):
+            maker = f"projects/123/zones/{ZONE}/instanceGroupManagers/{name}"
+            yield {
+                "selfLink": f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instances/{machine.name}",
+                "status": status[self.fleet.state(machine)],
+                "metadata": {"items": [{"key": "created-by", "value": maker}]},
+            }
+
+
+def template():
+    return {
+        "name": "shop-template",
+        "properties": {
+            "machineType": "e2-standard-4",
+            "disks": [{"boot": True, "initializeParams": {"diskSizeGb": "100", "diskType": "pd-balanced"}}],
+            "metadata": {"items": [{"key": "kube-env", "value": KUBE_ENV}]},
+        },
+    }
+
+
+def _error(status, reason):
+    body = {"code": status, "message": reason, "errors": [{"reason": reason, "message": reason}]}
+    return Answer({"error": body}, status)

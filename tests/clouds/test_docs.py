@@ -1,0 +1,65 @@
+"""The pages of the providers name the rights that their calls need, and the errors that they classify."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.clouds.fakes.alibaba import FakeAlibaba
+from tests.clouds.fakes.tencent import FakeTencent
+
+DOCS = Path(__file__).parents[2] / "docs"
+SOURCES = Path(__file__).parents[2] / "src" / "kubetide" / "clouds"
+# A method of Compute Engine, and the right that it needs.
+GCE_RIGHTS = {
+    "/createInstances": "compute.instanceGroupManagers.update",
+    "/deleteInstances": "compute.instanceGroupManagers.update",
+    "/resize": "compute.instanceGroupManagers.update",
+}
+
+
+def rights(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.search(r"## Rights\n\n```text\n(.*?)```", text, re.DOTALL)[1].split()
+
+
+def test_rights_of_tencent():
+    """Each action that the API's server knows, which are those that the provider asks for, is on the page."""
+    actions = [re.fullmatch(r"_(as|cvm|vpc)_(\w+)", name) for name in vars(FakeTencent)]
+    assert rights("cloud-tencent.md") == sorted(f"{one[1]}:{one[2]}" for one in actions if one)
+    asked = re.findall(r'"((?:Describe|Modify|Remove)\w+)"', (SOURCES / "tencent" / "api.py").read_text())
+    assert sorted(set(asked)) == sorted(one.partition(":")[2] for one in rights("cloud-tencent.md"))
+
+
+def test_rights_of_alibaba():
+    """Each action that the API's server knows, which are those that the provider asks for, is on the page."""
+    actions = [name[1:] for name in vars(FakeAlibaba) if re.fullmatch(r"_[A-Z]\w+", name)]
+    named = rights("cloud-alibaba.md")
+    assert sorted(one.partition(":")[2] for one in named) == sorted(actions)
+    asked = re.findall(r'"((?:Describe|Scale|Remove)\w+)"', (SOURCES / "alibaba" / "api.py").read_text())
+    assert sorted(set(asked)) == sorted(actions)
+
+
+def test_rights_of_gce():
+    """Each collection of the client's paths has its right on the page, and no other."""
+    source = (SOURCES / "gce" / "api.py").read_text()
+    collections = set(re.findall(r"/(instance\w+|machineTypes|regions|operations)(?:/|\")", source))
+    named = {one.split(".")[1] for one in rights("cloud-gce.md")}
+    assert {one.replace("zoneOperations", "operations") for one in named} == collections
+    assert set(GCE_RIGHTS.values()) <= set(rights("cloud-gce.md"))
+
+
+def test_rights_of_azure():
+    """Reading and writing of sets and machines, and deletion, are all that the client's paths need."""
+    source = (SOURCES / "azure" / "api.py").read_text()
+    assert set(re.findall(r'"(GET|PUT|POST|PATCH|DELETE)"', source)) == {"GET", "PUT", "POST"}
+    kinds = {one.removeprefix("Microsoft.Compute/").split("/")[0] for one in rights("cloud-azure.md")}
+    assert set(re.findall(r"Microsoft\.Compute/(\w+)", source)) == kinds
+
+
+@pytest.mark.parametrize("page", ["cloud-gce.md", "cloud-azure.md", "cloud-tencent.md", "cloud-alibaba.md"])
+def test_pages_say_what_each_error_means(page):
+    """Each page has the four things that a refusal can mean, in a table."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert {"out of capacity", "quota", "permission"} <= set(re.findall(r"\| ([a-z ]+) \|", text))

@@ -1,0 +1,139 @@
+"""Requests to clouds: what is repeated, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.clouds.fakes.fleet import Clock
+
+from kubetide.clouds.common.rest import (
+    HttpSender,
+    NoAnswer,
+    Patience,
+    Request,
+    Response,
+    Rest,
+    pause_before_repeat,
+    retry_after,
+)
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration, milliseconds, seconds
+
+THROTTLED = CloudError("slow down", cause="Throttled")
+REFUSED = CloudError("no", cause="Permission")
+PATIENCE = Patience()
+
+
+def refusal(response):
+    return None if response.status == 200 else CloudError(f"HTTP {response.status}")
+
+
+class Script:
+    """Answers in turn; an exception is raised."""
+
+    def __init__(self, *answers):
+        self.answers, self.sent = list(answers), []
+
+    async def __call__(self, request):
+        self.sent.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def request():
+    return Request("GET", "https://cloud/")
+
+
+def ask(script, *, change=False):
+    clock = Clock()
+    rest = Rest(script, clock, refusal, seed=1)
+    before = clock.now()
+
+    async def main():
+        if change:
+            return await rest.change(await request())
+        return await rest.read(request)
+
+    return asyncio.run(main()), Duration(clock.now() - before)
+
+
+def test_a_read_is_repeated_with_growing_pauses():
+    """A read that fails for a moment is sent again after 250 ms, then 500 ms, each longer by a draw."""
+    script = Script(Response(503), NoAnswer("https://cloud/", "reset"), Response(200))
+    answer, passed = ask(script)
+    assert answer.status == 200
+    assert milliseconds(750) <= passed <= milliseconds(1500)
+
+
+def test_a_change_is_never_repeated():
+    """Nobody knows whether a change that got no answer was made, so it is not sent again."""
+    script = Script(NoAnswer("https://cloud/", "reset"))
+    with pytest.raises(NoAnswer, match="no answer from https://cloud/: reset"):
+        ask(script, change=True)
+    assert len(script.sent) == 1
+
+
+def test_a_refusal_is_not_repeated():
+    """Missing rights do not come by asking again."""
+    script = Script(Response(403))
+    with pytest.raises(CloudError, match="HTTP 403"):
+        ask(script)
+    assert len(script.sent) == 1
+
+
+def test_the_error_is_raised_when_patience_ends():
+    """After four repeats the last error is the answer."""
+    script = Script(*[Response(503)] * 5)
+    with pytest.raises(CloudError, match="HTTP 503"):
+        ask(script)
+    assert len(script.sent) == 5
+
+
+@given(
+    repeats=st.integers(0, 10),
+    spent=st.integers(0, 60).map(seconds),
+    status=st.sampled_from([0, 400, 403, 404, 409, 429, 500, 503]),
+    error=st.sampled_from([THROTTLED, REFUSED]),
+    draw=st.floats(0, 1, exclude_max=True),
+)
+def test_pauses_stay_within_their_budget(repeats, spent, status, error, draw):
+    """No pause passes the budget or the number of repeats, and none comes without a reason to hope."""
+    pause = pause_before_repeat(
+        error, status=status, repeats=repeats, spent=spent, patience=PATIENCE, draw=draw
+    )
+    hopeful = error is THROTTLED or status in {0, 429, 500, 503}
+    if pause is None:
+        grown = Duration(PATIENCE.first << repeats)
+        over = spent + round(grown * (1 + draw)) > PATIENCE.budget
+        assert not hopeful or repeats >= PATIENCE.repeats or over
+    else:
+        assert hopeful
+        assert repeats < PATIENCE.repeats
+        assert spent + pause <= PATIENCE.budget
+
+
+def test_the_cloud_says_how_long_to_wait():
+    """Retry-After in seconds is the pause; a date or a missing header is none."""
+    assert retry_after({"retry-after": "7"}) == seconds(7)
+    assert retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}) is None
+    assert retry_after({}) is None
+    told = CloudError("slow down", cause="Throttled", retry_after=seconds(7))
+    assert pause_before_repeat(
+        told, status=429, repeats=0, spent=Duration(0), patience=PATIENCE, draw=0
+    ) == seconds(7)
+
+
+def test_no_connection_is_no_answer():
+    """A port that nobody listens on is an error that names the address."""
+
+    async def main():
+        async with HttpSender() as send:
+            with pytest.raises(NoAnswer, match=r"127\.0\.0\.1"):
+                await send(Request("GET", "http://127.0.0.1:9/"))
+
+    asyncio.run(main())
