@@ -122,12 +122,14 @@ GROUP = {
                 "errorClass": "OutOfResource",
                 "errorCode": "InsufficientInstanceCapacity",
                 "errorMessage": "none left",
+                "cause": "OutOfCapacity",
             },
         }
     ],
     "template": {
         "slices": [{"metadata": {"name": "general-template-gpu"}}],
         "node": {"metadata": {"name": "general-template"}},
+        "pods": [{"metadata": {"name": "kube-proxy"}}],
         "source": "catalogue",
     },
     "templateError": "no such type",
@@ -137,12 +139,39 @@ GROUP = {
         "scaleDownUnneededTime": "5m",
         "scaleDownUnreadyTime": "6m",
         "maxNodeProvisionTime": "20m",
+        "maxNodeStartupTime": "21m",
         "ignoreDaemonsetsUtilization": True,
         "zeroOrMaxNodeScaling": True,
+        "allowNonAtomicScaleUpToMax": True,
     },
     "pricePerHour": 0.107,
     "debug": "asg general",
+    "exists": False,
+    "autoprovisioned": True,
+    "offerings": [
+        {
+            "instanceType": "m5.large",
+            "zone": "eu-west-1a",
+            "market": "spot",
+            "share": 0.5,
+            "pricePerHour": 0.04,
+            "count": 3,
+        }
+    ],
+    "warnings": ["tag x: not a quantity"],
+    "stale": "throttled",
 }
+NEW_GROUP = {
+    "id": "general",
+    "minSize": 1,
+    "maxSize": 9,
+    "instanceType": "m5.large",
+    "zones": ["eu-west-1a"],
+    "market": "spot",
+    "labels": {"team": "shop"},
+    "taints": [{"key": "dedicated", "value": "shop", "effect": "NoSchedule"}],
+}
+LIMITS = {"minimum": {"cpu": 4}, "maximum": {"cpu": 400}}
 
 
 def api_structs():
@@ -180,6 +209,8 @@ def seen():
     filled(msgspec.convert(OLD_AUTOSCALER, HorizontalPodAutoscalerV1), found)
     filled(msgspec.convert(DEFINITION, CustomResourceDefinition), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
+    filled(msgspec.convert(NEW_GROUP, cloud.NewGroup), found)
+    filled(msgspec.convert(LIMITS, cloud.ResourceLimits), found)
     return found
 
 

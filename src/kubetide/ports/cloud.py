@@ -1,6 +1,6 @@
 """The Cloud port: node groups of a cloud.
 
-A cloud shows its groups as data and takes three commands. What upstream asks by many calls
+A cloud shows its groups as data and takes a few commands. What upstream asks by many calls
 (``TargetSize``, ``Nodes``, ``TemplateNodeInfo``, ``GetOptions`` and so on) is one frozen
 ``NodeGroup`` here, so that a tick's view of the cloud can be recorded and decided on again.
 """
@@ -13,18 +13,22 @@ from typing import Literal, Protocol
 from msgspec import field
 
 from kubetide.objects.base import ApiStruct
-from kubetide.objects.node import Node
+from kubetide.objects.node import Node, Taint
+from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
+from kubetide.ports.errors import CloudCause, CloudUnsupported
 
 InstanceState = Literal["Creating", "Running", "Deleting"]
+Market = Literal["on-demand", "spot", "reserved"]
 
 
 class InstanceError(ApiStruct):
-    """Why an instance could not be made. ``error_class`` is ``OutOfResource`` or ``Other``."""
+    """Why an instance could not be made. ``error_class`` is ``OutOfResource`` or ``Other``; ``cause`` says more."""
 
     error_class: str = "Other"
     error_code: str = ""
     error_message: str = ""
+    cause: CloudCause = "Other"
 
 
 class Instance(ApiStruct):
@@ -38,13 +42,35 @@ class Instance(ApiStruct):
 class NodeTemplate(ApiStruct):
     """What a new node of a group is expected to look like, and who says so.
 
-    ``slices`` are the devices that will be its own: ResourceSlices with any ``nodeName``. ``source`` is one
+    ``slices`` are the devices that will be its own: ResourceSlices with any ``nodeName``. ``pods`` are those that
+    the provider itself runs on each node (kube-proxy, agents) and that no DaemonSet makes. ``source`` is one
     sentence for people: which catalogue, tag or setting gave the values.
     """
 
     node: Node = field(default_factory=Node)
     slices: tuple[ResourceSlice, ...] | None = None
+    pods: tuple[Pod, ...] | None = None
     source: str = ""
+
+
+class Offering(ApiStruct):
+    """One way a group's next node may come: an instance type in a zone on a market.
+
+    Attributes:
+        instance_type: As in the label ``node.kubernetes.io/instance-type``.
+        zone: As in the label ``topology.kubernetes.io/zone``.
+        market: How it is paid; ``reserved`` is a commitment that is paid for already.
+        share: Part of the group's new nodes that come this way, 0 to 1; None when the cloud decides.
+        price_per_hour: Price of one node; None when unknown.
+        count: How many nodes can still come this way; None is no known bound.
+    """
+
+    instance_type: str = ""
+    zone: str = ""
+    market: Market = "on-demand"
+    share: float | None = None
+    price_per_hour: float | None = None
+    count: int | None = None
 
 
 class GroupOptions(ApiStruct):
@@ -58,12 +84,42 @@ class GroupOptions(ApiStruct):
     scale_down_unneeded_time: str | None = None
     scale_down_unready_time: str | None = None
     max_node_provision_time: str | None = None
+    max_node_startup_time: str | None = None
     ignore_daemonsets_utilization: bool | None = None
     zero_or_max_node_scaling: bool | None = None
+    allow_non_atomic_scale_up_to_max: bool | None = None
+
+
+class ResourceLimits(ApiStruct):
+    """The provider's own limits of the whole cluster, by resource name in whole units (memory in bytes)."""
+
+    minimum: dict[str, int] | None = None
+    maximum: dict[str, int] | None = None
+
+
+class NewGroup(ApiStruct):
+    """What ``create_group`` makes; ``instance_type`` and ``zones`` must be the provider's own names."""
+
+    id: str = ""
+    min_size: int = 0
+    max_size: int = 0
+    instance_type: str = ""
+    zones: tuple[str, ...] = ()
+    market: Market = "on-demand"
+    labels: dict[str, str] | None = None
+    taints: tuple[Taint, ...] | None = None
 
 
 class NodeGroup(ApiStruct):
-    """One node group as it is now."""
+    """One node group as it is now.
+
+    Attributes:
+        exists: False for a group that ``create_group`` could make and that is not there yet.
+        autoprovisioned: Whether this program made the group, and so may delete it when it is empty.
+        offerings: The ways its next node may come, best known share first; None when the provider cannot say.
+        warnings: What is wrong with the group's own settings (a malformed tag), one sentence each; the rest holds.
+        stale: Why this view is that of an earlier refresh; empty for one of this refresh.
+    """
 
     id: str = ""
     min_size: int = 0
@@ -76,10 +132,18 @@ class NodeGroup(ApiStruct):
     options: GroupOptions | None = None
     price_per_hour: float | None = None
     debug: str = ""
+    exists: bool = True
+    autoprovisioned: bool = False
+    offerings: tuple[Offering, ...] | None = None
+    warnings: tuple[str, ...] | None = None
+    stale: str = ""
 
 
 class Cloud(Protocol):
-    """A cloud provider. Every method may raise CloudError."""
+    """A cloud provider. Every method may raise CloudError.
+
+    A provider derives from this class and leaves out what it has not: the defaults raise CloudUnsupported.
+    """
 
     @property
     def name(self) -> str:
@@ -90,6 +154,16 @@ class Cloud(Protocol):
     def gpu_label(self) -> str:
         """The node label that marks GPU nodes, or empty."""
         ...
+
+    @property
+    def gpu_types(self) -> Sequence[str]:
+        """The values that ``gpu_label`` may have, ordered."""
+        return ()
+
+    @property
+    def resource_limits(self) -> ResourceLimits | None:
+        """The provider's own limits of the cluster; None when it has none and the flags' hold."""
+        return None
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Gives all node groups as they are now, ordered by id."""
@@ -109,3 +183,20 @@ class Cloud(Protocol):
         Raises CloudError, also when the size would fall below the minimum (unless ``force``).
         """
         ...
+
+    async def atomic_increase_size(self, group_id: str, delta: int) -> None:
+        """Ask for ``delta`` > 0 more nodes of which either all come or none.
+
+        Raises CloudUnsupported where the cloud cannot promise that, and CloudError as ``increase_size``.
+        """
+        raise CloudUnsupported(
+            f"{self.name}: node group {group_id} cannot grow by {delta} at once or not at all"
+        )
+
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Create a node group without nodes, and return it. Raises CloudUnsupported, CloudError."""
+        raise CloudUnsupported(f"{self.name}: node group {group.id} cannot be created by this provider")
+
+    async def delete_group(self, group_id: str) -> None:
+        """Delete a group that ``create_group`` made and that has no instances. Raises CloudUnsupported, CloudError."""
+        raise CloudUnsupported(f"{self.name}: node group {group_id} cannot be deleted by this provider")

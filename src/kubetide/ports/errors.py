@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from kubetide.objects.base import Json
+from kubetide.units.time import Duration
 
 
 class KubetideError(Exception):
@@ -184,20 +188,45 @@ class MetricsError(KubetideError):
     """A metrics API did not answer with samples; ``str()`` is the text that conditions quote."""
 
 
+CloudCause = Literal["OutOfCapacity", "Quota", "Throttled", "Permission", "Other"]
+"""What a cloud's refusal means to a loop: try another group, raise a limit, wait, fix the rights, or read the text."""
+
+_CLASS_OF_CAUSE: Mapping[CloudCause, str] = {"OutOfCapacity": "OutOfResource", "Quota": "OutOfResource"}
+
+
 class CloudError(KubetideError):
     """A cloud refused a call.
 
     Attributes:
-        error_class: ``OutOfResource`` when other groups may help (stock-out, quota), else ``Other``.
+        error_class: Upstream's class: ``OutOfResource`` when other groups may help (stock-out, quota), else ``Other``.
         error_code: The cloud's own short code.
+        cause: What the refusal means. Unless given it follows the class, and the class follows it.
+        retry_after: How long the cloud asks to wait before the next call; None when it does not say.
     """
 
     def __init__(
-        self, message: str, *, error_class: str = "Other", error_code: str = "cloudProviderError"
+        self,
+        message: str,
+        *,
+        error_class: str = "",
+        error_code: str = "cloudProviderError",
+        cause: CloudCause | None = None,
+        retry_after: Duration | None = None,
     ) -> None:
         super().__init__(message)
-        self.error_class = error_class
+        if cause is None:
+            cause = "OutOfCapacity" if error_class == "OutOfResource" else "Other"
+        self.error_class = error_class or _CLASS_OF_CAUSE.get(cause, "Other")
         self.error_code = error_code
+        self.cause: CloudCause = cause
+        self.retry_after = retry_after
+
+
+class CloudUnsupported(CloudError):
+    """The provider has no such operation; upstream's ErrNotImplemented."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, error_code="notImplemented")
 
 
 class CloudWithheld(CloudError):

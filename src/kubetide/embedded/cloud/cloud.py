@@ -23,7 +23,7 @@ from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, RESOURCE_SLICES
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import InstanceError, NodeGroup
+from kubetide.ports.cloud import Cloud, InstanceError, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, CloudError, Conflict, NotFound
 from kubetide.units.seeds import name_suffix, unit_interval
@@ -38,7 +38,7 @@ class _Step(NamedTuple):
     do: Do
 
 
-class EmbeddedCloud:
+class EmbeddedCloud(Cloud):
     """Node groups whose machines boot, join as Nodes through the Cluster port, and end."""
 
     name = "embedded"
@@ -127,14 +127,24 @@ class EmbeddedCloud:
         """Orders ``delta`` machines. Raises CloudError."""
         group = self._group(group_id)
         self._check_call("increase_size", group_id)
-        group.check_increase(delta)
-        quota = self._faults.quota
-        total = sum(each.target for each in self._groups.values())
-        if quota is not None and total + delta > quota:
+        self._check_increase(group, delta)
+        for _ in range(delta):
+            self._order(group)
+        self._note()
+
+    async def atomic_increase_size(self, group_id: str, delta: int) -> None:
+        """Orders ``delta`` machines if all of them are in stock, else none. Raises CloudError."""
+        group = self._group(group_id)
+        self._check_call("increase_size", group_id)
+        self._check_increase(group, delta)
+        now = self._clock.now()
+        orders = range(group.ordered, group.ordered + delta)
+        if not all(self._zones_in_stock(group, order, now) for order in orders):
+            short = _no_stock(group)
             raise CloudError(
-                f"node group {group_id}: {delta} more machines would pass the quota of {quota}, {total} exist",
-                error_class="OutOfResource",
-                error_code="QuotaExceeded",
+                f"node group {group_id}: not all of {delta} machines can be had: {short.error_message}",
+                error_code=short.error_code,
+                cause=short.cause,
             )
         for _ in range(delta):
             self._order(group)
@@ -238,30 +248,35 @@ class EmbeddedCloud:
         self._changed(group)
         return machine
 
+    def _check_increase(self, group: Group, delta: int) -> None:
+        group.check_increase(delta)
+        quota = self._faults.quota
+        total = sum(each.target for each in self._groups.values())
+        if quota is not None and total + delta > quota:
+            raise CloudError(
+                f"node group {group.spec.name}: {delta} more machines would pass the quota of {quota}, {total} exist",
+                error_code="QuotaExceeded",
+                cause="Quota",
+            )
+
     def _order(self, group: Group) -> None:
         now = self._clock.now()
-        zones = group.zones_by_room()
-        in_stock = [zone for zone in zones if not self._is_out(group, zone, now)]
+        in_stock = self._zones_in_stock(group, group.ordered, now)
         if not in_stock:
-            code = "InsufficientInstanceCapacity"
-            message = (
-                f"no capacity for instance type {group.spec.instance_type} in {', '.join(sorted(zones))}"
-            )
-            self._add(
-                group,
-                zones[0],
-                InstanceError(error_class="OutOfResource", error_code=code, error_message=message),
-            )
+            self._add(group, group.zones_by_room()[0], _no_stock(group))
             return
         machine = self._add(group, in_stock[0])
         machine.joins = self._joins(group, machine, now)
         boot = group.spec.boot.draw(self._seed, "boot", machine.name)
         self._plan(machine, "register", after(now, boot))
 
-    def _is_out(self, group: Group, zone: str, now: Instant) -> bool:
+    def _zones_in_stock(self, group: Group, order: int, now: Instant) -> list[str]:
+        return [zone for zone in group.zones_by_room() if not self._is_out(group, zone, order, now)]
+
+    def _is_out(self, group: Group, zone: str, order: int, now: Instant) -> bool:
         return any(
             window.covers(now, group=group.spec.name, zone=zone)
-            and window.hits(self._seed, "stock", group.spec.name, zone, group.ordered)
+            and window.hits(self._seed, "stock", group.spec.name, zone, order)
             for window in self._faults.stock_outs
         )
 
@@ -353,3 +368,13 @@ class EmbeddedCloud:
             with suppress(NotFound):
                 await self._cluster.delete(NODES, machine.name)
         self._remove(group, machine)
+
+
+def _no_stock(group: Group) -> InstanceError:
+    zones = ", ".join(sorted(group.spec.zones))
+    return InstanceError(
+        error_class="OutOfResource",
+        error_code="InsufficientInstanceCapacity",
+        error_message=f"no capacity for instance type {group.spec.instance_type} in {zones}",
+        cause="OutOfCapacity",
+    )
