@@ -17,7 +17,7 @@ from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.kinds import KINDS
 from kubetide.objects.node import Node
 from kubetide.objects.workload import Scale
-from kubetide.ports import cloud
+from kubetide.ports import cloud, limits
 
 VOLUME_KINDS = (
     storage.PersistentVolume,
@@ -171,7 +171,7 @@ NEW_GROUP = {
     "labels": {"team": "shop"},
     "taints": [{"key": "dedicated", "value": "shop", "effect": "NoSchedule"}],
 }
-LIMITS = {"minimum": {"cpu": 4}, "maximum": {"cpu": 400}}
+LIMITS_OF_A_CLOUD = {"minimum": {"cpu": 4}, "maximum": {"cpu": 400}}
 
 
 def api_structs():
@@ -210,7 +210,7 @@ def seen():
     filled(msgspec.convert(DEFINITION, CustomResourceDefinition), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
     filled(msgspec.convert(NEW_GROUP, cloud.NewGroup), found)
-    filled(msgspec.convert(LIMITS, cloud.ResourceLimits), found)
+    filled(msgspec.convert(LIMITS_OF_A_CLOUD, limits.ResourceLimits), found)
     return found
 
 

@@ -17,6 +17,7 @@ from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.errors import CloudCause, CloudUnsupported
+from kubetide.ports.limits import ResourceLimits
 
 InstanceState = Literal["Creating", "Running", "Deleting"]
 Market = Literal["on-demand", "spot", "reserved"]
@@ -88,13 +89,6 @@ class GroupOptions(ApiStruct):
     ignore_daemonsets_utilization: bool | None = None
     zero_or_max_node_scaling: bool | None = None
     allow_non_atomic_scale_up_to_max: bool | None = None
-
-
-class ResourceLimits(ApiStruct):
-    """The provider's own limits of the whole cluster, by resource name in whole units (memory in bytes)."""
-
-    minimum: dict[str, int] | None = None
-    maximum: dict[str, int] | None = None
 
 
 class NewGroup(ApiStruct):

@@ -1,0 +1,1 @@
+"""AWS: Auto Scaling groups as node groups. Only ``client`` and ``factory`` import boto3."""

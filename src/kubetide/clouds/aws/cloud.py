@@ -1,0 +1,251 @@
+"""The Cloud port over Auto Scaling groups.
+
+At rest a refresh makes one call for each hundred groups, at most once a minute; none grows with the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.aws.activities import shortage
+from kubetide.clouds.aws.api import AwsApi
+from kubetide.clouds.aws.discovery import filters_of
+from kubetide.clouds.aws.groups import Asg, read_group
+from kubetide.clouds.aws.ids import is_placeholder
+from kubetide.clouds.aws.known import Known
+from kubetide.clouds.aws.launches import Launched, Launches
+from kubetide.clouds.aws.nodegroups import Nodegroups
+from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
+from kubetide.clouds.aws.templates import make_template, offerings
+from kubetide.clouds.aws.types import InstanceTypes
+from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.clouds.common.options import read_options
+from kubetide.objects.base import Json
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud, InstanceError, NodeGroup
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Instant, after, minutes
+
+_INTERVAL: Final = minutes(1)
+_AT_ONCE: Final = 8
+
+
+class AwsCloud(Cloud):
+    """Auto Scaling groups, by name and by tags."""
+
+    name = "aws"
+    gpu_label = "k8s.amazonaws.com/accelerator"
+    gpu_types = (
+        "nvidia-a10g",
+        "nvidia-l4",
+        "nvidia-l40s",
+        "nvidia-tesla-a100",
+        "nvidia-tesla-k80",
+        "nvidia-tesla-p100",
+        "nvidia-tesla-t4",
+        "nvidia-tesla-v100",
+    )
+
+    def __init__(
+        self,
+        api: AwsApi,
+        clock: Clock,
+        *,
+        groups: Sequence[NodeSpec] = (),
+        discovery: Sequence[Mapping[str, str]] = (),
+        types: InstanceTypes,
+    ) -> None:
+        """Nothing is asked before the first refresh.
+
+        Args:
+            api: The calls.
+            clock: The time.
+            groups: Groups by name, with the bounds that hold whatever AWS says.
+            discovery: The tags of each discovery flag.
+            types: Where instance types come from.
+        """
+        self._api = api
+        self._clock = clock
+        self._explicit = {spec.name: spec for spec in groups}
+        self._discovery = tuple(discovery)
+        self._types = types
+        self._launches = Launches(api)
+        self._nodegroups = Nodegroups(api)
+        self._known: dict[str, Known] = {}
+        self._next = Instant(0)
+        self._raw: dict[str, tuple[Json, Asg]] = {}
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    async def refresh(self) -> Sequence[NodeGroup]:
+        """Return all groups ordered by id; AWS is asked once a minute, and at once after a deletion."""
+        now = self._clock.now()
+        if now >= self._next:
+            await self._read(now)
+            self._next = after(now, _INTERVAL)
+        return [self._known[name].view() for name in sorted(self._known)]
+
+    async def _read(self, now: Instant) -> None:
+        described = await self._described()
+        new = {name for name in described if name not in self._known and name not in self._explicit}
+        for name, asg in described.items():
+            known = self._known.get(name)
+            if known is None:
+                known = self._known[name] = Known(asg, 0, 0, asg.desired)
+            known.seen(asg, now)
+            known.min_size, known.max_size = self._bounds(asg)
+        for name in [each for each in self._known if each not in described]:
+            if name in self._explicit:
+                self._known[name].keep_old("AWS knows no Auto Scaling group of this name any more")
+            else:
+                del self._known[name]
+        found = [self._known[name] for name in sorted(described)]
+        launched = await self._launches.of([known.asg for known in found], now)
+        await self._types.refresh(now, {name for each in launched.values() for name in each.types})
+        short = await self._shortages(found, new)
+
+        async def dress(known: Known) -> None:
+            base = await self._base(known.asg, launched[known.asg.name], now)
+            known.dress(base, short.get(known.asg.name))
+
+        await in_parallel(found, dress, limit=_AT_ONCE)
+        self._nodegroups.sweep()
+
+    async def _described(self) -> dict[str, Asg]:
+        raws = await self._api.groups_by_name(sorted(self._explicit)) if self._explicit else []
+        for tags in self._discovery:
+            raws += await self._api.groups_by_filter(filters_of(tags))
+        self._raw = {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in raws}
+        return {name: asg for name, (_, asg) in self._raw.items()}
+
+    def _read_once(self, raw: Json) -> Asg:
+        held = self._raw.get(raw["AutoScalingGroupName"])
+        return held[1] if held is not None and held[0] == raw else read_group(raw)
+
+    def _bounds(self, asg: Asg) -> tuple[int, int]:
+        spec = self._explicit.get(asg.name)
+        if spec is not None:
+            return spec.min_size, spec.max_size
+        # AWS refuses a minimum above the maximum, yet an answer may mix two moments.
+        return min(asg.min_size, asg.max_size), asg.max_size
+
+    async def _shortages(self, found: Sequence[Known], new: set[str]) -> dict[str, InstanceError]:
+        """Return why groups lack machines; a failed question counts as no shortage, as upstream has it."""
+        lacking = [known for known in found if known.missing() and known.asg.name not in new]
+
+        async def ask(known: Known) -> InstanceError | None:
+            try:
+                return shortage(await self._api.activities(known.asg.name), known.changed_at)
+            except CloudError:
+                return None
+
+        answers = await in_parallel(lacking, ask, limit=_AT_ONCE)
+        return {
+            known.asg.name: answer
+            for known, answer in zip(lacking, answers, strict=True)
+            if answer is not None
+        }
+
+    async def _base(self, asg: Asg, launched: Launched, now: Instant) -> NodeGroup:
+        tags = read_tags(asg.tags)
+        managed = await self._nodegroups.of(tags.labels, now)
+        made = make_template(asg, launched, self._types.by_name, tags, managed)
+        options = read_options(tags.options, OPTION_NAMES)
+        warnings = (*tags.warnings, *options.warnings, *made.warnings, *_doubts(asg))
+        ways = offerings(asg, launched, made.types)
+        return NodeGroup(
+            template=made.template,
+            template_error=made.error,
+            options=options.options,
+            price_per_hour=max((way.price_per_hour for way in ways if way.price_per_hour), default=None),
+            offerings=ways or None,
+            warnings=warnings or None,
+        )
+
+    def group_of(self, provider_id: str) -> str | None:
+        """Return the group of an instance as of the last refresh; None for a foreign one."""
+        return next((name for name, known in self._known.items() if known.has(provider_id)), None)
+
+    # ── commands ────────────────────────────────────────────────────────────────────────────────
+
+    async def increase_size(self, group_id: str, delta: int) -> None:
+        """Raise the desired capacity. Raises CloudError."""
+        known = self._group(group_id)
+        known.check_increase(delta)
+        await self._set_size(known, known.target + delta)
+
+    async def decrease_target_size(self, group_id: str, delta: int) -> None:
+        """Lower the desired capacity by machines that AWS still owes, as of now. Raises CloudError."""
+        known = self._group(group_id)
+        if delta <= 0:
+            raise CloudError(f"node group {group_id}: size decrease must be positive, not {delta}")
+        self._check_owed(known, delta)
+        await self._see_again(known)
+        self._check_owed(known, delta)
+        await self._set_size(known, known.target - delta)
+
+    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
+        """End instances and withdraw placeholders; the first failure ends it. Raises CloudError.
+
+        What AWS still owes beyond the placeholders named here stays asked for.
+        """
+        known = self._group(group_id)
+        doomed = tuple(dict.fromkeys(provider_ids))
+        known.check_delete(doomed, force=force)
+        withdrawn = sum(map(is_placeholder, doomed))
+        names = {each: member.name for each in doomed if (member := known.member(each)) is not None}
+        going = {each for each in names if known.is_going(each)}
+        self._next = Instant(0)
+        if withdrawn:
+            await self._see_again(known)
+            # Machines that came meanwhile stay: they may have pods by now.
+            size = max(known.asg.desired - withdrawn, min(len(known.asg.members), known.asg.desired))
+            if size < known.asg.desired:
+                await self._set_size(known, size)
+        for each, name in names.items():
+            if each not in going:
+                await self._api.terminate(name)
+                known.ended.add(each)
+                known.set_target(known.target - 1, self._clock.now())
+
+    def _group(self, group_id: str) -> Known:
+        known = self._known.get(group_id)
+        if known is None:
+            raise CloudError(
+                f"no node group {group_id}; there are {', '.join(sorted(self._known)) or 'none'}"
+            )
+        return known
+
+    def _check_owed(self, known: Known, delta: int) -> None:
+        here = len(known.asg.members)
+        if known.target - delta < here:
+            raise CloudError(
+                f"node group {known.asg.name}: attempt to delete existing nodes targetSize:{known.target} "
+                f"delta:-{delta} existingNodes: {here}"
+            )
+
+    async def _set_size(self, known: Known, size: int) -> None:
+        await self._api.set_desired_capacity(known.asg.name, size)
+        known.set_target(size, self._clock.now())
+
+    async def _see_again(self, known: Known) -> None:
+        found = await self._api.groups_by_name([known.asg.name])
+        if not found:
+            raise CloudError(
+                f"node group {known.asg.name}: AWS knows no Auto Scaling group of this name any more"
+            )
+        known.seen(read_group(found[0]), self._clock.now())
+
+
+def _doubts(asg: Asg) -> list[str]:
+    """Return what about the group's own settings does not go with an autoscaler."""
+    doubts = []
+    if asg.min_size > asg.max_size:
+        doubts.append(f"minimum size {asg.min_size} is above maximum size {asg.max_size}; set it below")
+    if any(line.weight not in {"", "1"} for line in asg.launch.overrides):
+        doubts.append(
+            "its overrides have weights, so its desired capacity does not count nodes; remove the weights"
+        )
+    return doubts

@@ -1,0 +1,143 @@
+"""An Auto Scaling group as the API describes it: sizes, instances, tags, and what it launches."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kubetide.clouds.aws.ids import provider_id
+from kubetide.objects.base import Json
+
+TERMINATING: Final = frozenset({"Terminating", "Terminating:Wait", "Terminating:Proceed", "Terminated"})
+"""Lifecycle states of an instance that is on its way out."""
+
+_WARM: Final = "Warmed:"
+_DEFAULT_VERSION: Final = "$Default"
+
+
+class LaunchTemplate(NamedTuple):
+    """Which version of which launch template; ``key`` tells whether ``name`` is a name or an id."""
+
+    key: str
+    name: str
+    version: str
+
+
+class Override(NamedTuple):
+    """One line of a mixed instances policy: a type or requirements, and its weight where it has one."""
+
+    instance_type: str
+    requirements: Json | None
+    weight: str
+
+
+class Launch(NamedTuple):
+    """What a group launches.
+
+    Attributes:
+        configuration: Name of a launch configuration, or empty.
+        template: The launch template, None without one.
+        mixed: Whether the group has a mixed instances policy.
+        overrides: The policy's lines.
+        distribution: The policy's InstancesDistribution.
+    """
+
+    configuration: str = ""
+    template: LaunchTemplate | None = None
+    mixed: bool = False
+    overrides: tuple[Override, ...] = ()
+    distribution: Json | None = None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types that the policy names, in its order, each once."""
+        return tuple(dict.fromkeys(line.instance_type for line in self.overrides if line.instance_type))
+
+    @property
+    def requirements(self) -> tuple[Json, ...]:
+        """Requirements that the policy's lines hold."""
+        return tuple(line.requirements for line in self.overrides if line.requirements is not None)
+
+
+class Member(NamedTuple):
+    """An instance of a group."""
+
+    provider_id: str
+    name: str
+    lifecycle: str
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is on its way out, or gone."""
+        return self.lifecycle in TERMINATING
+
+
+class Asg(NamedTuple):
+    """An Auto Scaling group; ``warm`` counts the machines of its warm pool, which are no nodes."""
+
+    name: str
+    min_size: int
+    max_size: int
+    desired: int
+    zones: tuple[str, ...]
+    members: tuple[Member, ...]
+    tags: tuple[tuple[str, str], ...]
+    launch: Launch
+    warm: int = 0
+
+
+def read_group(raw: Json) -> Asg:
+    """Return one group of DescribeAutoScalingGroups."""
+    instances = raw.get("Instances") or ()
+    members = tuple(
+        Member(
+            provider_id(each.get("AvailabilityZone") or "", each.get("InstanceId") or ""),
+            each.get("InstanceId") or "",
+            each.get("LifecycleState") or "",
+        )
+        for each in instances
+        if not (each.get("LifecycleState") or "").startswith(_WARM)
+    )
+    return Asg(
+        name=raw["AutoScalingGroupName"],
+        min_size=raw.get("MinSize") or 0,
+        max_size=raw.get("MaxSize") or 0,
+        desired=raw.get("DesiredCapacity") or 0,
+        zones=tuple(raw.get("AvailabilityZones") or ()),
+        members=members,
+        tags=tuple((tag.get("Key") or "", tag.get("Value") or "") for tag in raw.get("Tags") or ()),
+        launch=_launch(raw),
+        warm=raw.get("WarmPoolSize") or len(instances) - len(members),
+    )
+
+
+def _launch(raw: Json) -> Launch:
+    if raw.get("LaunchConfigurationName"):
+        return Launch(configuration=raw["LaunchConfigurationName"])
+    if raw.get("LaunchTemplate"):
+        return Launch(template=_template(raw["LaunchTemplate"]))
+    policy = raw.get("MixedInstancesPolicy")
+    if not policy:
+        return Launch()
+    template = policy.get("LaunchTemplate") or {}
+    overrides = template.get("Overrides") or ()
+    return Launch(
+        template=_template(template.get("LaunchTemplateSpecification")),
+        mixed=True,
+        overrides=tuple(
+            Override(
+                line.get("InstanceType") or "",
+                line.get("InstanceRequirements"),
+                line.get("WeightedCapacity") or "",
+            )
+            for line in overrides
+        ),
+        distribution=policy.get("InstancesDistribution"),
+    )
+
+
+def _template(spec: Json | None) -> LaunchTemplate | None:
+    if not spec:
+        return None
+    key = "LaunchTemplateName" if spec.get("LaunchTemplateName") else "LaunchTemplateId"
+    name = spec.get(key) or ""
+    return LaunchTemplate(key, name, spec.get("Version") or _DEFAULT_VERSION) if name else None

@@ -1,0 +1,45 @@
+"""The instance types that this process knows: asked for once a day, and when a group has one that is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubetide.clouds.aws.api import AwsApi
+from kubetide.clouds.aws.instance_types import InstanceType, from_api, shipped_types, with_shipped
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Instant, after, hours, minutes
+
+_LIFE: Final = hours(24)
+_RETRY: Final = minutes(30)
+
+
+class InstanceTypes:
+    """Instance types by name; ``failure`` says why the EC2 API could not be asked, empty when it could."""
+
+    def __init__(self, api: AwsApi | None, *, table: Mapping[str, InstanceType] | None = None) -> None:
+        """``api`` None keeps to the shipped table, as ``--aws-use-static-instance-list`` does; ``table`` replaces it."""
+        self._api = api
+        self.by_name: Mapping[str, InstanceType] = shipped_types() if table is None else table
+        self.failure = ""
+        self._next = Instant(0)
+        self._asked_at: Instant | None = None
+
+    async def refresh(self, now: Instant, used: set[str]) -> None:
+        """Ask for the types when their time has come, or when one that is used is not known."""
+        if self._api is None:
+            return
+        unknown = bool(used - self.by_name.keys())
+        may_ask = self._asked_at is None or now >= after(self._asked_at, _RETRY)
+        if now < self._next and not (unknown and may_ask):
+            return
+        self._asked_at = now
+        try:
+            found = [from_api(each) for each in await self._api.instance_types()]
+        except CloudError as error:
+            self.failure = str(error)
+            self._next = after(now, _RETRY)
+            return
+        self.failure = ""
+        self.by_name = with_shipped(found)
+        self._next = after(now, _LIFE)

@@ -1,0 +1,1 @@
+"""What the providers share: flags, options, tags, templates, configuration files."""

@@ -1,0 +1,40 @@
+"""GPUs of a node: by the provider's label, else by what the node offers.
+
+Source: cluster-autoscaler core (Jul 2026), GPU configuration of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kubetide.objects.base import Quantities
+from kubetide.units.quantity import milli
+
+GPU_RESOURCES: Final = (
+    "nvidia.com/gpu",
+    "habana.ai/gaudi",
+    "amd.com/gpu",
+    "gpu.intel.com/i915",
+    "microsoft.com/directx",
+)
+"""Extended resources that count as GPUs; where a node has several the first one counts."""
+
+
+class NodeGpu(NamedTuple):
+    """What GPU a node has: the label that says so, the label's value, and the resource that pods ask for."""
+
+    label: str
+    type: str
+    resource: str
+
+
+def gpu_of(
+    labels: Mapping[str, str] | None, allocatable: Quantities | None, gpu_label: str
+) -> NodeGpu | None:
+    """Return the GPU of a node, None for a node without one. A label alone means ``nvidia.com/gpu``."""
+    offered = allocatable or {}
+    resource = next((name for name in GPU_RESOURCES if name in offered and milli(offered[name])), "")
+    if gpu_label and gpu_label in (labels or {}):
+        return NodeGpu(gpu_label, (labels or {})[gpu_label], resource or GPU_RESOURCES[0])
+    return NodeGpu(gpu_label, "", resource) if resource else None

@@ -1,0 +1,95 @@
+"""Nodes that do not exist yet: what every provider's template has in common.
+
+Source: cluster-autoscaler (Aug 2026), cloudprovider: ready conditions, kube-proxy pod, labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from kubetide.objects.base import Quantities
+from kubetide.objects.meta import Condition, ObjectMeta
+from kubetide.objects.node import Node, NodeSpec, NodeStatus, Taint
+from kubetide.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+REGION: Final = "topology.kubernetes.io/region"
+ZONE: Final = "topology.kubernetes.io/zone"
+HOSTNAME: Final = "kubernetes.io/hostname"
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+DEFAULT_PODS: Final = 110
+"""Pods that a node takes where its provider knows no better."""
+
+_MIRROR = "kubernetes.io/config.mirror"
+_KUBE_PROXY_PRIORITY = 2_000_000_000
+_CONDITIONS: Final = (
+    ("Ready", "True"),
+    ("NetworkUnavailable", "False"),
+    ("DiskPressure", "False"),
+    ("MemoryPressure", "False"),
+)
+
+
+def template_node(
+    group: str,
+    *,
+    labels: Mapping[str, str],
+    taints: Sequence[Taint],
+    capacity: Quantities,
+    allocatable: Quantities | None = None,
+    annotations: Mapping[str, str] | None = None,
+    provider_id: str = "",
+) -> Node:
+    """Return a ready node of a group; without ``allocatable`` all of its capacity is for pods."""
+    name = f"template-node-for-{group}"
+    return Node(
+        metadata=ObjectMeta(
+            name=name,
+            labels={**labels, HOSTNAME: name},
+            annotations=dict(annotations) if annotations else None,
+        ),
+        spec=NodeSpec(provider_id=provider_id, taints=tuple(taints) or None),
+        status=NodeStatus(
+            capacity=dict(capacity),
+            allocatable=dict(capacity if allocatable is None else allocatable),
+            conditions=tuple(Condition(type=kind, status=status) for kind, status in _CONDITIONS),
+        ),
+    )
+
+
+def kube_proxy(group: str) -> Pod:
+    """Return the mirror pod of kube-proxy that upstream expects on each new node: 100m of CPU."""
+    return Pod(
+        metadata=ObjectMeta(
+            name=f"kube-proxy-{group}",
+            namespace="kube-system",
+            labels={"component": "kube-proxy"},
+            annotations={_MIRROR: "", "kubernetes.io/config.source": "file"},
+        ),
+        spec=PodSpec(
+            priority=_KUBE_PROXY_PRIORITY,
+            containers=(
+                Container(name="kube-proxy", resources=ResourceRequirements(requests={"cpu": "100m"})),
+            ),
+        ),
+    )
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl prints it: ``key=value:Effect``."""
+    return f"{taint.key}={taint.value}:{taint.effect}"
+
+
+def least_quantities(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the least amount of each resource that every one of these has; empty for none."""
+    least: dict[str, int] | None = None
+    for amounts in each:
+        least = (
+            dict(amounts)
+            if least is None
+            else {name: min(amount, amounts[name]) for name, amount in least.items() if name in amounts}
+        )
+    return least or {}

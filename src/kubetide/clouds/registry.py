@@ -1,0 +1,110 @@
+"""Which cloud: providers by upstream's names, loaded only when they are named.
+
+A provider is a factory: it takes a ``CloudContext`` and returns an async context manager of a Cloud, which is
+open as long as the context is. A package offers its own as an entry point of the group ``kubetide.clouds``; one
+that is not packaged is named as ``module:factory``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, Final, cast
+
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Cloud
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import KubetideError
+from kubetide.units.time import Duration, seconds
+
+GROUP: Final = "kubetide.clouds"
+
+_SHIPPED: Final[Mapping[str, str]] = {
+    "aws": "kubetide.clouds.aws.factory:connect",
+    "externalgrpc": "kubetide.clouds.externalgrpc.factory:connect",
+}
+"""Our own providers, by upstream's names."""
+
+_LISTING_WAIT: Final = seconds(5)
+
+
+@dataclass(frozen=True)
+class CloudFlags:
+    """What upstream's flags say of the cloud.
+
+    Attributes:
+        cloud_config: Path of the provider's own file; empty for none.
+        nodes: Each ``MIN:MAX:NAME``.
+        node_group_auto_discovery: Each ``DISCOVERER:key=value,…``.
+        cluster_name: The cluster's name, for providers that have one account for many clusters.
+        user_agent: What the provider's requests call themselves.
+        aws_use_static_instance_list: Whether the shipped list of instance types is used without asking EC2.
+        regional: Whether the location of GCE is a region.
+        gce_concurrent_refreshes: How many groups are listed at once.
+        gce_mig_instances_min_refresh_wait_time: Least time between two lists of one group's instances.
+        bulk_mig_instances_listing_enabled: Whether instances are listed by zone.
+    """
+
+    cloud_config: str = ""
+    nodes: tuple[str, ...] = ()
+    node_group_auto_discovery: tuple[str, ...] = ()
+    cluster_name: str = ""
+    user_agent: str = "cluster-autoscaler"
+    aws_use_static_instance_list: bool = False
+    regional: bool = False
+    gce_concurrent_refreshes: int = 1
+    gce_mig_instances_min_refresh_wait_time: Duration = _LISTING_WAIT
+    bulk_mig_instances_listing_enabled: bool = False
+
+
+@dataclass(frozen=True)
+class CloudContext:
+    """What a provider may use: the flags, the time, the environment, and the cluster where there is one."""
+
+    flags: CloudFlags
+    clock: Clock
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    cluster: Cluster | None = None
+
+
+CloudFactory = Callable[[CloudContext], AbstractAsyncContextManager[Cloud]]
+
+
+class CloudNotFound(KubetideError):
+    """No provider of that name, or one whose package is not installed; the text names the fix."""
+
+
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers that are shipped or installed, sorted."""
+    return tuple(sorted({*_SHIPPED, *(entry.name for entry in entry_points(group=GROUP))}))
+
+
+def cloud_factory(name: str) -> CloudFactory:
+    """Return the provider of a name: installed, shipped, or ``module:factory``. Raises CloudNotFound."""
+    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
+    try:
+        if name in installed:
+            found: Any = installed[name].load()
+        else:
+            place = _SHIPPED.get(name, name)
+            module, colon, attribute = place.partition(":")
+            if not colon:
+                raise CloudNotFound(
+                    f"cloud-provider: there is no {name!r}; there are {', '.join(provider_names())}; one of your own is "
+                    "named as module:factory"
+                )
+            found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise CloudNotFound(f"cloud-provider: {name!r} cannot be loaded: {error}") from error
+    return cast("CloudFactory", found)
+
+
+def missing_package(provider: str, package: str, extra: str) -> CloudNotFound:
+    """Return the error of a provider whose SDK is not installed."""
+    return CloudNotFound(
+        f"cloud-provider: {provider} needs the package {package}; install kubetide[{extra}], then start again"
+    )
