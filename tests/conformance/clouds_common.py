@@ -27,7 +27,9 @@ def _answer(kind: str, given: dict[str, Any], expected: dict[str, Any]) -> Any:
                 return _limiter(given, expected)
             case "node_gpu":
                 found = gpu_of(given["labels"], given["allocatable"], given["gpu_label"])
-                return {"gpu": found and {"label": found.label, "resource": found.resource, "type": found.type}}
+                return {
+                    "gpu": found and {"label": found.label, "resource": found.resource, "type": found.type}
+                }
     except LimitError as error:
         return {"error": str(error)}
     raise ValueError(f"unknown kind {kind}")

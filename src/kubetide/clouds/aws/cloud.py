@@ -13,10 +13,10 @@ from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.discovery import filters_of
 from kubetide.clouds.aws.groups import Asg, read_group
-from kubetide.clouds.aws.ids import is_placeholder
+from kubetide.clouds.aws.ids import FARGATE, instance_name, is_placeholder
 from kubetide.clouds.aws.known import Known
 from kubetide.clouds.aws.launches import Launched, Launches
-from kubetide.clouds.aws.nodegroups import Nodegroups
+from kubetide.clouds.aws.nodegroups import NOTHING, Nodegroups
 from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
 from kubetide.clouds.aws.templates import make_template, offerings
 from kubetide.clouds.aws.types import InstanceTypes
@@ -30,6 +30,7 @@ from kubetide.units.time import Instant, after, minutes
 
 _INTERVAL: Final = minutes(1)
 _AT_ONCE: Final = 8
+_ENABLED: Final = "k8s.io/cluster-autoscaler-enabled"
 
 
 class AwsCloud(Cloud):
@@ -85,7 +86,11 @@ class AwsCloud(Cloud):
         if now >= self._next:
             await self._read(now)
             self._next = after(now, _INTERVAL)
-        return [self._known[name].view() for name in sorted(self._known)]
+        return list(self.views().values())
+
+    def views(self) -> dict[str, NodeGroup]:
+        """Return all groups by id as of the last refresh and of our own changes since, without asking AWS."""
+        return {name: self._known[name].view() for name in sorted(self._known)}
 
     async def _read(self, now: Instant) -> None:
         described = await self._described()
@@ -150,7 +155,8 @@ class AwsCloud(Cloud):
 
     async def _base(self, asg: Asg, launched: Launched, now: Instant) -> NodeGroup:
         tags = read_tags(asg.tags)
-        managed = await self._nodegroups.of(tags.labels, now)
+        has_template = not launched.error and launched.types[0] in self._types.by_name
+        managed = await self._nodegroups.of(tags.labels, now) if has_template else NOTHING
         made = make_template(asg, launched, self._types.by_name, tags, managed)
         options = read_options(tags.options, OPTION_NAMES)
         warnings = (*tags.warnings, *options.warnings, *made.warnings, *_doubts(asg))
@@ -168,17 +174,30 @@ class AwsCloud(Cloud):
         """Return the group of an instance as of the last refresh; None for a foreign one."""
         return next((name for name, known in self._known.items() if known.has(provider_id)), None)
 
+    def has_instance(self, provider_id: str, annotations: Mapping[str, str]) -> bool | None:
+        """Whether the machine of a node exists; None where nobody can tell. Raises CloudError for a foreign id.
+
+        Source: cluster-autoscaler (Aug 2026), AWS provider, HasInstance.
+        """
+        if annotations.get(_ENABLED) == "false":
+            return False
+        if instance_name(provider_id).startswith(FARGATE):
+            return None
+        if self.group_of(provider_id) is None:
+            raise CloudError(f"node is not present in aws: {provider_id}")
+        return True
+
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
     async def increase_size(self, group_id: str, delta: int) -> None:
         """Raise the desired capacity. Raises CloudError."""
-        known = self._group(group_id)
+        known = await self._group(group_id)
         known.check_increase(delta)
         await self._set_size(known, known.target + delta)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the desired capacity by machines that AWS still owes, as of now. Raises CloudError."""
-        known = self._group(group_id)
+        known = await self._group(group_id)
         if delta <= 0:
             raise CloudError(f"node group {group_id}: size decrease must be positive, not {delta}")
         self._check_owed(known, delta)
@@ -191,7 +210,7 @@ class AwsCloud(Cloud):
 
         What AWS still owes beyond the placeholders named here stays asked for.
         """
-        known = self._group(group_id)
+        known = await self._group(group_id)
         doomed = tuple(dict.fromkeys(provider_ids))
         known.check_delete(doomed, force=force)
         withdrawn = sum(map(is_placeholder, doomed))
@@ -210,7 +229,9 @@ class AwsCloud(Cloud):
                 known.ended.add(each)
                 known.set_target(known.target - 1, self._clock.now())
 
-    def _group(self, group_id: str) -> Known:
+    async def _group(self, group_id: str) -> Known:
+        if not self._known:
+            await self.refresh()
         known = self._known.get(group_id)
         if known is None:
             raise CloudError(

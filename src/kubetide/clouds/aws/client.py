@@ -1,0 +1,100 @@
+"""Calls of AWS through boto3, which finds region and credentials as every AWS program does.
+
+Credentials come from the SDK's default chain: environment, shared files, web identity (IRSA), pod identity, instance
+role. Retries are botocore's standard ones: with jitter, and with a budget that ends a storm of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from typing import Any, Final
+
+import boto3
+from botocore import xform_name
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+
+from kubetide.clouds.aws.api import SERVICES
+from kubetide.clouds.aws.config import AwsConfig
+from kubetide.clouds.aws.errors import api_error
+from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.objects.base import Json
+from kubetide.ports.errors import CloudError
+
+_CONNECT_S: Final = 5
+_READ_S: Final = 30
+_CONNECTIONS: Final = 16
+
+
+class BotoClient:
+    """Makes calls with boto3, each in a thread; ``calls`` counts them by operation."""
+
+    def __init__(self, config: AwsConfig) -> None:
+        self._config = config
+        self._session = boto3.session.Session(region_name=config.region or None)
+        self._clients: dict[str, Any] = {}
+        self._making = threading.Lock()
+        self.calls: Counter[str] = Counter()
+
+    @property
+    def region(self) -> str:
+        """The region, from the environment, shared files or the instance's metadata. Raises CloudConfigError."""
+        found = self._config.region or self._session.region_name or _metadata_region()
+        if not found:
+            raise CloudConfigError("aws: no region; set AWS_REGION to the region of the Auto Scaling groups")
+        return str(found)
+
+    async def __call__(self, operation: str, parameters: Json) -> Json:
+        """Make a call. Raises CloudError."""
+        self.calls[operation] += 1
+        return await asyncio.to_thread(self._call, operation, parameters)
+
+    def _call(self, operation: str, parameters: Json) -> Json:
+        try:
+            client = self._client(SERVICES[operation])
+            answer: Json = getattr(client, xform_name(operation))(**parameters)
+        except ClientError as error:
+            said = error.response.get("Error") or {}
+            raise api_error(operation, said.get("Code") or "Unknown", said.get("Message") or "") from error
+        except (NoCredentialsError, NoRegionError) as error:
+            raise api_error(operation, "NoCredentialsError", str(error)) from error
+        except BotoCoreError as error:
+            raise CloudError(f"{operation}: {error}", error_code=type(error).__name__) from error
+        return answer
+
+    def _client(self, service: str) -> Any:
+        with self._making:
+            if service not in self._clients:
+                self._clients[service] = self._make(service)
+            return self._clients[service]
+
+    def _make(self, service: str) -> Any:
+        region = self.region
+        endpoint = self._config.endpoint(service, region)
+        options = Config(
+            retries={"mode": "standard", "total_max_attempts": max(self._config.attempts, 1)},
+            connect_timeout=_CONNECT_S,
+            read_timeout=_READ_S,
+            max_pool_connections=_CONNECTIONS,
+            user_agent_extra="cluster-autoscaler",
+        )
+        return self._session.client(
+            service,
+            region_name=endpoint.signing_region if endpoint else region,
+            endpoint_url=endpoint.url if endpoint else None,
+            config=options,
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            client.close()
+
+
+def _metadata_region() -> str:
+    """Return the region that the instance's metadata service names; empty where there is none."""
+    from botocore.utils import InstanceMetadataRegionFetcher  # noqa: PLC0415  # needed on EC2 without settings only
+
+    return InstanceMetadataRegionFetcher(timeout=1, num_attempts=2).retrieve_region() or ""

@@ -1,0 +1,64 @@
+"""``--cloud-provider=aws``: from upstream's flags and environment to the provider."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from kubetide.clouds.aws.api import AwsApi, Caller
+from kubetide.clouds.aws.cloud import AwsCloud
+from kubetide.clouds.aws.config import AwsConfig, aws_config
+from kubetide.clouds.aws.discovery import parse_discovery
+from kubetide.clouds.aws.types import InstanceTypes
+from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.clouds.common.node_spec import NodeSpecError, parse_node_spec
+from kubetide.clouds.registry import CloudContext, missing_package
+from kubetide.ports.cloud import Cloud
+
+
+@asynccontextmanager
+async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
+    """Open the provider. Raises CloudNotFound without boto3, CloudConfigError for flags that cannot be used."""
+    flags = context.flags
+    try:
+        groups = [parse_node_spec(text) for text in flags.nodes]
+    except NodeSpecError as error:
+        raise CloudConfigError(f"--nodes: {error}; give MIN:MAX:NAME of an Auto Scaling group") from error
+    discovery = [parse_discovery(text) for text in flags.node_group_auto_discovery]
+    if not groups and not discovery:
+        raise CloudConfigError(
+            "aws: no node groups; give --nodes=MIN:MAX:NAME or --node-group-auto-discovery=asg:tag=KEY"
+        )
+    config = aws_config(await _text(flags.cloud_config), context.environment)
+    client = _client(config)
+    try:
+        api = AwsApi(client)
+        types = InstanceTypes(None if flags.aws_use_static_instance_list else api)
+        yield AwsCloud(api, context.clock, groups=groups, discovery=discovery, types=types)
+    finally:
+        client.close()
+
+
+class _Client(Caller, Protocol):
+    def close(self) -> None: ...
+
+
+def _client(config: AwsConfig) -> _Client:
+    try:
+        from kubetide.clouds.aws.client import BotoClient  # noqa: PLC0415  # boto3 is an extra
+    except ImportError as error:
+        raise missing_package("aws", "boto3", "aws") from error
+    client: _Client = BotoClient(config)
+    return client
+
+
+async def _text(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return await asyncio.to_thread(Path(path).read_text, "utf-8")
+    except OSError as error:
+        raise CloudConfigError(f"--cloud-config={path}: {error.strerror}") from error

@@ -1,0 +1,125 @@
+"""The AWS provider against a server that speaks AWS's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+pytest.importorskip("moto", reason="moto is a development dependency")
+
+from tests.clouds.aws.moto_aws import CREDENTIALS, SlowAws, make_group, moto_server
+
+from kubetide.clouds.aws.api import AwsApi
+from kubetide.clouds.aws.cloud import AwsCloud
+from kubetide.clouds.aws.discovery import parse_discovery
+from kubetide.clouds.aws.types import InstanceTypes
+from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
+
+pytestmark = pytest.mark.slow
+NUMBERS = itertools.count()
+
+
+class Clock:
+    """A time that passes when somebody waits."""
+
+    def __init__(self):
+        self.time = parse_rfc3339("2026-03-02T00:00:00Z")
+
+    def now(self) -> Instant:
+        return self.time
+
+    def monotonic(self) -> Duration:
+        return Duration(self.time)
+
+    async def sleep(self, duration):
+        self.time = after(self.time, duration)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        with moto_server() as found:
+            yield found
+
+
+@pytest.fixture
+def world(server):
+    """Two groups of their own on the server, and the provider over it."""
+    number = next(NUMBERS)
+    clock = Clock()
+    aws = SlowAws(server.client, clock, boot_s=5)
+    names = f"a-{number}", f"b-{number}"
+    tags = [("cluster", f"c-{number}"), ("k8s.io/cluster-autoscaler/node-template/label/team", "shop")]
+    make_group(server, names[0], tags=tags)
+    make_group(server, names[1], size=1, tags=tags)
+    api = AwsApi(aws)
+    groups = [NodeSpec(names[0], 0, 3), NodeSpec(names[1], 1, 2)]
+    types = InstanceTypes(None)
+    return aws, clock, api, names, AwsCloud(api, clock, groups=groups, types=types)
+
+
+@pytest.mark.parametrize("boot_s", [5, 90], ids=["quick", "slow"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_aws_passes_the_battery(case, boot_s, world):
+    """Auto Scaling groups do what the Cloud port promises, also when machines take a minute and a half."""
+    aws, clock, _, names, cloud = world
+
+    async def main():
+        aws.boot_s = boot_s
+        await case(CloudUnderTest(cloud, clock, group=names[0], kept=names[1], patience=minutes(10)))
+
+    asyncio.run(main())
+
+
+def test_tags_types_and_discovery(server, world):
+    """Discovered groups have the labels of their tags, and a mixed group the least of its types and its shares."""
+    _, clock, api, names, _ = world
+    number = names[0].removeprefix("a-")
+    make_group(server, f"m-{number}", tags=[("cluster", f"c-{number}")], types=("m5.xlarge", "m5.large"))
+    flag = parse_discovery(f"asg:tag=cluster=c-{number}")
+    cloud = AwsCloud(api, clock, discovery=[flag], types=InstanceTypes(api))
+    groups = {group.id: group for group in asyncio.run(_refresh(cloud))}
+    assert sorted(groups) == sorted([*names, f"m-{number}"])
+    assert groups[names[0]].template.node.metadata.labels["team"] == "shop"
+    assert groups[names[0]].max_size == 3
+    mixed = groups[f"m-{number}"]
+    assert mixed.template.node.status.capacity["cpu"] == "2"
+    assert {(way.instance_type, way.market) for way in mixed.offerings} == {
+        ("m5.xlarge", "on-demand"),
+        ("m5.large", "on-demand"),
+        ("m5.xlarge", "spot"),
+        ("m5.large", "spot"),
+    }
+
+
+def test_a_stock_out_is_told_on_placeholders(world):
+    """Machines that cannot be had are placeholders with the cause, and can be withdrawn."""
+    aws, clock, _, names, cloud = world
+
+    async def main():
+        await cloud.refresh()
+        aws.stock_out.add(names[0])
+        await cloud.increase_size(names[0], 2)
+        await clock.sleep(minutes(2))
+        await cloud.refresh()
+        await clock.sleep(minutes(2))
+        group = next(one for one in await cloud.refresh() if one.id == names[0])
+        assert [one.state for one in group.instances] == ["Creating", "Creating"]
+        assert {(one.error.error_code, one.error.cause) for one in group.instances} == {
+            ("InsufficientInstanceCapacity", "OutOfCapacity")
+        }
+        await cloud.delete_nodes(names[0], [group.instances[0].provider_id])
+        group = next(one for one in await cloud.refresh() if one.id == names[0])
+        assert (group.target_size, len(group.instances)) == (1, 1)
+
+    asyncio.run(main())
+
+
+async def _refresh(cloud):
+    return await cloud.refresh()

@@ -1,0 +1,145 @@
+"""Where the AWS provider differs from upstream on purpose: the inputs, and what is expected of ours instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tests.conformance.clouds_aws_world import instance_types
+
+LABEL = "k8s.io/cluster-autoscaler/node-template/label/"
+RESOURCE = "k8s.io/cluster-autoscaler/node-template/resources/"
+_LOCAL_ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+-[0-9]+)[a-z]?-.+")
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "NO_EXECUTE": "NoExecute",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+}
+
+
+class Rule(NamedTuple):
+    name: str
+    reason: str
+
+
+LEAST_OF_TYPES = Rule(
+    "least of all types",
+    "a group of several types promises the least that all of them have; upstream counts with the first",
+)
+LEAST_OF_REQUIREMENTS = Rule(
+    "least of requirements",
+    "a launch template with requirements promises their minimum in a plain group too; upstream only in a mixed one",
+)
+PARENT_REGION = Rule("parent region", "nodes of a local zone are labelled with its parent's region")
+TAINT_WITHOUT_VALUE = Rule(
+    "taint without value", "a node of EKS has a taint whose value is null; upstream loses it"
+)
+EACH_FLAG = Rule("each discovery flag", "each flag finds groups of its own; upstream joins their tags")
+CREATING = Rule("placeholders are being created", "a machine that AWS owes does not run yet")
+OPEN_ORDERS = Rule(
+    "withdrawal of open orders", "what AWS owes can be withdrawn; upstream counts it as existing"
+)
+ONLY_THESE = Rule(
+    "only the named placeholders", "other machines that AWS owes stay asked for; upstream drops all"
+)
+NEVER_BELOW = Rule("never below the minimum", "a batch may not pass the minimum; upstream checks it once")
+ENDED_ONCE = Rule("ended once", "an instance that we ended is not ended again before the next refresh")
+BAD_GROUP_ALONE = Rule("a bad group alone", "minimum above maximum in one group does not stop the others")
+
+RULES = (
+    LEAST_OF_TYPES,
+    LEAST_OF_REQUIREMENTS,
+    PARENT_REGION,
+    TAINT_WITHOUT_VALUE,
+    EACH_FLAG,
+    CREATING,
+    OPEN_ORDERS,
+    ONLY_THESE,
+    NEVER_BELOW,
+    ENDED_ONCE,
+    BAD_GROUP_ALONE,
+)
+
+
+def expected_template(
+    world: Mapping[str, Any], group: Mapping[str, Any], recorded: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what ours says where upstream said ``recorded``."""
+    labels = dict(recorded["labels"])
+    tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags") or ()}
+    region = "topology.kubernetes.io/region"
+    local = _LOCAL_ZONE.fullmatch(group["AvailabilityZones"][0])
+    if local and not any(LABEL + region in key for key in tags):
+        labels[region] = local[1]
+    taints = sorted([*recorded["taints"], *_lost_taints(world, labels)])
+    least = _least(group) or _required(world, group)
+    changed = {
+        name: value for name, value in least.items() if not any(RESOURCE + name in key for key in tags)
+    }
+    return recorded | {
+        "labels": labels,
+        "taints": taints,
+        "capacity": recorded["capacity"] | changed,
+        "allocatable": recorded["allocatable"] | changed,
+    }
+
+
+def _least(group: Mapping[str, Any]) -> dict[str, str]:
+    overrides = ((group.get("MixedInstancesPolicy") or {}).get("LaunchTemplate") or {}).get("Overrides") or ()
+    names = {one["InstanceType"] for one in overrides if one.get("InstanceType")}
+    types = [instance_types()[name] for name in names if name in instance_types()]
+    if len(types) < 2:
+        return {}
+    return {
+        "cpu": str(min(one["VCpuInfo"]["DefaultVCpus"] for one in types)),
+        "memory": str(min(one["MemoryInfo"]["SizeInMiB"] for one in types) << 20),
+        "nvidia.com/gpu": str(min(one["GpuInfo"]["Gpus"][0]["Count"] for one in types)),
+    }
+
+
+def _required(world: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, str]:
+    spec = group.get("LaunchTemplate")
+    if not spec:
+        return {}
+    wanted = (spec["LaunchTemplateName"], spec.get("Version", "$Default"))
+    data = next(
+        (one["data"] for one in world["launch_templates"] if (one["name"], one["version"]) == wanted), {}
+    )
+    requirements = data.get("InstanceRequirements") or {}
+    if data.get("InstanceType") or not requirements:
+        return {}
+    least = {
+        "cpu": str(requirements["VCpuCount"]["Min"]),
+        "memory": str(requirements["MemoryMiB"]["Min"] << 20),
+    }
+    if "nvidia" in requirements.get("AcceleratorManufacturers", ()) and "gpu" in requirements.get(
+        "AcceleratorTypes", ()
+    ):
+        least["nvidia.com/gpu"] = str(requirements["AcceleratorCount"]["Min"])
+    return least
+
+
+def _lost_taints(world: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+    for one in world.get("nodegroups") or ():
+        if labels.get("cluster-name") == one.get("clusterName") and labels.get("nodegroup-name") == one.get(
+            "nodegroupName"
+        ):
+            return [
+                f"{taint['key']}=:{_EFFECTS[taint['effect']]}"
+                for taint in one.get("taints") or ()
+                if taint.get("key") and taint.get("value") is None and taint.get("effect") in _EFFECTS
+            ]
+    return []
+
+
+def discovered(world: Mapping[str, Any], specs: list[str], explicit: set[str]) -> set[str]:
+    """Return the groups that each flag finds by itself, and those that are named."""
+    found = set(explicit)
+    for spec in specs:
+        pairs = dict(pair.partition("=")[::2] for pair in spec.removeprefix("asg:tag=").split(","))
+        for group in world["groups"]:
+            tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags") or ()}
+            if all(key in tags and value in {"", tags[key]} for key, value in pairs.items()):
+                found.add(group["AutoScalingGroupName"])
+    return found
