@@ -11,7 +11,7 @@ from tests.conformance.__main__ import main, suite_names
 from tests.conformance.cases import Selection, case_files, selected_cases
 
 DATA = Path(__file__).parent / "data" / "clouds"
-NEEDS = {"externalgrpc": ("google.protobuf", "grpc")}
+NEEDS = {"externalgrpc": ("google.protobuf",)}
 
 
 def missing(provider):

@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final, cast
 
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud
+from kubetide.ports.cloud import Cloud, GroupOptions
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Duration, seconds
@@ -29,6 +29,16 @@ _SHIPPED: Final[Mapping[str, str]] = {
 }
 """Our own providers, by upstream's names."""
 
+UPSTREAM_OPTIONS: Final = GroupOptions(
+    scale_down_utilization_threshold=0.5,
+    scale_down_gpu_utilization_threshold=0.5,
+    scale_down_unneeded_time="10m0s",
+    scale_down_unready_time="20m0s",
+    max_node_provision_time="15m0s",
+    ignore_daemonsets_utilization=False,
+    zero_or_max_node_scaling=False,
+)
+"""What upstream's flags say unless they are set."""
 _LISTING_WAIT: Final = seconds(5)
 
 
@@ -63,12 +73,21 @@ class CloudFlags:
 
 @dataclass(frozen=True)
 class CloudContext:
-    """What a provider may use: the flags, the time, the environment, and the cluster where there is one."""
+    """What a provider may use.
+
+    Attributes:
+        flags: What the flags say of the cloud.
+        clock: The time.
+        environment: The environment variables.
+        cluster: Where the nodes join; None where there is none.
+        defaults: What the flags say of a group that has no options of its own.
+    """
 
     flags: CloudFlags
     clock: Clock
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     cluster: Cluster | None = None
+    defaults: GroupOptions = UPSTREAM_OPTIONS
 
 
 CloudFactory = Callable[[CloudContext], AbstractAsyncContextManager[Cloud]]

@@ -225,8 +225,8 @@ class CloudError(KubetideError):
 class CloudUnsupported(CloudError):
     """The provider has no such operation; upstream's ErrNotImplemented."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, error_code="notImplemented")
+    def __init__(self, message: str, *, error_code: str = "notImplemented") -> None:
+        super().__init__(message, error_code=error_code)
 
 
 class CloudWithheld(CloudError):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Protocol
 
 from kubetide.clouds.aws.api import AwsApi, Caller
@@ -13,6 +11,7 @@ from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.config import AwsConfig, aws_config
 from kubetide.clouds.aws.discovery import parse_discovery
 from kubetide.clouds.aws.types import InstanceTypes
+from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.common.node_spec import NodeSpecError, parse_node_spec
 from kubetide.clouds.registry import CloudContext, missing_package
@@ -32,7 +31,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         raise CloudConfigError(
             "aws: no node groups; give --nodes=MIN:MAX:NAME or --node-group-auto-discovery=asg:tag=KEY"
         )
-    config = aws_config(await _text(flags.cloud_config), context.environment)
+    config = aws_config(await config_text(flags.cloud_config), context.environment)
     client = _client(config)
     try:
         api = AwsApi(client)
@@ -53,12 +52,3 @@ def _client(config: AwsConfig) -> _Client:
         raise missing_package("aws", "boto3", "aws") from error
     client: _Client = BotoClient(config)
     return client
-
-
-async def _text(path: str) -> str:
-    if not path:
-        return ""
-    try:
-        return await asyncio.to_thread(Path(path).read_text, "utf-8")
-    except OSError as error:
-        raise CloudConfigError(f"--cloud-config={path}: {error.strerror}") from error

@@ -1,0 +1,228 @@
+"""The Cloud port over upstream's externalgrpc protocol.
+
+Of each group four questions go out in a refresh: target, instances, options and template. A group that fails keeps
+its last view and says so; the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.externalgrpc.messages import MESSAGES
+from kubetide.clouds.externalgrpc.readings import (
+    instance_of,
+    node_message,
+    options_message,
+    options_of,
+    template_of,
+)
+from kubetide.clouds.registry import UPSTREAM_OPTIONS
+from kubetide.objects.node import Node
+from kubetide.ports.cloud import Cloud, GroupOptions, NodeGroup, NodeTemplate
+from kubetide.ports.errors import CloudError, CloudUnsupported
+
+_AT_ONCE: Final = 8
+
+
+class Caller(Protocol):
+    """Makes calls of the protocol."""
+
+    async def __call__(self, method: str, request: Any) -> Any:
+        """Return the answer's message. Raises CloudError, CloudUnsupported for status Unimplemented."""
+        ...
+
+
+class ExternalGrpcCloud(Cloud):
+    """Node groups of a provider in another process."""
+
+    name = "externalgrpc"
+
+    def __init__(
+        self,
+        call: Caller,
+        *,
+        address: str,
+        defaults: GroupOptions = UPSTREAM_OPTIONS,
+        gpu_label: str = "",
+        gpu_types: Sequence[str] = (),
+    ) -> None:
+        """Nothing is asked before the first refresh.
+
+        Args:
+            call: The calls.
+            address: Of the provider, for messages.
+            defaults: What the flags say, which the provider is told when it is asked for options.
+            gpu_label: What the provider says marks GPU nodes; asked for once, by ``open_cloud``.
+            gpu_types: What it says the label may be.
+        """
+        self._call = call
+        self._address = address
+        self._defaults = defaults
+        self._gpu_label = gpu_label
+        self._gpu_types = tuple(gpu_types)
+        self._groups: dict[str, NodeGroup] = {}
+        self._group_of_node: dict[tuple[str, str], NodeGroup] = {}
+
+    @property
+    def gpu_label(self) -> str:
+        """The label that the provider told at the start; empty when it did not."""
+        return self._gpu_label
+
+    @property
+    def gpu_types(self) -> Sequence[str]:
+        """The types of GPUs that it told at the start, ordered."""
+        return self._gpu_types
+
+    async def refresh(self) -> Sequence[NodeGroup]:
+        """Return all groups ordered by id. Raises CloudError when the provider does not answer at all.
+
+        Upstream takes an answer that fails for no groups; here the error is told, so that nothing is decided on it.
+        """
+        self._group_of_node.clear()
+        await self._call("Refresh", MESSAGES["RefreshRequest"]())
+        answer = await self._call("NodeGroups", MESSAGES["NodeGroupsRequest"]())
+        told = sorted({one.id: one for one in answer.nodeGroups}.values(), key=lambda one: str(one.id))
+        views = await in_parallel(told, self._view, limit=_AT_ONCE)
+        self._groups = {view.id: view for view in views}
+        return views
+
+    async def _view(self, told: Any) -> NodeGroup:
+        bounds = {"min_size": told.minSize, "max_size": told.maxSize, "debug": told.debug}
+        try:
+            size = await self._target(told.id)
+            nodes = await self._call("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id=told.id))
+            options = await self.options(told.id)
+        except CloudError as error:
+            held = self._groups.get(told.id, NodeGroup(id=told.id, target_size=0))
+            return replace(held, stale=f"node group {told.id}: {error}", **bounds)
+        template, refusal = await self._template(told.id)
+        return NodeGroup(
+            id=told.id,
+            target_size=size,
+            instances=tuple(map(instance_of, nodes.instances)),
+            template=template,
+            template_error=refusal,
+            options=options,
+            **bounds,
+        )
+
+    async def _target(self, group_id: str) -> int:
+        answer = await self._call("NodeGroupTargetSize", MESSAGES["NodeGroupTargetSizeRequest"](id=group_id))
+        size: int = answer.targetSize
+        return size
+
+    async def template(self, group_id: str) -> NodeTemplate | None:
+        """Return the template of a group; None when there is none. Raises CloudUnsupported, CloudError."""
+        request = MESSAGES["NodeGroupTemplateNodeInfoRequest"](id=group_id)
+        answer = await self._call("NodeGroupTemplateNodeInfo", request)
+        return template_of(answer.nodeBytes, self._address)
+
+    async def _template(self, group_id: str) -> tuple[NodeTemplate | None, str]:
+        try:
+            template = await self.template(group_id)
+        except CloudError as error:
+            return None, str(error)
+        return template, "" if template else f"node group {group_id}: the provider has no template"
+
+    async def options(self, group_id: str) -> GroupOptions | None:
+        """Return the options of a group; None keeps the flags. Raises CloudError."""
+        request = MESSAGES["NodeGroupAutoscalingOptionsRequest"](
+            id=group_id, defaults=options_message(self._defaults)
+        )
+        try:
+            return options_of(await self._call("NodeGroupGetOptions", request))
+        except CloudUnsupported:
+            return None
+
+    async def group_of(self, node: Node) -> NodeGroup | None:
+        """Return the group that the provider says a node belongs to; asked once until the next refresh."""
+        key = (node.metadata.name, node.spec.provider_id)
+        if key in self._group_of_node:
+            return self._group_of_node[key]
+        told = node_message(
+            node.metadata.name,
+            node.spec.provider_id,
+            node.metadata.labels or {},
+            node.metadata.annotations or {},
+        )
+        answer = (
+            await self._call("NodeGroupForNode", MESSAGES["NodeGroupForNodeRequest"](node=told))
+        ).nodeGroup
+        if not answer.id:
+            return None
+        group = NodeGroup(id=answer.id, min_size=answer.minSize, max_size=answer.maxSize, debug=answer.debug)
+        self._group_of_node[key] = group
+        return group
+
+    # ── commands ────────────────────────────────────────────────────────────────────────────────
+
+    async def increase_size(self, group_id: str, delta: int) -> None:
+        """Ask for more nodes, once sign and maximum are checked. Raises CloudError."""
+        group = await self._group(group_id)
+        if delta <= 0:
+            raise CloudError(f"node group {group_id}: size increase must be positive, not {delta}")
+        size = await self._target(group_id) + delta
+        if size > group.max_size:
+            raise CloudError(
+                f"node group {group_id}: size increase too large - desired:{size} max:{group.max_size}"
+            )
+        await self._call(
+            "NodeGroupIncreaseSize", MESSAGES["NodeGroupIncreaseSizeRequest"](id=group_id, delta=delta)
+        )
+
+    async def decrease_target_size(self, group_id: str, delta: int) -> None:
+        """Withdraw nodes that do not exist yet; which these are the provider decides. Raises CloudError."""
+        await self._group(group_id)
+        if delta <= 0:
+            raise CloudError(f"node group {group_id}: size decrease must be positive, not {delta}")
+        request = MESSAGES["NodeGroupDecreaseTargetSizeRequest"](id=group_id, delta=-delta)
+        await self._call("NodeGroupDecreaseTargetSize", request)
+
+    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
+        """Delete nodes of a group. Raises CloudError; ``force`` is not part of the protocol, so a minimum holds."""
+        group = await self._group(group_id)
+        doomed = tuple(dict.fromkeys(provider_ids))
+        states = {one.provider_id: one.state for one in await self._instances(group_id)}
+        foreign = [one for one in doomed if one not in states]
+        if foreign:
+            raise CloudError(f"node group {group_id}: {', '.join(foreign)} does not belong to it")
+        going = [one for one in doomed if states[one] != "Deleting"]
+        left = await self._target(group_id) - len(going)
+        if going and not force and left < group.min_size:
+            raise CloudError(
+                f"node group {group_id}: min size reached: minimum {group.min_size}, {left} would be left"
+            )
+        if going:
+            nodes = [node_message("", one, {}, {}) for one in going]
+            request = MESSAGES["NodeGroupDeleteNodesRequest"](id=group_id, nodes=nodes)
+            await self._call("NodeGroupDeleteNodes", request)
+
+    async def _instances(self, group_id: str) -> list[Any]:
+        answer = await self._call("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id=group_id))
+        return [instance_of(one) for one in answer.instances]
+
+    async def _group(self, group_id: str) -> NodeGroup:
+        if not self._groups:
+            await self.refresh()
+        group = self._groups.get(group_id)
+        if group is None:
+            raise CloudError(f"no node group {group_id}; there are {', '.join(self._groups) or 'none'}")
+        return group
+
+
+async def open_cloud(
+    call: Caller, address: str, defaults: GroupOptions = UPSTREAM_OPTIONS
+) -> ExternalGrpcCloud:
+    """Return the cloud behind a provider, with what it says of GPUs; a provider that says nothing has none."""
+    label, types = "", ()
+    try:
+        label = (await call("GPULabel", MESSAGES["GPULabelRequest"]())).label
+        answer = await call("GetAvailableGPUTypes", MESSAGES["GetAvailableGPUTypesRequest"]())
+        types = tuple(sorted(answer.gpuTypes))
+    except CloudError:
+        pass
+    return ExternalGrpcCloud(call, address=address, defaults=defaults, gpu_label=label, gpu_types=types)

@@ -1,0 +1,96 @@
+"""``--cloud-config`` of externalgrpc: where the provider listens, and how it proves who it is.
+
+Source: cluster-autoscaler (Aug 2026), externalgrpc provider: without ``cert`` the connection is plain text.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.units.time import Duration, TimeFormatError, parse_duration, seconds
+
+_TIMEOUT: Final = seconds(5)
+_FIELDS: Final = ("address", "key", "cert", "cacert", "grpc_timeout")
+
+
+class Certificates(NamedTuple):
+    """Our certificate and its key, and the authority of the provider's; PEM."""
+
+    certificate: bytes
+    key: bytes
+    authority: bytes
+
+
+class GrpcConfig(NamedTuple):
+    """Where and how to connect; ``tls`` None for plain text."""
+
+    address: str
+    timeout: Duration = _TIMEOUT
+    tls: Certificates | None = None
+
+
+def grpc_config(text: str) -> GrpcConfig:
+    """Return the configuration that YAML says, with the certificates it names. Raises CloudConfigError."""
+    try:
+        raw: Any = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise CloudConfigError(f"cloud-config: can't parse YAML: {error}") from error
+    if not isinstance(raw, Mapping):
+        raise CloudConfigError("cloud-config: can't parse YAML: it must be a map with address: HOST:PORT")
+    held = {name: raw.get(name) for name in _FIELDS}
+    address = _text(held, "address", number_too=True)
+    host, colon, _ = address.rpartition(":")
+    if not colon or (":" in host and not host.startswith("[")):
+        problem = "too many colons in address" if colon else "missing port in address"
+        raise CloudConfigError(f"cloud-config: failed to parse address: address {address}: {problem}")
+    timeout = _text(held, "grpc_timeout")
+    try:
+        wait = parse_duration(timeout) if timeout else _TIMEOUT
+    except TimeFormatError as error:
+        raise CloudConfigError(f"cloud-config: grpc_timeout: {error}; give a duration, such as 5s") from error
+    certificate = _text(held, "cert")
+    tls = _certificates(certificate, _text(held, "key"), _text(held, "cacert")) if certificate else None
+    return GrpcConfig(address, wait, tls)
+
+
+def _text(held: Mapping[str, Any], name: str, *, number_too: bool = False) -> str:
+    value = held[name]
+    if value is None:
+        return ""
+    if isinstance(value, str) or (number_too and isinstance(value, int)):
+        return str(value)
+    raise CloudConfigError(
+        f"cloud-config: can't parse YAML: {name} must be text, not {value!r}; put it in quotes"
+    )
+
+
+def _certificates(certificate: str, key: str, authority: str) -> Certificates:
+    held = Certificates(_read("Cert", certificate), _read("Key", key), _read("CACert", authority))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, ValueError) as error:
+        raise CloudConfigError(
+            f"cloud-config: failed to parse cert key pair: {certificate} and {key}: {error}"
+        ) from error
+    try:
+        context.load_verify_locations(cadata=held.authority.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError) as error:
+        raise CloudConfigError(f"cloud-config: failed to parse ca: {authority}: {error}") from error
+    return held
+
+
+def _read(what: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CloudConfigError(
+            f'cloud-config: could not open {what} configuration file "{path}": open {path}: {reason}'
+        ) from error

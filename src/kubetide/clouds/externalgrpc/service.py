@@ -1,0 +1,151 @@
+"""A cloud of ours behind upstream's externalgrpc protocol: what answers each method.
+
+Source: cluster-autoscaler (Aug 2026), externalgrpc: options come as a whole or not at all, deltas of decreases are
+negative, and prices are of the time asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from google.protobuf import any_pb2
+
+from kubetide.clouds.externalgrpc.messages import MESSAGES
+from kubetide.clouds.externalgrpc.readings import instance_message, node_bytes, options_message
+from kubetide.ports.cloud import Cloud, NodeGroup
+from kubetide.ports.errors import CloudError, CloudUnsupported
+
+_S_PER_HOUR: Final = 3600.0
+
+Answer = Callable[[Any], Awaitable[Any]]
+
+
+class ProviderService:
+    """Answers the protocol's methods from a cloud; reads it anew when asked to, and after each change."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._groups: dict[str, NodeGroup] | None = None
+
+    def methods(self) -> Mapping[str, Answer]:
+        """Return what answers each method of the protocol; each raises CloudError."""
+        return {
+            "NodeGroups": self._node_groups,
+            "NodeGroupForNode": self._group_for_node,
+            "PricingNodePrice": self._node_price,
+            "PricingPodPrice": self._pod_price,
+            "GPULabel": self._gpu_label,
+            "GetAvailableGPUTypes": self._gpu_types,
+            "Cleanup": self._cleanup,
+            "Refresh": self._refresh,
+            "NodeGroupTargetSize": self._target_size,
+            "NodeGroupIncreaseSize": self._increase,
+            "NodeGroupDeleteNodes": self._delete,
+            "NodeGroupDecreaseTargetSize": self._decrease,
+            "NodeGroupNodes": self._nodes,
+            "NodeGroupTemplateNodeInfo": self._template,
+            "NodeGroupGetOptions": self._options,
+        }
+
+    async def _known(self) -> dict[str, NodeGroup]:
+        if self._groups is None:
+            self._groups = {group.id: group for group in await self._cloud.refresh()}
+        return self._groups
+
+    async def _group(self, group_id: str) -> NodeGroup:
+        group = (await self._known()).get(group_id)
+        if group is None:
+            raise CloudError(f"no node group {group_id}")
+        return group
+
+    async def _of_node(self, node: Any) -> NodeGroup | None:
+        for group in (await self._known()).values():
+            if node.providerID and any(one.provider_id == node.providerID for one in group.instances or ()):
+                return group
+        return None
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _refresh(self, _request: Any) -> Any:
+        self._groups = None
+        await self._known()
+        return MESSAGES["RefreshResponse"]()
+
+    async def _node_groups(self, _request: Any) -> Any:
+        groups = (await self._known()).values()
+        return MESSAGES["NodeGroupsResponse"](nodeGroups=[_group_message(group) for group in groups])
+
+    async def _group_for_node(self, request: Any) -> Any:
+        group = await self._of_node(request.node)
+        told = MESSAGES["NodeGroup"]() if group is None else _group_message(group)
+        return MESSAGES["NodeGroupForNodeResponse"](nodeGroup=told)
+
+    async def _node_price(self, request: Any) -> Any:
+        group = await self._of_node(request.node)
+        if group is None or group.price_per_hour is None:
+            raise CloudUnsupported(f"no price of node {request.node.name} is known")
+        start, end = request.startTimestamp, request.endTimestamp
+        elapsed = end.seconds - start.seconds + (end.nanos - start.nanos) / 1e9
+        return MESSAGES["PricingNodePriceResponse"](price=group.price_per_hour * elapsed / _S_PER_HOUR)
+
+    async def _pod_price(self, _request: Any) -> Any:
+        raise CloudUnsupported("prices of pods are not known")
+
+    async def _gpu_label(self, _request: Any) -> Any:
+        return MESSAGES["GPULabelResponse"](label=self._cloud.gpu_label)
+
+    async def _gpu_types(self, _request: Any) -> Any:
+        types = {name: any_pb2.Any() for name in self._cloud.gpu_types}
+        return MESSAGES["GetAvailableGPUTypesResponse"](gpuTypes=types)
+
+    async def _cleanup(self, _request: Any) -> Any:
+        return MESSAGES["CleanupResponse"]()
+
+    async def _target_size(self, request: Any) -> Any:
+        size = (await self._group(request.id)).target_size
+        return MESSAGES["NodeGroupTargetSizeResponse"](targetSize=size)
+
+    async def _nodes(self, request: Any) -> Any:
+        group = await self._group(request.id)
+        return MESSAGES["NodeGroupNodesResponse"](
+            instances=[instance_message(one) for one in group.instances or ()]
+        )
+
+    async def _template(self, request: Any) -> Any:
+        group = await self._group(request.id)
+        if group.template is None:
+            raise CloudError(group.template_error or f"node group {group.id} has no template")
+        return MESSAGES["NodeGroupTemplateNodeInfoResponse"](nodeBytes=node_bytes(group.template))
+
+    async def _options(self, request: Any) -> Any:
+        options = (await self._group(request.id)).options
+        if options is None:
+            return MESSAGES["NodeGroupAutoscalingOptionsResponse"]()
+        told = options_message(options, request.defaults)
+        return MESSAGES["NodeGroupAutoscalingOptionsResponse"](nodeGroupAutoscalingOptions=told)
+
+    # ── commands ────────────────────────────────────────────────────────────────────────────────
+
+    async def _increase(self, request: Any) -> Any:
+        await self._change(self._cloud.increase_size(request.id, request.delta))
+        return MESSAGES["NodeGroupIncreaseSizeResponse"]()
+
+    async def _decrease(self, request: Any) -> Any:
+        await self._change(self._cloud.decrease_target_size(request.id, -request.delta))
+        return MESSAGES["NodeGroupDecreaseTargetSizeResponse"]()
+
+    async def _delete(self, request: Any) -> Any:
+        doomed = [node.providerID for node in request.nodes]
+        await self._change(self._cloud.delete_nodes(request.id, doomed))
+        return MESSAGES["NodeGroupDeleteNodesResponse"]()
+
+    async def _change(self, command: Awaitable[None]) -> None:
+        self._groups = None
+        await command
+
+
+def _group_message(group: NodeGroup) -> Any:
+    return MESSAGES["NodeGroup"](
+        id=group.id, minSize=group.min_size, maxSize=group.max_size, debug=group.debug or group.id
+    )

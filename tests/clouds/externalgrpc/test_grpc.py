@@ -1,0 +1,136 @@
+"""The externalgrpc provider against our own server of the protocol, over sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is an extra")
+
+import trustme
+
+from kubetide.clouds.externalgrpc.client import GrpcClient
+from kubetide.clouds.externalgrpc.cloud import open_cloud
+from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
+from kubetide.clouds.externalgrpc.server import serving
+from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
+from kubetide.embedded.draws import fixed
+from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.ports.cloud import GroupOptions
+from kubetide.ports.errors import CloudError, CloudUnsupported
+from kubetide.runtime.clock import run_real
+from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.units.time import minutes, parse_rfc3339, seconds
+
+pytestmark = pytest.mark.slow
+START = parse_rfc3339("2026-03-02T00:00:00Z")
+
+
+def in_a_world(test, tls=None, client_tls=None):
+    """Run a test with the embedded cloud behind a server, a hundred times faster than the clock on the wall."""
+
+    async def main(clock):
+        quick = {"boot": fixed(seconds(20)), "ready": fixed(seconds(2)), "shutdown": fixed(seconds(10))}
+        groups = [
+            GroupSpec(name="empty", instance_type="m5.large", max_size=3, **quick),
+            GroupSpec(
+                name="kept",
+                instance_type="g4dn.xlarge",
+                min_size=1,
+                max_size=2,
+                options=GroupOptions(scale_down_unneeded_time="3m0s"),
+                **quick,
+            ),
+        ]
+        cloud = EmbeddedCloud(EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups)
+        await cloud.start()
+        machines = asyncio.create_task(cloud.run())
+        async with (
+            serving(cloud, "127.0.0.1:0", tls) as port,
+            connected(f"127.0.0.1:{port}", client_tls) as client,
+        ):
+            await test(client, clock)
+        machines.cancel()
+
+    run_real(main, start=START, speed=100.0)
+
+
+@asynccontextmanager
+async def connected(address, tls):
+    client = GrpcClient(GrpcConfig(address, seconds(5), tls))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if "forced" not in case.__name__], ids=lambda case: case.__name__
+)
+def test_a_cloud_behind_the_protocol_passes_the_battery(case):
+    """Groups behind server, protocol and client do what the Cloud port promises."""
+
+    async def test(client, clock):
+        cloud = await open_cloud(client, "test")
+        await case(CloudUnderTest(cloud, clock, group="empty", kept="kept", patience=minutes(20)))
+
+    in_a_world(test)
+
+
+def test_what_a_group_says_comes_through():
+    """Template, options and GPU label are those of the cloud behind."""
+
+    async def test(client, _clock):
+        cloud = await open_cloud(client, "test")
+        groups = {group.id: group for group in await cloud.refresh()}
+        kept = groups["kept"]
+        assert cloud.gpu_label == "kubetide.dev/accelerator"
+        assert kept.options.scale_down_unneeded_time == "3m0s"
+        assert kept.options.scale_down_unready_time == "20m0s"
+        assert groups["empty"].options is None
+        assert kept.template.node.status.capacity["nvidia.com/gpu"] == "1"
+        assert kept.template.node.metadata.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"
+
+    in_a_world(test)
+
+
+def test_both_sides_show_certificates():
+    """With mTLS a client whose certificate the server trusts is served, and one without is not."""
+    authority, other = trustme.CA(), trustme.CA()
+    tls = _certificates(authority, "127.0.0.1")
+
+    async def test(client, _clock):
+        assert await (await open_cloud(client, "test")).refresh()
+
+    in_a_world(test, tls, _certificates(authority, "client"))
+
+    async def refused(client, _clock):
+        with pytest.raises(CloudError):
+            await (await open_cloud(client, "test")).refresh()
+
+    strange = _certificates(other, "client")._replace(authority=tls.authority)
+    in_a_world(refused, tls, strange)
+
+
+def test_what_a_provider_has_not_is_unsupported():
+    """A group that does not exist is an error, and atomic increases are not part of the protocol."""
+
+    async def test(client, _clock):
+        cloud = await open_cloud(client, "test")
+        with pytest.raises(CloudUnsupported):
+            await cloud.atomic_increase_size("empty", 1)
+        with pytest.raises(CloudError, match="no node group nowhere"):
+            await cloud.template("nowhere")
+
+    in_a_world(test)
+
+
+def _certificates(authority, name):
+    leaf = authority.issue_cert(name)
+    return Certificates(
+        b"".join(blob.bytes() for blob in leaf.cert_chain_pems),
+        leaf.private_key_pem.bytes(),
+        authority.cert_pem.bytes(),
+    )
