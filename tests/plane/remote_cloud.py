@@ -110,7 +110,7 @@ def _json(value: object, status: int = 200):
     return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
 
 
-class RemoteCloud:
+class RemoteCloud(Cloud):
     """The Cloud port over such a socket."""
 
     name = "embedded"
@@ -150,7 +150,7 @@ class RemoteCloud:
 
 
 @asynccontextmanager
-async def connected(config, _clock):
+async def connected(context):
     """Gives the cloud behind a socket, for ``--cloud-provider``."""
-    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(config)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(context.flags.cloud_config)) as session:
         yield RemoteCloud(session)

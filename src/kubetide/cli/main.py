@@ -14,6 +14,7 @@ _COMMANDS = {
     "up": "Run the embedded cluster in real or sped-up time and watch the loops at work.",
     "run": "Run the loops on the cluster of your kubeconfig: advice, or with --act the real thing.",
     "config": "Show and check what `run` would be configured with.",
+    "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
     "replay": "Decide every recorded tick again and compare the bytes.",

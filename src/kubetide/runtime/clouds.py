@@ -1,46 +1,53 @@
-"""Which cloud: adapters by name, loaded only when they are named.
-
-An adapter is a factory ``(config, clock) -> async context manager of a Cloud``: ``config`` is the
-text of ``--cloud-config`` (a path, or empty), and the cloud is open as long as the context is. A
-package offers it as an entry point of the group ``kubetide.clouds``; one that is not packaged is
-named as ``module:factory``.
-"""
+"""The cloud of a process: the provider that its settings name, with what they say of it."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from importlib.metadata import entry_points
-from typing import Any, cast
 
+from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
+from kubetide.nodes.settings import Settings
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud
-from kubetide.ports.errors import KubetideError
-
-GROUP = "kubetide.clouds"
-CloudFactory = Callable[[str, Clock], AbstractAsyncContextManager[Cloud]]
-
-
-class CloudNotFound(KubetideError):
-    """No adapter of that name; the text names those that are installed."""
+from kubetide.ports.cloud import Cloud, GroupOptions
+from kubetide.ports.cluster import Cluster
+from kubetide.runtime.config import RunSettings
+from kubetide.units.time import format_duration
 
 
-def cloud_factory(name: str) -> CloudFactory:
-    """Gives the adapter of a name. Raises CloudNotFound."""
-    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
-    try:
-        if name in installed:
-            found: Any = installed[name].load()
-        elif ":" in name:
-            module, _, attribute = name.partition(":")
-            found = getattr(importlib.import_module(module), attribute)
-        else:
-            there = ", ".join(sorted(installed)) or "none"
-            raise CloudNotFound(
-                f"cloud-provider: there is no {name!r}; installed: {there}; an adapter of your own is named as "
-                "module:factory"
-            )
-    except (ImportError, AttributeError) as error:
-        raise CloudNotFound(f"cloud-provider: {name!r} cannot be loaded: {error}") from error
-    return cast("CloudFactory", found)
+def open_cloud(
+    run: RunSettings, nodes: Settings, clock: Clock, cluster: Cluster | None = None
+) -> AbstractAsyncContextManager[Cloud]:
+    """Return the cloud that the settings name, open as long as the context is.
+
+    Args:
+        run: The settings of the process: provider, its file, its groups.
+        nodes: The flags of the node loop, which hold for a group without options of its own.
+        clock: The time.
+        cluster: Where nodes join, for providers that read it.
+
+    Raises: CloudNotFound.
+    """
+    flags = CloudFlags(
+        cloud_config=run.cloud_config,
+        nodes=run.nodes,
+        node_group_auto_discovery=run.node_group_auto_discovery,
+        aws_use_static_instance_list=run.aws_use_static_instance_list,
+        regional=run.regional,
+        gce_concurrent_refreshes=run.gce_concurrent_refreshes,
+        gce_mig_instances_min_refresh_wait_time=run.gce_mig_instances_min_refresh_wait_time,
+        bulk_mig_instances_listing_enabled=run.bulk_mig_instances_listing_enabled,
+    )
+    context = CloudContext(flags, clock, cluster=cluster, defaults=_defaults(nodes))
+    return cloud_factory(run.cloud_provider)(context)
+
+
+def _defaults(nodes: Settings) -> GroupOptions:
+    return GroupOptions(
+        scale_down_utilization_threshold=nodes.scale_down_utilization_threshold,
+        scale_down_gpu_utilization_threshold=nodes.scale_down_gpu_utilization_threshold,
+        scale_down_unneeded_time=format_duration(nodes.scale_down_unneeded_time),
+        scale_down_unready_time=format_duration(nodes.scale_down_unready_time),
+        max_node_provision_time=format_duration(nodes.max_node_provision_time),
+        max_node_startup_time=format_duration(nodes.max_node_startup_time),
+        ignore_daemonsets_utilization=nodes.ignore_daemonsets_utilization,
+        zero_or_max_node_scaling=False,
+    )

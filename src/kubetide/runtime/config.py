@@ -47,6 +47,13 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         context: Of the kubeconfig; empty takes its current one.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.
+        nodes: Node groups by name, each ``MIN:MAX:NAME``.
+        node_group_auto_discovery: How node groups are found, each ``DISCOVERER:key=value,...``.
+        aws_use_static_instance_list: Whether AWS is not asked for its instance types.
+        regional: Whether the location of GCE is a region.
+        gce_concurrent_refreshes: How many groups of GCE are listed at once.
+        gce_mig_instances_min_refresh_wait_time: Least time between two lists of a group's instances.
+        bulk_mig_instances_listing_enabled: Whether GCE's instances are listed by zone.
         leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
         leader_elect_lease_duration: For so long others wait for a leader that says nothing.
         leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
@@ -75,6 +82,13 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     cloud_provider: str = ""
     cloud_config: str = ""
+    nodes: tuple[str, ...] = ()
+    node_group_auto_discovery: tuple[str, ...] = ()
+    aws_use_static_instance_list: bool = False
+    regional: bool = False
+    gce_concurrent_refreshes: int = 1
+    gce_mig_instances_min_refresh_wait_time: Duration = seconds(5)
+    bulk_mig_instances_listing_enabled: bool = False
     leader_elect: bool = True
     leader_elect_lease_duration: Duration = seconds(15)
     leader_elect_renew_deadline: Duration = seconds(10)
@@ -113,7 +127,18 @@ class RunConfig(msgspec.Struct, frozen=True):
 _OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettings.__struct_fields__}
 
 
-_SWITCHES = frozenset({"act", "leader-elect", "emit-per-nodegroup-metrics"})
+_SWITCHES = frozenset(
+    {
+        "act",
+        "leader-elect",
+        "emit-per-nodegroup-metrics",
+        "aws-use-static-instance-list",
+        "regional",
+        "bulk-mig-instances-listing-enabled",
+    }
+)
+_REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
+"""Flags that may be given many times; their values hold commas and colons, so that a line ends each."""
 
 
 def setting_names() -> list[str]:
@@ -138,7 +163,8 @@ def read_file(path: Path) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, value in content.items():
         if isinstance(value, list):
-            value = ",".join(str(item) for item in value)  # noqa: PLW2901  a list is text with commas
+            between = "\n" if isinstance(name, str) and name.replace("_", "-") in _REPEATED else ","
+            value = between.join(str(item) for item in value)  # noqa: PLW2901  a list is text with separators
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
             raise ConfigError(f"{path}: {name}: takes a text, a number, true or false, or a list of texts")
         found[name] = value
@@ -167,14 +193,15 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
     waiting = ""
     for argument in arguments:
         if waiting:
-            found[waiting], waiting = argument, ""
+            _put(found, waiting, argument)
+            waiting = ""
             continue
         if not argument.startswith("--"):
             raise ConfigError(f"{argument!r} belongs to no flag; write --name=value")
         name, equals, value = argument[2:].partition("=")
         name = name.replace("_", "-")
         if equals:
-            found[name] = value
+            _put(found, name, value)
         elif name in _SWITCHES or is_switch(name):
             found[name] = True
         else:
@@ -182,6 +209,10 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
     if waiting:
         raise ConfigError(f"--{waiting}: a value is missing; write --{waiting}=value")
     return found
+
+
+def _put(found: dict[str, Value], name: str, value: str) -> None:
+    found[name] = f"{found[name]}\n{value}" if name in _REPEATED and name in found else value
 
 
 def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
@@ -244,6 +275,8 @@ def _read(where: str, name: str, value: Value) -> Any:
             return Bytes(whole(str(value)))
         if name == "controllers":
             return tuple(part.strip() for part in str(value).split(",") if part.strip())
+        if name in _REPEATED:
+            return tuple(line.strip() for line in str(value).splitlines() if line.strip())
         if wanted is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
         return msgspec.convert(str(value) if wanted is str else value, wanted, strict=False)

@@ -32,7 +32,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.clouds import cloud_factory
+from kubetide.runtime.clouds import open_cloud
 from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
@@ -153,8 +153,8 @@ class _Process:
         await stack.enter_async_context(cluster)
         cloud = None
         if "nodes" in run.controllers:
-            factory = cloud_factory(run.cloud_provider)
-            cloud = await stack.enter_async_context(factory(run.cloud_config, clock))
+            opened = open_cloud(run, self._config.loops.nodes, clock, cluster)
+            cloud = await stack.enter_async_context(opened)
         plurals, warn = _Plurals(cluster, clock), log.warn
         rivals = Rivals(
             cluster,

@@ -55,7 +55,7 @@ def grpc_config(text: str) -> GrpcConfig:
     except TimeFormatError as error:
         raise CloudConfigError(f"cloud-config: grpc_timeout: {error}; give a duration, such as 5s") from error
     certificate = _text(held, "cert")
-    tls = _certificates(certificate, _text(held, "key"), _text(held, "cacert")) if certificate else None
+    tls = certificates(certificate, _text(held, "key"), _text(held, "cacert")) if certificate else None
     return GrpcConfig(address, wait, tls)
 
 
@@ -70,7 +70,8 @@ def _text(held: Mapping[str, Any], name: str, *, number_too: bool = False) -> st
     )
 
 
-def _certificates(certificate: str, key: str, authority: str) -> Certificates:
+def certificates(certificate: str, key: str, authority: str) -> Certificates:
+    """Return what the files of these paths hold. Raises CloudConfigError that names the file."""
     held = Certificates(_read("Cert", certificate), _read("Key", key), _read("CACert", authority))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
