@@ -1,0 +1,81 @@
+"""What providers share: configuration files, options, answers that are remembered, limits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubetide.clouds.common.ini import CloudConfigError, read_ini
+from kubetide.clouds.common.options import IGNORE_DAEMON_SETS, SCALE_DOWN_UNNEEDED, read_options
+from kubetide.clouds.common.remembered import Remembered
+from kubetide.clouds.registry import CloudNotFound, cloud_factory
+from kubetide.ports.errors import CloudError
+from kubetide.ports.limits import UNLIMITED, ResourceLimits
+from kubetide.units.time import Instant, minutes
+
+
+def test_an_ini_file_as_git_writes_it():
+    """Sections with parts, comments, quotes, escapes, keys without value, and lines that go on."""
+    text = '; c\n[Global]\nZone = a # c\n[ServiceOverride "1"]\nurl = "http://x;y" ; c\nflag\nlong = a\\\nb\n'
+    found = [(one.section, one.part, one.key, one.value) for one in read_ini(text) if one.key]
+    assert found == [
+        ("global", None, "zone", "a"),
+        ("serviceoverride", "1", "url", "http://x;y"),
+        ("serviceoverride", "1", "flag", None),
+        ("serviceoverride", "1", "long", "ab"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["key = 1", "[a]\n= 1", '[a]\nb = "x', "[a]\nb = \\q", "[a\n", "[a]\nb = c\\"]
+)
+def test_a_broken_ini_file_names_the_line(text):
+    """What cannot be read is refused with its line."""
+    with pytest.raises(CloudConfigError, match=r"line [12]"):
+        read_ini(text)
+
+
+def test_a_bad_option_keeps_the_flag_and_warns():
+    """One value that cannot be read leaves the others in force."""
+    raw = {SCALE_DOWN_UNNEEDED: "1d", IGNORE_DAEMON_SETS: "T", "other": "x"}
+    found = read_options(raw, (SCALE_DOWN_UNNEEDED, IGNORE_DAEMON_SETS))
+    assert found.options.ignore_daemonsets_utilization is True
+    assert found.options.scale_down_unneeded_time is None
+    assert len(found.warnings) == 1
+    assert "scaledownunneededtime" in found.warnings[0]
+
+
+def test_an_old_answer_serves_when_asking_fails():
+    """An answer serves until its end, then a failure leaves it in place and a new one replaces it."""
+    answers = iter([1, CloudError("throttled"), 2])
+    remembered = Remembered(minutes(20), (minutes(2), minutes(10)))
+
+    async def ask():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def main():
+        found = [
+            await remembered.get("key", Instant(int(at)), ask)
+            for at in (0, minutes(9), minutes(21), minutes(21))
+        ]
+        assert found == [1, 1, 1, 2]
+
+    asyncio.run(main())
+
+
+def test_limits_of_a_cloud():
+    """A maximum of 0 is a limit, a minimum of 0 is none."""
+    limits = ResourceLimits(minimum={"cpu": 0, "memory": 5}, maximum={"cpu": 0})
+    assert str(limits) == f"{{cpu : 0 - 0}}, {{memory : 5 - {UNLIMITED}}}"
+
+
+def test_an_unknown_provider_is_named_with_those_there_are():
+    """The error of a misspelt provider lists the providers."""
+    with pytest.raises(CloudNotFound, match=r"there is no 'awz'; there are .*aws.*externalgrpc"):
+        cloud_factory("awz")
+    with pytest.raises(CloudNotFound, match="cannot be loaded"):
+        cloud_factory("no_such_module:factory")
