@@ -11,12 +11,13 @@ pytest.importorskip("moto", reason="moto is a development dependency")
 
 from tests.clouds.aws.moto_aws import CREDENTIALS, SlowAws, make_group, moto_server
 
-from kubetide.clouds.aws.api import AwsApi
+from kubetide.clouds.aws.api import SERVICES, AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.discovery import parse_discovery
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
 
 pytestmark = pytest.mark.slow
@@ -73,6 +74,40 @@ def test_aws_passes_the_battery(case, boot_s, world):
     async def main():
         aws.boot_s = boot_s
         await case(CloudUnderTest(cloud, clock, group=names[0], kept=names[1], patience=minutes(10)))
+
+    asyncio.run(main())
+
+
+class Faults:
+    """Makes the server's answers fail."""
+
+    CODES = {"Throttled": "Throttling", "Permission": "AccessDenied"}  # noqa: RUF012  # read only
+
+    def __init__(self, aws):
+        self.aws = aws
+
+    async def run_out(self, group):
+        self.aws.stock_out.add(group)
+
+    async def refuse(self, cause):
+        self.aws.refuse = dict.fromkeys(SERVICES, self.CODES[cause])
+
+    async def heal(self):
+        self.aws.refuse = {}
+
+
+@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
+def test_aws_passes_the_battery_of_faults(case, world):
+    """Auto Scaling groups do so while machines are slow or cannot be had, and calls are refused."""
+    aws, clock, _, names, cloud = world
+
+    async def main():
+        aws.boot_s = 120
+        await case(
+            FailingCloud(
+                cloud, clock, group=names[0], kept=names[1], patience=minutes(15), faults=Faults(aws)
+            )
+        )
 
     asyncio.run(main())
 

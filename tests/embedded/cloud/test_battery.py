@@ -4,16 +4,35 @@ import asyncio
 
 import pytest
 
-from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
+from kubetide.embedded.cloud import CallFailure, CloudFaults, EmbeddedCloud, GroupSpec, Window
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.ports.errors import CloudError
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes, parse_rfc3339
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_the_embedded_cloud_passes_the_battery(case):
-    """The embedded cloud does what the Cloud port promises."""
+class Faults:
+    """Puts another schedule of faults into a cloud while it runs."""
+
+    def __init__(self, cloud, clock):
+        self.cloud, self.clock = cloud, clock
+
+    async def run_out(self, group):
+        self.cloud._faults = CloudFaults(stock_outs=(Window(self.clock.now(), group=group),))
+
+    async def refuse(self, cause):
+        calls = ("refresh", "increase_size", "decrease_target_size", "delete_nodes")
+        failure = CallFailure(Window(self.clock.now()), calls=calls, cause=cause)
+        self.cloud._faults = CloudFaults(call_failures=(failure,))
+
+    async def heal(self):
+        self.cloud._faults = CloudFaults()
+
+
+def play(test):
+    """Run a test with an embedded cloud of two groups."""
 
     async def main(clock):
         groups = [
@@ -23,7 +42,43 @@ def test_the_embedded_cloud_passes_the_battery(case):
         cloud = EmbeddedCloud(EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups)
         await cloud.start()
         machines = asyncio.create_task(cloud.run())
-        await case(CloudUnderTest(cloud, clock, group="empty", kept="kept", patience=minutes(5)))
+        await test(cloud, clock)
         machines.cancel()
 
     run_virtual(main, start=parse_rfc3339("2026-03-02T00:00:00Z"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_embedded_cloud_passes_the_battery(case):
+    """The embedded cloud does what the Cloud port promises."""
+
+    async def test(cloud, clock):
+        await case(CloudUnderTest(cloud, clock, group="empty", kept="kept", patience=minutes(5)))
+
+    play(test)
+
+
+@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
+def test_the_embedded_cloud_passes_the_battery_of_faults(case):
+    """The embedded cloud does so while things go wrong."""
+
+    async def test(cloud, clock):
+        faults = Faults(cloud, clock)
+        await case(FailingCloud(cloud, clock, group="empty", kept="kept", patience=minutes(5), faults=faults))
+
+    play(test)
+
+
+def test_all_or_none_of_an_atomic_increase():
+    """An atomic increase that cannot be had in full orders nothing."""
+
+    async def test(cloud, clock):
+        await cloud.atomic_increase_size("empty", 2)
+        await Faults(cloud, clock).run_out("empty")
+        with pytest.raises(CloudError) as caught:
+            await cloud.atomic_increase_size("empty", 1)
+        assert caught.value.cause == "OutOfCapacity"
+        empty, _ = await cloud.refresh()
+        assert empty.target_size == 2
+
+    play(test)

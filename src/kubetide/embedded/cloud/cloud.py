@@ -211,6 +211,7 @@ class EmbeddedCloud(Cloud):
                     f"{call} {group}: {failure.message}".replace(" :", ":"),
                     error_class=failure.error_class,
                     error_code=failure.error_code,
+                    cause=failure.cause,
                 )
 
     def _plan(self, machine: Machine, do: Do, due: Instant) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from kubetide.ports.errors import CloudCause
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Instant
 
@@ -47,6 +48,8 @@ class CallFailure:
     message: str = "the cloud's API is not available"
     error_class: str = "Other"
     error_code: str = "cloudProviderError"
+    cause: CloudCause | None = None
+    """What the refusal means; None follows the class."""
 
 
 @dataclass(frozen=True)
