@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from kubetide.embedded.cloud import CallFailure, CloudFaults, EmbeddedCloud, GroupSpec, Window
 from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.ports.cloud import NewGroup
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
@@ -31,15 +33,19 @@ class Faults:
         self.cloud._faults = CloudFaults()
 
 
-def play(test):
+def two_groups():
+    return [
+        GroupSpec(name="empty", instance_type="m5.large", max_size=3),
+        GroupSpec(name="kept", instance_type="m5.large", min_size=1, max_size=2),
+    ]
+
+
+def play(test, *, keep=None):
     """Run a test with an embedded cloud of two groups."""
 
     async def main(clock):
-        groups = [
-            GroupSpec(name="empty", instance_type="m5.large", max_size=3),
-            GroupSpec(name="kept", instance_type="m5.large", min_size=1, max_size=2),
-        ]
-        cloud = EmbeddedCloud(EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups)
+        groups = two_groups()
+        cloud = EmbeddedCloud(EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups, keep=keep)
         await cloud.start()
         machines = asyncio.create_task(cloud.run())
         await test(cloud, clock)
@@ -80,5 +86,48 @@ def test_all_or_none_of_an_atomic_increase():
         assert caught.value.cause == "OutOfCapacity"
         empty, _ = await cloud.refresh()
         assert empty.target_size == 2
+
+    play(test)
+
+
+def test_a_group_is_made_used_and_deleted():
+    """A made group is empty, grows like any other, lives on after a restart, and goes once it is empty."""
+
+    async def test(cloud, clock):
+        new = NewGroup(id="extra", max_size=2, instance_type="c5.large", labels={"team": "shop"})
+        group = await cloud.create_group(new)
+        assert (group.autoprovisioned, group.target_size) == (True, 0)
+        with pytest.raises(CloudError, match="exists"):
+            await cloud.create_group(new)
+        await cloud.increase_size("extra", 1)
+        await clock.sleep(minutes(5))
+        again = EmbeddedCloud(
+            EmbeddedCluster(Store(), clock), clock, seed=1, groups=two_groups(), kept=kept[-1]
+        )
+        [restarted] = [one for one in await again.refresh() if one.id == "extra"]
+        assert restarted.template.node.metadata.labels["team"] == "shop"
+        [machine] = restarted.instances
+        with pytest.raises(CloudError, match="has 1 machines"):
+            await again.delete_group("extra")
+        for refused in ("empty", "nowhere"):
+            with pytest.raises(CloudError):
+                await cloud.delete_group(refused)
+        await cloud.delete_nodes("extra", [machine.provider_id])
+        await clock.sleep(minutes(5))
+        await cloud.delete_group("extra")
+        assert [one.id for one in await cloud.refresh()] == ["empty", "kept"]
+
+    kept = []
+    play(test, keep=kept.append)
+
+
+def test_a_group_that_cannot_be_made():
+    """An unknown type, a missing name and a market that there is not are refused."""
+
+    async def test(cloud, _clock):
+        good = NewGroup(id="extra", max_size=2, instance_type="c5.large")
+        for change in ({"instance_type": "x"}, {"id": ""}, {"market": "spot"}, {"min_size": 5}):
+            with pytest.raises(CloudError):
+                await cloud.create_group(msgspec.structs.replace(good, **change))
 
     play(test)

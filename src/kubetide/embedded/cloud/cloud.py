@@ -18,12 +18,13 @@ from kubetide.embedded.cloud.groups import (
     node_json,
     provider_id,
 )
-from kubetide.embedded.cloud.kept import json_of, put_back
+from kubetide.embedded.cloud.kept import json_of, made_groups, put_back
 from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
+from kubetide.embedded.cloud.made import made_group
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, RESOURCE_SLICES
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, InstanceError, NodeGroup
+from kubetide.ports.cloud import Cloud, InstanceError, NewGroup, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, CloudError, Conflict, NotFound
 from kubetide.units.seeds import name_suffix, unit_interval
@@ -74,6 +75,7 @@ class EmbeddedCloud(Cloud):
         self._clock = clock
         self._seed = seed
         self._faults = faults
+        self._catalogue = catalogue
         self._groups: dict[str, Group] = {}
         for spec in sorted(groups, key=lambda group: group.name):
             if spec.name in self._groups:
@@ -86,6 +88,9 @@ class EmbeddedCloud(Cloud):
         self._spent = 0.0
         self._spent_until = clock.now()
         if kept is not None:
+            for new in made_groups(kept):
+                self._groups[new.id] = made_group(new, catalogue)
+            self._groups = dict(sorted(self._groups.items()))
             self._spent = put_back(kept, self._groups)
             for group in self._groups.values():
                 for machine in group.machines.values():
@@ -140,7 +145,7 @@ class EmbeddedCloud(Cloud):
         now = self._clock.now()
         orders = range(group.ordered, group.ordered + delta)
         if not all(self._zones_in_stock(group, order, now) for order in orders):
-            short = _no_stock(group)
+            short = group.no_stock()
             raise CloudError(
                 f"node group {group_id}: not all of {delta} machines can be had: {short.error_message}",
                 error_code=short.error_code,
@@ -148,6 +153,22 @@ class EmbeddedCloud(Cloud):
             )
         for _ in range(delta):
             self._order(group)
+        self._note()
+
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Makes a group without machines. Raises CloudError."""
+        if group.id in self._groups:
+            raise CloudError(f"node group {group.id} exists; give the new one another name")
+        self._groups = dict(sorted({**self._groups, group.id: made_group(group, self._catalogue)}.items()))
+        self._view = None
+        self._note()
+        return self._groups[group.id].view()
+
+    async def delete_group(self, group_id: str) -> None:
+        """Deletes a group that ``create_group`` made and that has no machines. Raises CloudError."""
+        self._group(group_id).check_deletable()
+        del self._groups[group_id]
+        self._view = None
         self._note()
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
@@ -264,7 +285,7 @@ class EmbeddedCloud(Cloud):
         now = self._clock.now()
         in_stock = self._zones_in_stock(group, group.ordered, now)
         if not in_stock:
-            self._add(group, group.zones_by_room()[0], _no_stock(group))
+            self._add(group, group.zones_by_room()[0], group.no_stock())
             return
         machine = self._add(group, in_stock[0])
         machine.joins = self._joins(group, machine, now)
@@ -298,8 +319,8 @@ class EmbeddedCloud(Cloud):
     # ── what becomes due ────────────────────────────────────────────────────────────────────────
 
     async def _do(self, step: _Step) -> None:
-        machine, group = step.machine, self._groups[step.machine.group]
-        if group.machines.get(machine.provider_id) is not machine:
+        machine, group = step.machine, self._groups.get(step.machine.group)
+        if group is None or group.machines.get(machine.provider_id) is not machine:
             return
         todo = machine.todo
         try:
@@ -369,13 +390,3 @@ class EmbeddedCloud(Cloud):
             with suppress(NotFound):
                 await self._cluster.delete(NODES, machine.name)
         self._remove(group, machine)
-
-
-def _no_stock(group: Group) -> InstanceError:
-    zones = ", ".join(sorted(group.spec.zones))
-    return InstanceError(
-        error_class="OutOfResource",
-        error_code="InsufficientInstanceCapacity",
-        error_message=f"no capacity for instance type {group.spec.instance_type} in {zones}",
-        cause="OutOfCapacity",
-    )

@@ -8,7 +8,7 @@ import msgspec
 
 from kubetide.embedded.cloud.machines import Do, Group, Machine
 from kubetide.objects.base import Json
-from kubetide.ports.cloud import InstanceError, InstanceState
+from kubetide.ports.cloud import InstanceError, InstanceState, NewGroup
 from kubetide.units.time import Instant
 
 
@@ -23,9 +23,10 @@ class _Machine(msgspec.Struct, frozen=True, omit_defaults=True):
     due: int = 0
 
 
-class _Group(msgspec.Struct, frozen=True):
+class _Group(msgspec.Struct, frozen=True, omit_defaults=True):
     ordered: int
     machines: list[_Machine]
+    made: NewGroup | None = None
 
 
 class _Cloud(msgspec.Struct, frozen=True):
@@ -38,12 +39,21 @@ def json_of(groups: Mapping[str, Group], spent: float) -> Json:
     found = _Cloud(
         spent=spent,
         groups={
-            name: _Group(ordered=group.ordered, machines=[_of(each) for each in group.machines.values()])
+            name: _Group(
+                ordered=group.ordered,
+                machines=[_of(each) for each in group.machines.values()],
+                made=group.made,
+            )
             for name, group in groups.items()
         },
     )
     plain: Json = msgspec.to_builtins(found)
     return plain
+
+
+def made_groups(kept: Json) -> list[NewGroup]:
+    """Gives what the groups were made of that were made while the cloud ran."""
+    return [found.made for found in msgspec.convert(kept, _Cloud).groups.values() if found.made is not None]
 
 
 def put_back(kept: Json, groups: Mapping[str, Group]) -> float:

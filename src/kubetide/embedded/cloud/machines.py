@@ -12,7 +12,7 @@ from typing import Literal
 
 from kubetide.embedded.cloud.catalogue import InstanceType
 from kubetide.embedded.cloud.groups import GroupSpec, provider_id, template_of
-from kubetide.ports.cloud import Instance, InstanceError, InstanceState, NodeGroup
+from kubetide.ports.cloud import Instance, InstanceError, InstanceState, NewGroup, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant
 
@@ -65,6 +65,8 @@ class Group:
     """None when the catalogue does not know the type: the group then has no template and cannot grow."""
     machines: dict[str, Machine] = field(default_factory=dict)
     ordered: int = 0
+    made: NewGroup | None = None
+    """What it was made of while the cloud ran; None for one that was there from the beginning."""
     _view: NodeGroup | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +108,7 @@ class Group:
                 options=spec.options,
                 price_per_hour=self.price,
                 debug=f"{spec.name} ({spec.min_size}:{spec.max_size})",
+                autoprovisioned=self.made is not None,
             )
         return self._view
 
@@ -118,6 +121,25 @@ class Group:
             deleting=states.count("Deleting"),
             failed=len(self.machines) - len(states),
         )
+
+    def no_stock(self) -> InstanceError:
+        """Why a machine that was ordered cannot be had."""
+        zones = ", ".join(sorted(self.spec.zones))
+        return InstanceError(
+            error_class="OutOfResource",
+            error_code="InsufficientInstanceCapacity",
+            error_message=f"no capacity for instance type {self.spec.instance_type} in {zones}",
+            cause="OutOfCapacity",
+        )
+
+    def check_deletable(self) -> None:
+        """Raises CloudError for a group that was there from the beginning, or that has machines."""
+        if self.made is None:
+            raise CloudError(f"node group {self.spec.name}: was not made by this program, so it stays")
+        if self.machines:
+            raise CloudError(
+                f"node group {self.spec.name}: has {len(self.machines)} machines; delete them first"
+            )
 
     def zones_by_room(self) -> list[str]:
         """Its zones, those with the fewest machines first."""
