@@ -9,13 +9,15 @@ import pytest
 
 pytest.importorskip("moto", reason="moto is a development dependency")
 
-from tests.clouds.aws.moto_aws import CREDENTIALS, SlowAws, make_group, moto_server
+from tests.clouds.aws.moto_aws import CREDENTIALS, REGION, SlowAws, make_group, moto_server
 
 from kubetide.clouds.aws.api import SERVICES, AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.discovery import parse_discovery
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpec
+from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
+from kubetide.ports.errors import KubetideError
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
@@ -158,3 +160,48 @@ def test_a_stock_out_is_told_on_placeholders(world):
 
 async def _refresh(cloud):
     return await cloud.refresh()
+
+
+def test_from_flags_to_groups(server, tmp_path, monkeypatch):
+    """--cloud-provider=aws with upstream's file, flags and environment finds the groups and their types."""
+    number = next(NUMBERS)
+    make_group(server, f"f-{number}", size=1, types=("m5.xlarge",))
+    sections = [
+        f'[ServiceOverride "{at}"]\nService={name}\nRegion={REGION}\nURL={server.url}\nSigningRegion={REGION}\n'
+        for at, name in enumerate(("autoscaling", "ec2", "eks"))
+    ]
+    (tmp_path / "aws.ini").write_text("".join(sections), encoding="utf-8")
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    flags = CloudFlags(cloud_config=str(tmp_path / "aws.ini"), nodes=(f"0:5:f-{number}",))
+    context = CloudContext(flags, Clock(), {"AWS_REGION": REGION})
+
+    async def main():
+        async with cloud_factory("aws")(context) as cloud:
+            [group] = await cloud.refresh()
+            assert (group.id, group.max_size, group.target_size) == (f"f-{number}", 5, 1)
+            assert group.template.node.status.capacity["cpu"] == "4"
+            assert "EC2 API" in group.template.source
+            assert group.price_per_hour == 0.192
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (CloudFlags(), "no node groups; give --nodes"),
+        (CloudFlags(nodes=("5:1:x",)), "--nodes: invalid node group spec"),
+        (CloudFlags(nodes=("0:1:x",), cloud_config="/nowhere"), "--cloud-config=/nowhere"),
+        (CloudFlags(node_group_auto_discovery=("mig:x",)), "unsupported discoverer"),
+    ],
+)
+def test_flags_that_cannot_be_used(flags, words):
+    """Each flag that cannot be used is named before anything is asked."""
+
+    async def main():
+        async with cloud_factory("aws")(CloudContext(flags, Clock(), {})):
+            pytest.fail("it was opened")
+
+    with pytest.raises(KubetideError, match=words):
+        asyncio.run(main())
