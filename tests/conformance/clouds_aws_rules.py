@@ -45,7 +45,10 @@ ONLY_THESE = Rule(
 )
 NEVER_BELOW = Rule("never below the minimum", "a batch may not pass the minimum; upstream checks it once")
 ENDED_ONCE = Rule("ended once", "an instance that we ended is not ended again before the next refresh")
-BAD_GROUP_ALONE = Rule("a bad group alone", "minimum above maximum in one group does not stop the others")
+BAD_GROUP_ALONE = Rule(
+    "a bad group alone",
+    "one group with a minimum above its maximum, or with types and requirements at once, does not stop the others",
+)
 
 RULES = (
     LEAST_OF_TYPES,
@@ -143,3 +146,10 @@ def discovered(world: Mapping[str, Any], specs: list[str], explicit: set[str]) -
             if all(key in tags and value in {"", tags[key]} for key, value in pairs.items()):
                 found.add(group["AutoScalingGroupName"])
     return found
+
+
+def is_bad_group(group: Mapping[str, Any]) -> bool:
+    """Whether upstream refuses the whole refresh because of this group."""
+    overrides = ((group.get("MixedInstancesPolicy") or {}).get("LaunchTemplate") or {}).get("Overrides") or ()
+    has_both = len(overrides) == 1 and {"InstanceType", "InstanceRequirements"} <= set(overrides[0])
+    return has_both or group["MinSize"] > group["MaxSize"]

@@ -233,6 +233,15 @@ def test_a_bad_group_does_not_stop_the_others():
     assert views["b"].warnings is None
 
 
+def test_types_and_requirements_at_once():
+    """An override with both says so in place of a template, and the other groups are as ever."""
+    raw = mixed("m5.large")
+    raw["MixedInstancesPolicy"]["LaunchTemplate"]["Overrides"][0]["InstanceRequirements"] = {}
+    cloud = play(nothing, group("a", size=0, **raw), group("b", size=0), explicit=[("a", 0, 9), ("b", 0, 9)])
+    assert "has both an instance type and instance requirements" in cloud.views()["a"].template_error
+    assert cloud.views()["b"].template is not None
+
+
 def test_every_rule_is_pinned_here():
     """Each rule of the runner has a test in this file that names it."""
     text = __import__("pathlib").Path(__file__).read_text(encoding="utf-8")
