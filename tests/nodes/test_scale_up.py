@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.nodes.frozen import (
     START,
     World,
@@ -19,6 +20,7 @@ from tests.nodes.frozen import (
     template,
 )
 
+from kubetide.clouds.common.template import kube_proxy
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
@@ -50,6 +52,13 @@ def test_daemon_set_pods_take_their_share_of_a_new_node():
     world = World(
         pods=pods("a", 4, cpu="1"), groups=[group("g")], daemon_sets=(daemon_set("agent", cpu="500m"),)
     )
+    assert world.increases() == {"g": 2}
+
+
+def test_the_providers_own_pods_take_their_share_of_a_new_node():
+    """What the provider itself runs on each new node (kube-proxy, agents) counts in the cloud's template."""
+    made = replace(template(), pods=(kube_proxy("g"),))
+    world = World(pods=pods("a", 4, cpu="1"), groups=[group("g", made=made)])
     assert world.increases() == {"g": 2}
 
 

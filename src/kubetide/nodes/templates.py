@@ -155,7 +155,8 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
     if group.template is not None and _is_readable(group.template.node):
         node = _labelled(_sanitised(group.template.node, group.id, state.settings))
         source = f"cloud: {group.template.source or 'the provider gave no source'}"
-        return _template(node, (), group.template.slices or (), "cloud", source, state)
+        own = group.template.pods or ()
+        return _template(node, own, group.template.slices or (), "cloud", source, state)
     for name in nodes:
         node = _sanitised(state.nodes[name], group.id, state.settings)
         pods = _own_pods(state, name)
