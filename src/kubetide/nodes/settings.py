@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubetide.ports.limits import LimitError, parse_min_max
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
 
@@ -21,10 +22,10 @@ class Range(NamedTuple):
 
 def parse_range(text: str, flag: str) -> Range:
     """Reads ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
-    low, colon, high = text.partition(":")
-    if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
-        raise ValueError(f"--{flag}={text}: give <min>:<max> with 0 <= min <= max, such as 0:320")
-    return Range(int(low), int(high))
+    try:
+        return Range(*parse_min_max(text))
+    except LimitError as error:
+        raise ValueError(f"--{flag}={text}: give <min>:<max> with 0 <= min <= max, such as 0:320") from error
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
