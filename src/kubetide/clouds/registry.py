@@ -25,13 +25,16 @@ from kubetide.units.time import Duration, seconds
 GROUP: Final = "kubetide.clouds"
 
 _SHIPPED: Final[Mapping[str, str]] = {
-    "alicloud": "kubetide.clouds.alibaba.factory:connect",
-    "aws": "kubetide.clouds.aws.factory:connect",
-    "azure": "kubetide.clouds.azure.factory:connect",
-    "externalgrpc": "kubetide.clouds.externalgrpc.factory:connect",
-    "gce": "kubetide.clouds.gce.factory:connect",
-    "labels": "kubetide.clouds.labels.factory:connect",
-    "tencentcloud": "kubetide.clouds.tencent.factory:connect",
+    name: f"kubetide.clouds.{package}.factory:connect"
+    for name, package in (
+        ("alicloud", "alibaba"),
+        ("aws", "aws"),
+        ("azure", "azure"),
+        ("externalgrpc", "externalgrpc"),
+        ("gce", "gce"),
+        ("labels", "labels"),
+        ("tencentcloud", "tencent"),
+    )
 }
 """Our own providers, by upstream's names."""
 
