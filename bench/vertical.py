@@ -110,17 +110,19 @@ def measure(name: str) -> None:
         passes.append(cpu_ms(one_pass))
         due = found[0].checkpoints
         made = checkpoints(state, due, now)
-        checkpointing.append(cpu_ms(lambda made=made: [encode(one.status) for one in made]))
+        checkpointing.append(cpu_ms(lambda made=made: sum(len(encode(one.status)) for one in made)))
     line["bytes_a_container"] = (resident_bytes() - before) / CONTAINERS
     read = [msgspec.json.decode(write.status, type=VpaStatus) for write in found[0].statuses]
     floor = min(cpu_ms(lambda: [encode(one) for one in read]) for _ in range(3))
     line |= {"pass_ms": min(passes), "checkpoints_ms": min(checkpointing), "floor_ms": floor}
-    kept = list(checkpoints(state, due, now))
+    stored = list(checkpoints(state, due, now))
     fresh = State(Settings())
     load = Delta(
-        at=now, vpas=fleet.vpas, load=[msgspec.json.decode(encode(one), type=CheckpointView) for one in kept]
+        at=now,
+        vpas=fleet.vpas,
+        load=[msgspec.json.decode(encode(one), type=CheckpointView) for one in stored],
     )
-    line |= {"loaded": len(kept), "load_ms": cpu_ms(lambda: fresh.apply(load))}
+    line |= {"loaded": len(stored), "load_ms": cpu_ms(lambda: fresh.apply(load))}
     print(
         json.dumps(
             {key: round(value, 1) if isinstance(value, float) else value for key, value in line.items()}

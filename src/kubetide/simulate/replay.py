@@ -17,12 +17,14 @@ from kubetide.nodes.core import NodesCore
 from kubetide.runtime.folder import is_running
 from kubetide.runtime.records import Ending, RecordError, ending, read_records, recorded_loops
 from kubetide.units.time import Instant, format_rfc3339
+from kubetide.vertical.recommender.core import RecommenderCore
 from kubetide.vertical.updater.core import UpdaterCore
 
 CORES: dict[str, Callable[[], Core]] = {
     "horizontal": HorizontalCore,
     "nodes": NodesCore,
-    "vertical-updater": UpdaterCore,
+    "recommender": RecommenderCore,
+    "updater": UpdaterCore,
 }
 """The core of each loop, by the name in its records."""
 

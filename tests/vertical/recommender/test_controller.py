@@ -24,9 +24,11 @@ from kubetide.ports.errors import MetricsError, Withheld
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import minutes, seconds, to_seconds
 from kubetide.vertical.recommender.controller import RecommenderController
+from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.core import RecommenderCore
+from kubetide.vertical.recommender.history import HistoryError, HistorySettings, Series
 from kubetide.vertical.recommender.settings import Settings
 
 MIB = 1 << 20
@@ -280,6 +282,56 @@ def test_a_target_that_cannot_be_read_is_a_condition(body, message):
     story(main)
 
 
+def test_history_comes_from_prometheus():
+    """What Prometheus knows of a pod counts from the first pass on; no checkpoint is written then."""
+
+    async def main(world):
+        await world.begin()
+        metric = {"namespace": "default", "pod_name": "web-0", "name": "app"}
+        labels = {"kubernetes_namespace": "default", "kubernetes_pod_name": "web-0", "pod_label_app": "web"}
+        begun = to_seconds(START)
+        hours = tuple((begun - 3600.0 * hour, "2.5") for hour in range(48, 0, -1))
+        asked = []
+
+        async def ask(query):
+            asked.append(query.query)
+            if "rate(" in query.query:
+                return [Series(metric, (*hours, (begun - 60, "NaN")))]
+            return [Series(metric, ())] if "memory" in query.query else [Series(labels, ((begun, "1"),))]
+
+        reader = HistoryReader(ask, world.clock, HistorySettings())
+        world.controller = RecommenderController(
+            world.cluster, world.usage, world.clock, world.recorder, world.settings, history=reader.read
+        )
+        await world.run_for(minutes(1.5))
+        assert len(asked) == 3
+        assert (await world.target())["cpu"] == "2975m"
+        assert not (await world.cluster.list(VPA_CHECKPOINTS)).items
+
+    story(main, storage="prometheus")
+
+
+@pytest.mark.parametrize(
+    "error", [MetricsError("no answer"), HistoryError("no pod label")], ids=["none", "broken"]
+)
+def test_the_loop_goes_on_without_history(error):
+    """Where Prometheus has no answer that can be read, the loop says so and begins from nothing."""
+
+    async def main(world):
+        async def fail():
+            raise error
+
+        await world.begin()
+        world.controller = RecommenderController(
+            world.cluster, world.usage, world.clock, world.recorder, world.settings, history=fail
+        )
+        await world.run_for(minutes(1.5))
+        assert world.controller.history_error == str(error)
+        assert (await world.target())["cpu"] == "442m"
+
+    story(main, storage="prometheus")
+
+
 def test_a_checkpoint_without_a_vpa_is_deleted():
     """A checkpoint whose VPA is gone is deleted within the interval of their collection."""
 
@@ -305,9 +357,14 @@ def test_records_decide_again():
         await world.begin()
         await world.run_for(minutes(7.5))
         core, begun = RecommenderCore(), False
-        assert len(world.recorder.lines) == 7
-        for line in world.recorder.lines[3:]:
-            record = msgspec.json.decode(line, type=Record)
+        records = [msgspec.json.decode(line, type=Record) for line in world.recorder.lines]
+        assert len(records) == 7
+        said = [[reason.code for reason in record.reasons] for record in records[:4]]
+        assert said == [["Recommended"] * 2, [], [], ["Recommended"] * 2], (
+            "new ones, and all of a full record"
+        )
+        assert [record.repeated for record in records[:4]] == [0, 1, 1, 0]
+        for record in records[3:]:
             assert record.full or begun
             core.apply(bytes(record.state), full=record.full and not begun)
             begun = True

@@ -196,7 +196,8 @@ def test_many_pods_of_one_group_are_fed_in_order_of_the_answer():
     for times in (2, 3, 5):
         rows = [(name, app, cpu, memory * times) for name, app, cpu, memory in rows]
         run.tick(*rows)
-    [row] = run.state.aggregates.rows.values()
+    [group] = run.state.groups.values()
+    row = group.aggregates["app"]
     assert run.state.aggregates.count[row] == 4 * 3000
     assert run.state.aggregates.memory.total[row] == pytest.approx(
         sum(run.state.aggregates.memory.weights[row])
@@ -228,6 +229,22 @@ def test_aggregates_of_pods_long_gone_are_dropped():
     assert run.status().recommendation is not None
     run.tick()
     assert run.status().recommendation.container_recommendations is None
+
+
+def test_jobs_that_come_and_go_leave_nothing_behind():
+    """Pods with labels of their own leave no label set, no group and no row once their aggregates are dropped."""
+    run = Run()
+    run.tick(vpas=[vpa()], pods=[])
+    for number in range(30):
+        job = pod(f"job-{number}", {"job": str(number)}, phase="Succeeded")
+        run.tick((job.name, "app", 100, 90 * MIB), pods=[job])
+        run.tick(gone_pods=[("shop", job.name)])
+    assert (run.state.aggregate_count(), len(run.state.labels.sets)) == (30, 30)
+    rows = len(run.state.aggregates.count)
+    run.tick(after=hours(9 * 24))
+    assert (run.state.aggregate_count(), len(run.state.groups), len(run.state.labels.sets)) == (0, 0, 0)
+    assert not run.state.aggregates.cpu.weights.any()
+    assert len(run.state.aggregates.count) == rows
 
 
 def test_stored_checkpoints_without_a_vpa_are_deleted_after_ten_minutes():

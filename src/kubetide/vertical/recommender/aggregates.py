@@ -1,7 +1,7 @@
 """What is known of containers that count as one: same namespace, same name, same labels of the pod.
 
 An aggregate is a row of the two matrices of histograms and of the columns here. Checkpoints that were
-loaded at the start are rows too, under a key that names their VPA.
+loaded at the start are rows too.
 """
 
 from __future__ import annotations
@@ -18,18 +18,13 @@ from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMOR
 from kubetide.vertical.recommender.histograms import NEVER, Histograms
 from kubetide.vertical.recommender.settings import Settings
 
-AggregateKey = tuple[str, str, int]
-"""Namespace, container, number of the label set; a loaded checkpoint has the number -1."""
-
-LOADED = -1
 _NS = 1_000_000_000
 
 
 class Aggregates:
-    """Rows by key, with their histograms.
+    """Rows, with their histograms; groups and VPAs know whose each is.
 
     Attributes:
-        keys: By row; None for a free one.
         first, last: (capacity,) time of the first and the last CPU sample, ns; NEVER without one.
         count: (capacity,) CPU samples.
         created: (capacity,) when the row was made, ns.
@@ -39,8 +34,6 @@ class Aggregates:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.rows: dict[AggregateKey, int] = {}
-        self.keys: list[AggregateKey | None] = []
         self.cpu = Histograms(CPU_BUCKETS.buckets, settings.cpu_histogram_decay_half_life)
         self.memory = Histograms(MEMORY_BUCKETS.buckets, settings.memory_histogram_decay_half_life)
         self.first = np.empty(0, np.int64)
@@ -53,21 +46,11 @@ class Aggregates:
         self.interval_count = np.empty(0, np.int64)
         self._free: list[int] = []
 
-    def add(self, key: AggregateKey, now: Instant) -> int:
+    def add(self, now: Instant) -> int:
         """Return the row of a new aggregate."""
-        row = self._new(key, now)
-        self.rows[key] = row
-        return row
-
-    def add_loaded(self, namespace: str, container: str, now: Instant) -> int:
-        """Return a row for a loaded checkpoint, which is not found by key."""
-        return self._new((namespace, container, LOADED), now)
-
-    def _new(self, key: AggregateKey, now: Instant) -> int:
         if not self._free:
             self._grow()
         row = self._free.pop()
-        self.keys[row] = key
         settings = self.settings
         self.created[row] = now
         self.bump_ratio[row] = settings.oom_bump_up_ratio
@@ -79,20 +62,15 @@ class Aggregates:
     def drop(self, rows: Iterable[int]) -> None:
         """Forget rows; they may be used again."""
         gone = np.array(list(rows), np.int64)
-        for row in gone.tolist():
-            key = self.keys[row]
-            if key is not None and self.rows.get(key) == row:
-                del self.rows[key]
-            self.keys[row] = None
-            self._free.append(row)
+        self._free += gone.tolist()
         self.cpu.clear(gone)
         self.memory.clear(gone)
         self.first[gone] = self.last[gone] = NEVER
         self.count[gone] = 0
 
     def _grow(self) -> None:
-        old = len(self.keys)
-        size = max(64, old + old // 8)
+        old = len(self.count)
+        size = max(64, old + old // 2)
         for histograms in (self.cpu, self.memory):
             histograms.grow(size)
         more = size - old
@@ -105,7 +83,6 @@ class Aggregates:
         self.bump_least = np.concatenate([self.bump_least, zero])
         self.interval = np.concatenate([self.interval, zero])
         self.interval_count = np.concatenate([self.interval_count, zero])
-        self.keys += [None] * more
         self._free += range(size - 1, old - 1, -1)
 
     def follow(self, row: int, policy: ContainerPolicy | None) -> None:

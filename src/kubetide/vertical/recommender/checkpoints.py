@@ -6,7 +6,7 @@ count twice after a restart. Source: VPA 1.8, pkg/recommender/checkpoint and mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ def load_checkpoints(
             found.append((-1, str(exc)))
             continue
         good.append(status)
-        found.append((aggregates.add_loaded(view.namespace, view.container, now), ""))
+        found.append((aggregates.add(now), ""))
     rows = np.array([row for row, _ in found if row >= 0], np.int64)
     _load(aggregates.cpu, rows, [status.cpu_histogram for status in good])
     _load(aggregates.memory, rows, [status.memory_histogram for status in good])
@@ -70,11 +70,7 @@ def _check(aggregates: Aggregates, status: CheckpointStatus) -> None:
         (aggregates.cpu, status.cpu_histogram),
     ):
         weights = part.bucket_weights or {}
-        try:
-            buckets = list(map(_number, weights))
-        except ValueError as exc:
-            raise CheckpointError(f"checkpoint has a bucket that is no number: {exc}") from exc
-        histograms.check(buckets, part.total_weight)
+        histograms.check(_numbers(weights), part.total_weight)
         if weights and not (min(weights.values()) >= 0 and max(weights.values()) <= _GREATEST_SHARE):
             raise CheckpointError("checkpoint has a bucket with a weight outside of 0 to 4294967295")
 
@@ -86,7 +82,7 @@ def _load(histograms: Histograms, rows: Int64Vector, parts: Sequence[HistogramCh
     for part in parts:
         weights = part.bucket_weights or {}
         lengths.append(len(weights))
-        buckets += map(_number, weights)
+        buckets += _numbers(weights)
         shares += weights.values()
     histograms.load(
         rows,
@@ -98,8 +94,16 @@ def _load(histograms: Histograms, rows: Int64Vector, parts: Sequence[HistogramCh
     )
 
 
-def _number(bucket: str) -> int:
-    return _BUCKET_NUMBERS[bucket] if bucket in _BUCKET_NUMBERS else int(bucket)
+def _numbers(weights: Mapping[str, int]) -> list[int]:
+    """Return the numbers of buckets. Raises: CheckpointError."""
+    try:
+        return [_BUCKET_NUMBERS[bucket] for bucket in weights]
+    except KeyError:
+        pass
+    try:
+        return [int(bucket) for bucket in weights]
+    except ValueError as exc:
+        raise CheckpointError(f"checkpoint has a bucket that is no number: {exc}") from exc
 
 
 def _times(texts: Sequence[str | None]) -> Int64Vector:
@@ -140,7 +144,7 @@ def _live_by_aggregate(state: State) -> tuple[Int64Vector, Int64Vector, Int64Vec
     aggregate = state.containers.aggregate
     rows = np.flatnonzero(aggregate >= 0)
     rows = rows[np.argsort(aggregate[rows], kind="stable")]
-    numbers = np.arange(len(state.aggregates.keys))
+    numbers = np.arange(len(state.aggregates.count))
     begins = np.searchsorted(aggregate[rows], numbers)
     ends = np.searchsorted(aggregate[rows], numbers, side="right")
     return rows, begins, ends

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
@@ -9,15 +11,12 @@ from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.buckets import MAX_AMOUNT, MEMORY_BUCKETS, MIN_SAMPLE_WEIGHT
 from kubetide.vertical.recommender.histograms import NEVER, first_of_each
 
-ContainerKey = tuple[str, str, str]
-"""Namespace, pod, container."""
-
 _TURNS = 64
 """So many containers of one aggregate are taken one after another; more of them at once."""
 
 
 class Containers:
-    """Rows by key.
+    """Rows of containers; pods know which are theirs.
 
     Attributes:
         aggregate: (capacity,) row of the aggregate; -1 while it has none, -2 for a free row.
@@ -27,7 +26,6 @@ class Containers:
     """
 
     def __init__(self) -> None:
-        self.rows: dict[ContainerKey, int] = {}
         self.aggregate = np.empty(0, np.int64)
         self.last_cpu = np.empty(0, np.int64)
         self.last_memory = np.empty(0, np.int64)
@@ -36,20 +34,24 @@ class Containers:
         self.oom_peak = np.empty(0, np.int64)
         self._free: list[int] = []
 
-    def add(self, key: ContainerKey, aggregate: int) -> int:
+    def add(self, aggregate: int) -> int:
         """Return the row of a new container."""
         if not self._free:
             self._grow()
-        row = self.rows[key] = self._free.pop()
+        row = self._free.pop()
         self.aggregate[row] = aggregate
         self.last_cpu[row] = self.last_memory[row] = self.window_end[row] = NEVER
         self.peak[row] = self.oom_peak[row] = 0
         return row
 
-    def drop(self, key: ContainerKey) -> None:
-        row = self.rows.pop(key)
+    def drop(self, row: int) -> None:
+        """Forget a container; its row may be used again."""
         self.aggregate[row] = -2
         self._free.append(row)
+
+    def orphan(self, aggregates: Sequence[int]) -> None:
+        """Note that aggregates are no more; the next sample makes them anew."""
+        self.aggregate[np.isin(self.aggregate, np.array(aggregates, np.int64))] = -1
 
     def _grow(self) -> None:
         old = len(self.aggregate)

@@ -97,7 +97,8 @@ def _histogram(histograms: Histograms, row: int) -> HistogramRecord:
 
 def _containers(state: State) -> Iterator[ContainerRecord]:
     columns = state.containers
-    for key, row in sorted(columns.rows.items()):
+    found = [((*key, name), row) for key, pod in state.pods.items() for name, row in pod.containers.items()]
+    for key, row in sorted(found):
         yield ContainerRecord(
             *key,
             bool(columns.aggregate[row] >= 0),
@@ -149,17 +150,17 @@ def _put_aggregate(state: State, record: AggregateRecord) -> int:
     rows = state.aggregates
     if record.vpa:
         vpa = state.vpas[record.namespace, record.vpa]
-        row = rows.add_loaded(record.namespace, record.container, Instant(record.created))
+        row = rows.add(Instant(record.created))
         vpa.loaded[record.container] = row
         vpa.cells = None
     else:
         labels = state.labels.number(record.labels)
         row = state.aggregate_of(record.namespace, labels, record.container)
-    for histograms, kept in ((rows.cpu, record.cpu), (rows.memory, record.memory)):
-        histograms.weights[row, list(kept.buckets)] = kept.weights
-        histograms.reference[row], histograms.total[row] = kept.reference, kept.total
-        histograms.low[row], histograms.high[row] = kept.low, kept.high
-        histograms.stray[row] = kept.stray
+    for histograms, part in ((rows.cpu, record.cpu), (rows.memory, record.memory)):
+        histograms.weights[row, list(part.buckets)] = part.weights
+        histograms.reference[row], histograms.total[row] = part.reference, part.total
+        histograms.low[row], histograms.high[row] = part.low, part.high
+        histograms.stray[row] = part.stray
     rows.created[row], rows.first[row], rows.last[row] = record.created, record.first, record.last
     rows.count[row] = record.count
     rows.bump_ratio[row], rows.bump_least[row] = record.bump_ratio, record.bump_least
@@ -170,9 +171,7 @@ def _put_aggregate(state: State, record: AggregateRecord) -> int:
 def _put_containers(state: State, records: tuple[ContainerRecord, ...]) -> None:
     columns = state.containers
     for record in records:
-        row = columns.rows.get((record.namespace, record.pod, record.container))
-        if row is None:
-            continue
+        row = state.pods[record.namespace, record.pod].containers[record.container]
         columns.last_cpu[row], columns.last_memory[row] = record.last_cpu, record.last_memory
         columns.window_end[row] = record.window_end
         columns.peak[row], columns.oom_peak[row] = record.peak, record.oom_peak

@@ -60,7 +60,7 @@ def percentiles(settings: Settings) -> tuple[Sequence[float], Sequence[float]]:
 
 def usage_of(aggregates: Aggregates, rows: Sequence[tuple[int, ...]]) -> Usage:
     """Return what is known of each container; the rows of one are added up."""
-    wanted = percentiles(aggregates.settings)
+    both = percentiles(aggregates.settings)
     usage = Usage(
         np.empty((3, len(rows)), np.int64),
         np.empty((3, len(rows)), np.int64),
@@ -69,8 +69,8 @@ def usage_of(aggregates: Aggregates, rows: Sequence[tuple[int, ...]]) -> Usage:
     single = np.fromiter((one[0] if len(one) == 1 else -1 for one in rows), np.int64, len(rows))
     alone = np.flatnonzero(single >= 0)
     for into, histograms, shares in (
-        (usage.cpu, aggregates.cpu, wanted[0]),
-        (usage.memory, aggregates.memory, wanted[1]),
+        (usage.cpu, aggregates.cpu, both[0]),
+        (usage.memory, aggregates.memory, both[1]),
     ):
         into[:, alone] = histograms.percentiles(single[alone], shares)
     several = np.flatnonzero(single < 0)
@@ -78,8 +78,8 @@ def usage_of(aggregates: Aggregates, rows: Sequence[tuple[int, ...]]) -> Usage:
         cells = several[begin : begin + _AT_ONCE]
         sums = summed(aggregates, [rows[cell] for cell in cells.tolist()])
         every = np.arange(len(cells))
-        usage.cpu[:, cells] = sums.cpu.percentiles(every, wanted[0])
-        usage.memory[:, cells] = sums.memory.percentiles(every, wanted[1])
+        usage.cpu[:, cells] = sums.cpu.percentiles(every, both[0])
+        usage.memory[:, cells] = sums.memory.percentiles(every, both[1])
     return usage
 
 

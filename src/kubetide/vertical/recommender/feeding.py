@@ -83,11 +83,11 @@ def _ensure_aggregates(state: State, rows: Int64Vector) -> None:
     lacking = containers.aggregate[rows] < 0
     if not lacking.any():
         return
-    by_row = {row: key for key, row in containers.rows.items()}
-    for row in rows[lacking].tolist():
-        namespace, pod, name = by_row[row]
-        labels = state.pods[namespace, pod].labels
-        containers.aggregate[row] = state.aggregate_of(namespace, labels, name)
+    fed = set(rows[lacking].tolist())
+    for (namespace, _), pod in state.pods.items():
+        for name, row in pod.containers.items():
+            if row in fed:
+                containers.aggregate[row] = state.aggregate_of(namespace, pod.labels, name)
 
 
 def feed_oom(state: State, oom: Oom) -> None:

@@ -61,7 +61,10 @@ class Histograms:
     def grow(self, rows: int) -> None:
         """Make space for so many rows; new ones are empty."""
         more = Histograms(self.buckets, self.half_life, rows - len(self.total))
-        self.weights = np.concatenate([self.weights, more.weights])
+        # Zeros that nobody has touched take no memory: the old rows are copied, the new ones left alone.
+        weights = np.zeros((rows, self.buckets.count))
+        weights[: len(self.total)] = self.weights
+        self.weights = weights
         self.total = np.concatenate([self.total, more.total])
         self.low = np.concatenate([self.low, more.low])
         self.high = np.concatenate([self.high, more.high])
@@ -249,15 +252,15 @@ class Histograms:
 
     # ── reading ──
 
-    def percentiles(self, rows: Int64Vector, wanted: Sequence[float]) -> Int64Vector:
+    def percentiles(self, rows: Int64Vector, shares: Sequence[float]) -> Int64Vector:
         """Return (percentiles, rows) the bucket in which each percentile lies; -1 for an empty histogram."""
-        found = np.empty((len(wanted), len(rows)), np.int64)
+        found = np.empty((len(shares), len(rows)), np.int64)
         for begin in range(0, len(rows), _BLOCK):
             block = rows[begin : begin + _BLOCK]
-            self._percentiles(block, wanted, found[:, begin : begin + _BLOCK])
+            self._percentiles(block, shares, found[:, begin : begin + _BLOCK])
         return found
 
-    def _percentiles(self, rows: Int64Vector, wanted: Sequence[float], into: Int64Vector) -> None:
+    def _percentiles(self, rows: Int64Vector, shares: Sequence[float], into: Int64Vector) -> None:
         low, high = self.low[rows], self.high[rows]
         first, last = int(low.min()), int(high.max()) + 1
         if first >= last:
@@ -268,14 +271,14 @@ class Histograms:
             part[np.arange(first, last) < low[:, None]] = 0.0
         running = part.cumsum(axis=1)
         total = self.total[rows]
-        for index, percentile in enumerate(wanted):
+        for index, percentile in enumerate(shares):
             reached = running >= (percentile * total)[:, None]
             at = np.where(reached[:, -1], reached.argmax(axis=1) + first, high)
             into[index] = np.where(empty, -1, np.clip(at, low, high))
 
-    def values(self, rows: Int64Vector, wanted: Sequence[float]) -> NDArray[np.float64]:
+    def values(self, rows: Int64Vector, shares: Sequence[float]) -> NDArray[np.float64]:
         """Return (percentiles, rows) the value of each percentile: the end of its bucket, 0 for an empty histogram."""
-        found = self.percentiles(rows, wanted)
+        found = self.percentiles(rows, shares)
         return np.where(found < 0, 0.0, self.buckets.ends[np.maximum(found, 0)])
 
     # ── checkpoints ──

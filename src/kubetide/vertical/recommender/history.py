@@ -41,6 +41,10 @@ class HistorySettings(msgspec.Struct, frozen=True, omit_defaults=True):
     container_name_label: str = "name"
 
 
+_FAR = 1e9 * 9
+"""Seconds; later times do not fit into nanoseconds."""
+
+
 class HistoryError(ValueError):
     """An answer of Prometheus that history cannot be read from; it says which series and which label."""
 
@@ -130,6 +134,8 @@ def _samples(series: Series, amount: Callable[[float], int]) -> list[tuple[Insta
 
 
 def _instant(second: float) -> Instant:
+    if not abs(second) < _FAR:
+        raise HistoryError(f"{second} is not a time in Unix seconds")
     # Prometheus' times are whole milliseconds.
     return Instant(round(second * 1000) * 1_000_000)
 

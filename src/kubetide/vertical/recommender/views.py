@@ -1,4 +1,4 @@
-"""What a pass of the recommender is told: objects reduced to what deciding reads."""
+"""What a pass of the recommender reads: objects reduced to the fields that decide."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.recommender.controller.act import Actor
@@ -42,6 +43,8 @@ from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
+from kubetide.vertical.recommender.history import HistoryError
+from kubetide.vertical.recommender.new_targets import NewTargets
 from kubetide.vertical.recommender.ooms import EVICTED
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
@@ -101,9 +104,12 @@ class RecommenderController:
         self._gatherer: Gatherer | None = None
         self._actor = Actor(cluster, clock, settings)
         self._fresh = True
+        self._targets = NewTargets()
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
+        self.history_error = ""
+        """Why there is no history; empty where there is, or where none was asked for."""
         self.bugs = 0
         self.last_failure = ""
         self.last_tick: Instant | None = None
@@ -186,7 +192,11 @@ class RecommenderController:
     async def _past(self) -> tuple[Sequence[CheckpointView], Sequence[History]]:
         """Return what is known of containers from before the start."""
         if self._history is not None:
-            return (), await self._history()
+            try:
+                return (), await self._history()
+            except (HistoryError, MetricsError) as error:
+                self.history_error = str(error)
+                return (), ()
         if not self._state.settings.uses_checkpoints:
             return (), ()
         listing = await self._cluster.list(VPA_CHECKPOINTS)
@@ -197,6 +207,7 @@ class RecommenderController:
         return encode_delta(dump(self._state) if full else delta)
 
     def _record(self, now: Instant, gathered: bytes, commands: Commands, *, full: bool) -> None:
+        reasons, repeated = self._targets.of(commands, full=full)
         self._recorder.write(
             Record(
                 loop=LOOP,
@@ -207,5 +218,7 @@ class RecommenderController:
                 commands=msgspec.Raw(encode_commands(commands)),
                 outcomes=msgspec.Raw(encode_outcomes(self.outcomes)),
                 result=msgspec.Raw(encode_result(self.result)),
+                reasons=reasons,
+                repeated=repeated,
             )
         )
