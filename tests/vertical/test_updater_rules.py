@@ -112,6 +112,18 @@ def test_a_boost_ends_outside_of_the_loop():
     assert result.next_unboost == after(NOW, seconds(40))
 
 
+def test_the_end_of_a_boost_that_fails_is_tried_again():
+    """Ten seconds later, as also where the group had no budget for it."""
+    pods = [boosted(f"web-{number}", ready=seconds(61)) for number in range(4)]
+    found = state(pods, [vpa("Initial", **BOOST)], gates=GATE)
+    commands, result = play(unboosting(found, NOW), lambda command: Outcome(command.due))
+    assert len(commands) == 2
+    assert result.next_unboost == after(NOW, seconds(10))
+    commands, result = play(unboosting(found, NOW), lambda command: Outcome(command.due, "refused"))
+    assert len(commands) == 4
+    assert result.next_unboost == after(NOW, seconds(10))
+
+
 def test_boosts_end_in_the_loop_under_the_older_rule():
     """1.8.0 knows no other place."""
     pods = [boosted("web-0", ready=seconds(61)), boosted("web-1", ready=seconds(20))]

@@ -1,5 +1,7 @@
 """Pods up and down: the vertical loop, as upstream's VPA 1.8.1 does it.
 
 ``recommender`` says how much CPU and memory each container should ask for, ``updater`` brings running pods to it,
-``admission`` new ones. What they share stands directly in this package.
+``admission`` new ones. What they share stands directly in this package: ``policies`` and ``capping`` (what a policy, a
+LimitRange and a limit allow), ``targets`` and ``workloads`` (pod selectors, topmost owners), ``matching`` (which VPA
+controls a pod).
 """

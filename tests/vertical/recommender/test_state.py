@@ -231,6 +231,22 @@ def test_aggregates_of_pods_long_gone_are_dropped():
     assert run.status().recommendation.container_recommendations is None
 
 
+def test_jobs_that_come_and_go_leave_nothing_behind():
+    """Pods with labels of their own leave no label set, no group and no row once their aggregates are dropped."""
+    run = Run()
+    run.tick(vpas=[vpa()], pods=[])
+    for number in range(30):
+        job = pod(f"job-{number}", {"job": str(number)}, phase="Succeeded")
+        run.tick((job.name, "app", 100, 90 * MIB), pods=[job])
+        run.tick(gone_pods=[("shop", job.name)])
+    assert (run.state.aggregate_count(), len(run.state.labels.sets)) == (30, 30)
+    rows = len(run.state.aggregates.count)
+    run.tick(after=hours(9 * 24))
+    assert (run.state.aggregate_count(), len(run.state.groups), len(run.state.labels.sets)) == (0, 0, 0)
+    assert not run.state.aggregates.cpu.weights.any()
+    assert len(run.state.aggregates.count) == rows
+
+
 def test_stored_checkpoints_without_a_vpa_are_deleted_after_ten_minutes():
     """Checkpoints whose VPA is gone are garbage, those of VPAs of other recommenders are not."""
     run = Run()

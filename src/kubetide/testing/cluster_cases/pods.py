@@ -1,4 +1,4 @@
-"""Binding, eviction and priority."""
+"""Binding, resizing, eviction and priority."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.objects.kinds import PDBS, PODS, PRIORITY_CLASSES
 from kubetide.objects.pod import pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, Conflict, Forbidden, NotFound, TooManyRequests
+from kubetide.ports.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import NO_NODE, Case, eventually, exists, own_pod, refused, scratch
 
@@ -257,11 +257,29 @@ async def _budget(
     await eventually(clock, "the budget has its status", written)
 
 
+async def a_resize_changes_requests(cluster: Cluster, _clock: Clock) -> None:
+    """Requests of a pod that is there change through ``resize`` only, and only of the pod of that UID."""
+    async with scratch(cluster) as namespace:
+        made = await cluster.create(PODS, own_pod("a", cpu="100m"), namespace=namespace)
+        more: Json = {"op": "add", "path": "/spec/containers/0/resources/requests/cpu", "value": "200m"}
+        where: dict[str, Any] = {"namespace": namespace, "patch_type": "json"}
+        with refused(Invalid):
+            await cluster.patch(PODS, "a", [more], **where)
+        other: Json = {"op": "test", "path": "/metadata/uid", "value": _OTHER_UID}
+        with refused(Invalid):
+            await cluster.patch(PODS, "a", [other, more], subresource="resize", **where)
+        same: Json = {**other, "value": made.metadata.uid}
+        pod = await cluster.patch(PODS, "a", [same, more], subresource="resize", **where)
+        [container] = pod.spec.containers or ()
+        assert (container.resources.requests or {})["cpu"] == "200m"
+
+
 CASES: list[Case] = [
     bind_sets_the_node,
     bind_once,
     bind_only_what_is_there,
     bind_nothing_that_ends,
+    a_resize_changes_requests,
     evict_without_budget,
     evict_only_what_is_there,
     a_budget_is_used_up,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
@@ -46,6 +48,10 @@ class Containers:
         """Forget a container; its row may be used again."""
         self.aggregate[row] = -2
         self._free.append(row)
+
+    def orphan(self, aggregates: Sequence[int]) -> None:
+        """Note that aggregates are no more; the next sample makes them anew."""
+        self.aggregate[np.isin(self.aggregate, np.array(aggregates, np.int64))] = -1
 
     def _grow(self) -> None:
         old = len(self.aggregate)

@@ -99,12 +99,20 @@ class LabelSets:
 
     def __init__(self) -> None:
         self._numbers: dict[frozenset[tuple[str, str]], int] = {}
-        self.sets: list[dict[str, str]] = []
+        self.sets: dict[int, dict[str, str]] = {}
+        self._next = 0
 
     def number(self, labels: dict[str, str]) -> int:
+        """Return the number of a label set, a new one where it has none."""
         key = frozenset(labels.items())
         found = self._numbers.get(key)
         if found is None:
-            found = self._numbers[key] = len(self.sets)
-            self.sets.append(labels)
+            found = self._numbers[key] = self._next
+            self.sets[found] = labels
+            self._next += 1
         return found
+
+    def keep_only(self, numbers: set[int]) -> None:
+        """Forget all other label sets; their numbers are not used again, as they stand for an order."""
+        for number in self.sets.keys() - numbers:
+            del self._numbers[frozenset(self.sets.pop(number).items())]

@@ -272,14 +272,14 @@ class State:
         useful = self._contributive()
         gone = self.aggregates.expired(now)
         empty = self.aggregates.count == 0
+        rows = {row for group in self.groups.values() for row in group.aggregates.values()}
+        self.keep_only({row for row in rows if not (gone[row] or (empty[row] and row not in useful))})
         for key, group in list(self.groups.items()):
-            for container, row in list(group.aggregates.items()):
-                if gone[row] or (empty[row] and row not in useful):
-                    self._drop_aggregate(key, container)
             if not group.pods and not group.aggregates:
                 for name in group.vpas:
                     self.vpas[name].groups.pop(key, None)
                 del self.groups[key]
+        self.labels.keep_only({number for _, number in self.groups})
 
     def _contributive(self) -> set[int]:
         """Return the rows of pods that run, or whose controller is still there."""
@@ -287,23 +287,20 @@ class State:
         for (namespace, _), pod in self.pods.items():
             group = self.groups[namespace, pod.labels]
             if pod.phase not in {"Succeeded", "Failed"} or group.vpas:
-                rows.update(self.containers.aggregate[list(pod.containers.values())].tolist())
+                rows.update(group.aggregates[name] for name in pod.containers if name in group.aggregates)
         return rows
 
     def keep_only(self, aggregates: set[int]) -> None:
         """Drop all aggregates but these rows."""
-        for key, group in self.groups.items():
-            for container, row in list(group.aggregates.items()):
-                if row not in aggregates:
-                    self._drop_aggregate(key, container)
-
-    def _drop_aggregate(self, key: GroupKey, container: str) -> None:
-        group = self.groups[key]
-        row = group.aggregates.pop(container)
-        self.containers.aggregate[self.containers.aggregate == row] = -1
-        self.aggregates.drop([row])
-        for name in group.vpas:
-            self.vpas[name].cells = None
+        dropped: list[int] = []
+        for group in self.groups.values():
+            gone = [name for name, row in group.aggregates.items() if row not in aggregates]
+            dropped += [group.aggregates.pop(name) for name in gone]
+            for vpa in group.vpas if gone else ():
+                self.vpas[vpa].cells = None
+        if dropped:
+            self.containers.orphan(dropped)
+            self.aggregates.drop(dropped)
 
     # ── reading ──
 

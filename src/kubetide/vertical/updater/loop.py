@@ -68,5 +68,5 @@ def unboosting(state: State, now: Instant) -> Loop:
                 if any(map(is_boosted, pods)):
                     yield from VpaTurn(turn, vpa, pods).unboost()
         except OutOfTime:
-            pass
+            turn.result.next_unboost = turn.deadline
     return turn.result

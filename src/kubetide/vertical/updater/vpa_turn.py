@@ -15,7 +15,7 @@ from kubetide.objects.vpa import (
     VerticalPodAutoscaler,
 )
 from kubetide.units.quantity import QuantityError
-from kubetide.units.time import Instant, after
+from kubetide.units.time import Instant, after, seconds
 from kubetide.vertical.boost import BoostError, expired_boosts, has_boost, is_boosted
 from kubetide.vertical.capping import Capped, capped_recommendation, running_containers
 from kubetide.vertical.limit_ranges import NamespaceBounds
@@ -56,6 +56,9 @@ from kubetide.vertical.updater.state import State
 from kubetide.vertical.updater.unboost import resize_marks, unboost_patches
 
 Dialogue = Generator[Command, Outcome, None]
+
+_RETRY = seconds(10)
+"""When the end of a boost that failed, or had no budget, is tried again."""
 
 _IN_PLACE_MODES = frozenset({IN_PLACE_OR_RECREATE, IN_PLACE})
 
@@ -287,6 +290,7 @@ class VpaTurn:
             group = self.groups.get(uid_of(pod))
             if group is None or not group.has_budget():
                 self._say("NoBudget", key_of(pod))
+                self._expect(after(self.turn.now, _RETRY))
                 continue
             yield from self._unboost_one(pod, due_containers)
 
@@ -310,6 +314,7 @@ class VpaTurn:
             self._note_resize(pod, "Unboosted")
 
     def _unboost_failed(self, pod: Pod, error: str) -> None:
+        self._expect(after(self.turn.now, _RETRY))
         self._say("UnboostFailed", key_of(pod), error)
         self.counts.failed_resizes.append("UnboostError")
 

@@ -33,7 +33,7 @@ from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.state import State
 from kubetide.watching import Caches, Informer, shrunken, too_old
 
-LOOP = "vertical-updater"
+LOOP = "updater"
 
 _RESYNC = minutes(10)
 """How long the end of start-up boosts waits for a change of a pod."""
