@@ -271,12 +271,12 @@ class AzureCloud(Cloud):
             normalized(node_id)
 
     def _find(self, node_id: str) -> tuple[str, _Machine] | None:
-        wanted = node_id.lower()
+        lowered = node_id.lower()
         for key, machines in self._machines.items():
             if key not in self._groups:
                 continue
             for one in machines:
-                if one.provider_id.lower() == wanted:
+                if one.provider_id.lower() == lowered:
                     return key, one
         return None
 
