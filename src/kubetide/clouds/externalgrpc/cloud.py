@@ -55,7 +55,7 @@ class ExternalGrpcCloud(Cloud):
         Args:
             call: The calls.
             address: Of the provider, for messages.
-            defaults: What the flags say, which the provider is told when it is asked for options.
+            defaults: What the flags say, sent along when the provider is asked for options.
             gpu_label: What the provider says marks GPU nodes; asked for once, by ``open_cloud``.
             gpu_types: What it says the label may be.
         """
@@ -80,7 +80,7 @@ class ExternalGrpcCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups ordered by id. Raises CloudError when the provider does not answer at all.
 
-        Upstream takes an answer that fails for no groups; here the error is told, so that nothing is decided on it.
+        Upstream takes an answer that fails for no groups; here it is an error, so that nothing is decided on it.
         """
         self._group_of_node.clear()
         await self._call("Refresh", MESSAGES["RefreshRequest"]())
