@@ -52,9 +52,10 @@ def _field(field: Field, value: Mapping[str, Any]) -> bytes:
     if field.type.startswith("[]"):
         return b"".join(_one(field.number, field.type[2:], each) for each in held or ())
     if field.type.startswith("{}"):
+        entries: dict[str, Any] = held or {}
         return b"".join(
-            tagged(field.number, _one(1, "string", key) + _one(2, field.type[2:], held[key]))
-            for key in sorted(held or {})
+            tagged(field.number, _one(1, "string", key) + _one(2, field.type[2:], entries[key]))
+            for key in sorted(entries)
         )
     if held is None and (field.keeps_zero or field.type == "bytes"):
         return b""

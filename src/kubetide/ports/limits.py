@@ -98,7 +98,9 @@ def _integer(text: str, bound: str) -> int:
     try:
         return parse_integer(text)
     except NumberError as error:
-        raise LimitError(f"failed to set {bound} size: {text}, expected integer, err: strconv.ParseInt: {error}") from error
+        raise LimitError(
+            f"failed to set {bound} size: {text}, expected integer, err: strconv.ParseInt: {error}"
+        ) from error
 
 
 def _gpus(text: str, bound: str, whole: str) -> int:
