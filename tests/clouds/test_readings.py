@@ -16,6 +16,7 @@ from kubetide.clouds.azure.skus import find_type, shipped_types
 from kubetide.clouds.common.readings import GroupReading, group_of_reading
 from kubetide.clouds.common.sizes import check_delete, decreased, increased, parse_node_specs
 from kubetide.clouds.gce import kube_env
+from kubetide.clouds.gce.discovery import parse_discovery as parse_gce
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.settings import parse_config, parse_nodes
@@ -217,3 +218,18 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     }
     with pytest.raises(CloudNotFound, match=r"kubetide\[azure\]"):
         connect("azure", environment)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("mig:namePrefix=a,min=3,max=1", "minimum size 3 is greater than maximum size 1"),
+        ("mig:namePrefix=a", "maximum size 0 must be at least 1"),
+        ("mig:namePrefix=(a)\\1,max=1", "must be a valid RE2 regexp"),
+        ("mig:namePrefix=a(,min=x,max=1", "must be a valid RE2 regexp"),
+    ],
+)
+def test_refused_discovery_of_gce(spec, text):
+    """Bounds and patterns that cannot be are named, the pattern before what stands behind it."""
+    with pytest.raises(CloudError, match=text):
+        parse_gce(spec)

@@ -147,3 +147,27 @@ def test_groups_that_do_not_exist_end_the_start():
                 await cloud.refresh()
 
     asyncio.run(main())
+
+
+def test_requests_fit_the_vendors_models():
+    """Every parameter of every request is one that the vendor's own model of the action has."""
+    reason = "the SDK serves as an oracle only"
+    scaling = pytest.importorskip("tencentcloud.autoscaling.v20180419.models", reason=reason)
+
+    async def main():
+        async with world(page=100) as (tencent, clock, cloud):
+            tencent.fleet.sold_out.add("asg-web")
+            await cloud.increase_size("asg-web", 1)
+            await clock.sleep(minutes(1))
+            system, _ = await cloud.refresh()
+            await cloud.increase_size("asg-system", 1)
+            await clock.sleep(minutes(1))
+            await cloud.refresh()
+            await cloud.delete_nodes("asg-system", [system.instances[0].provider_id])
+            asked = {action for service, action, _ in tencent.bodies if service == "as"}
+            assert {"DescribeAutoScalingActivities", "RemoveInstances", "ModifyAutoScalingGroup"} <= asked
+            for service, action, body in tencent.bodies:
+                model = getattr(scaling, f"{action}Request")() if service == "as" else None
+                assert model is None or all(hasattr(model, name) for name in body), (action, body)
+
+    asyncio.run(main())

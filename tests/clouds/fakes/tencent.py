@@ -40,6 +40,7 @@ class FakeTencent:
         self.errors: list[tuple[str, str]] = []
         self.calls: list[str] = []
         self.refused = ""
+        self.bodies: list[tuple[str, str, dict]] = []
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-tc-action"]
@@ -51,6 +52,7 @@ class FakeTencent:
         assert headers["x-tc-region"] == REGION
         self._check_signature(asked, service)
         self.calls.append(action)
+        self.bodies.append((service, action, asked.body))
         if self.refused:
             return _answer({"Error": {"Code": self.refused, "Message": self.refused}})
         code = next((code for wanted, code in self.errors if wanted == action), None)

@@ -163,13 +163,13 @@ class AlibabaCloud(Cloud):
         return build_node(group.scaling_group_id, configuration, size, self._region)
 
     async def _configuration(self, group: ScalingGroup) -> ScalingConfiguration:
-        wanted, now = group.active_scaling_configuration_id, self._clock.monotonic()
-        known = self._configurations.get(wanted)
+        configuration_id, now = group.active_scaling_configuration_id, self._clock.monotonic()
+        known = self._configurations.get(configuration_id)
         if known is None or now - known[0] >= _CONFIGURATIONS_FOR:
-            found = await self._api.configuration(group.scaling_group_id, wanted)
+            found = await self._api.configuration(group.scaling_group_id, configuration_id)
             if found is None:
-                raise CloudError(f"unable to get first ScalingConfiguration for {wanted}")
-            known = self._configurations[wanted] = (now, found)
+                raise CloudError(f"unable to get first ScalingConfiguration for {configuration_id}")
+            known = self._configurations[configuration_id] = (now, found)
         return known[1]
 
     def _offerings(self, group: ScalingGroup) -> tuple[Offering, ...]:

@@ -146,7 +146,7 @@ class AzureCloud(Cloud):
                 "'enableVmssFlexNodes' feature flag is turned off"
             )
         if mode not in {"Flexible", "Uniform"}:
-            raise CloudError(f'vmss - "{scale_set.name}": orchestration mode {mode!r} is not known')
+            raise CloudError(f'failed to determine orchestration mode for vmss "{scale_set.name}"')
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
@@ -228,7 +228,7 @@ class AzureCloud(Cloud):
             self._not_before[key] = Duration(now + (error.retry_after or self._settings.machines_for))
             return known or []
         before = {one.provider_id.lower(): one.status for one in known or ()}
-        self._machines[key] = [self._machine(scale_set, one, before) for one in listed]
+        self._machines[key] = [self._machine(scale_set, one, before) for one in listed if one.id]
         self._machines_at[key] = now
         return self._machines[key]
 
@@ -271,12 +271,12 @@ class AzureCloud(Cloud):
             normalized(node_id)
 
     def _find(self, node_id: str) -> tuple[str, _Machine] | None:
-        wanted = node_id.lower()
+        lowered = node_id.lower()
         for key, machines in self._machines.items():
             if key not in self._groups:
                 continue
             for one in machines:
-                if one.provider_id.lower() == wanted:
+                if one.provider_id.lower() == lowered:
                     return key, one
         return None
 

@@ -44,9 +44,7 @@ def parse_discovery(spec: str) -> SetDiscovery:
         if len(parts) != 2:
             raise CloudError(f"invalid key=value pair [{' '.join(parts)}]")
         key, value = parts
-        if not key:
-            raise CloudError("empty key not allowed in key=value tag pairs")
-        if not value:
+        if not key or not value:
             raise CloudError("empty value not allowed in key=value tag pairs")
         if key == "min":
             least = _size(value, "minimum")

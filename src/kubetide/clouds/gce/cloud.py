@@ -361,13 +361,13 @@ class GceCloud(Cloud):
         self._forget(ref)
         await self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
 
-    async def _known(self, wanted: str) -> GceRef:
+    async def _known(self, url: str) -> GceRef:
         if self._discovered_at is None:
             await self.renew()
         for ref in self._groups:
-            if group_id(ref) == wanted:
+            if group_id(ref) == url:
                 return ref
-        raise CloudError(f"gce: there is no node group {wanted}")
+        raise CloudError(f"gce: there is no node group {url}")
 
     def _forget(self, ref: GceRef) -> None:
         self._managers.pop(ref, None)

@@ -8,6 +8,7 @@ from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
 
 _KEYS = "namePrefix, min, max"
+_BEYOND_RE2 = re.compile(r"\(\?(?:=|!|<=|<!|>)|\\[1-9]|[+*?}]\+")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
@@ -43,6 +44,7 @@ def parse_discovery(spec: str) -> GroupDiscovery:
             raise CloudError(f"invalid key=value pair [{' '.join(parts)}]")
         key, value = parts
         if key == "namePrefix":
+            _check_prefix(value)
             prefix = value
         elif key == "min":
             least = _integer(value, "minimum")
@@ -55,17 +57,25 @@ def parse_discovery(spec: str) -> GroupDiscovery:
     if not prefix:
         raise CloudError("empty instance group name prefix supplied")
     if least > most:
-        raise CloudError("minimum size is greater than maximum size")
+        raise CloudError(f"minimum size {least} is greater than maximum size {most}")
     if most < 1:
-        raise CloudError("maximum size must be greater than 1 or more")
+        raise CloudError(f"maximum size {most} must be at least 1")
+    pattern = f"^{prefix}.+"
+    return GroupDiscovery(name_regexp=pattern, min_size=least, max_size=most)
+
+
+def _check_prefix(prefix: str) -> None:
+    """Raise CloudError where the prefix makes no regular expression of RE2, which has no look-around."""
     pattern = f"^{prefix}.+"
     try:
         re.compile(pattern)
-    except re.error as error:
+        is_valid = _BEYOND_RE2.search(pattern) is None
+    except re.error:
+        is_valid = False
+    if not is_valid:
         raise CloudError(
             f'invalid instance group name prefix "{prefix}" - "{pattern}" must be a valid RE2 regexp'
-        ) from error
-    return GroupDiscovery(name_regexp=pattern, min_size=least, max_size=most)
+        )
 
 
 def _integer(text: str, what: str) -> int:

@@ -208,13 +208,13 @@ def _capacity(
 
 def _allocatable(env: Mapping[str, str], capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
     try:
-        kept = kube_env.kube_reserved(kube_env.kube_reserved_text(env))
+        set_aside = kube_env.kube_reserved(kube_env.kube_reserved_text(env))
     except CloudError:
         return dict(capacity)
     evicted = kube_env.eviction(env)
     allocatable: dict[str, Quantity] = {}
     for key, size in capacity.items():
-        left = size - kept[key] if key in kept else size
+        left = size - set_aside[key] if key in set_aside else size
         if key == "memory":
             left = Quantity(left.value() - evicted.memory_bytes, format=Format.BINARY_SI)
         elif key == "ephemeral-storage":

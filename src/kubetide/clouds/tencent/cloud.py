@@ -204,15 +204,15 @@ class TencentCloud(Cloud):
             self._types[name] = found
         return self._types[name]
 
-    async def _configuration(self, wanted: str) -> LaunchConfiguration | None:
+    async def _configuration(self, configuration_id: str) -> LaunchConfiguration | None:
         now = self._clock.monotonic()
         is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
-        if is_old or wanted not in self._configurations:
-            ids = sorted({one.launch_configuration_id for one in self._groups.values()} | {wanted})
+        if is_old or configuration_id not in self._configurations:
+            ids = sorted({one.launch_configuration_id for one in self._groups.values()} | {configuration_id})
             listed = await self._api.launch_configurations(ids)
             self._configurations = {one.launch_configuration_id: one for one in listed}
             self._configurations_at = now
-        return self._configurations.get(wanted)
+        return self._configurations.get(configuration_id)
 
     async def _subnet_zone(self, subnet: str) -> str:
         if subnet not in self._subnet_zones:
