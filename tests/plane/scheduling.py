@@ -103,7 +103,7 @@ class Comparison:
         self, cluster: HttpCluster, clock: Clock, seed: int, judged: Callable[[Pod], PodClass]
     ) -> None:
         self.cluster, self.clock, self.judged = cluster, clock, judged
-        self.rng = Random(seed)
+        self.rng, self.tastes = Random(seed), Random(seed + 1)
         self.found = Found()
         self.snapshot = ScoredSnapshot()
         self.pods: Informer[Pod] = Informer(cluster, PODS, clock)
@@ -199,8 +199,8 @@ class Comparison:
         """Makes one pod, compares, and now and then changes something."""
         body = random_pods.pod(self.rng, index)
         namespace = body["metadata"]["namespace"]
-        if self.rng.random() < _WITH_PREFERENCES:
-            random_pods.prefer(self.rng, body["spec"], body["metadata"]["labels"]["app"])
+        if self.tastes.random() < _WITH_PREFERENCES:
+            random_pods.prefer(self.tastes, body["spec"], body["metadata"]["labels"]["app"])
         if self.rng.random() < _WITH_CLAIMS:
             volumes, claims = self.volumes.draw(index, namespace)
             body["spec"]["volumes"] = [*body["spec"].get("volumes", ()), *volumes]
