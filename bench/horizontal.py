@@ -20,10 +20,10 @@ from kubetide.cluster.usage import HttpMetrics
 from kubetide.horizontal.core import encode_delta, encode_result
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Result, ScaleOutcome
-from kubetide.horizontal.news import News
-from kubetide.horizontal.samples import Answer, answer_of
+from kubetide.horizontal.explain.changes import News
+from kubetide.horizontal.facts.samples import Answer, answer_of
+from kubetide.horizontal.facts.views import ContainerView, HpaView, PodView, ScaleView
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.views import ContainerView, HpaView, PodView, ScaleView
 from kubetide.objects.hpa import HpaSpec
 from kubetide.ports.clock import Clock
 from kubetide.ports.metrics import Int64Vector, PodSamples, ResourceUsage

@@ -28,15 +28,15 @@ import numpy as np
 
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import IncreaseSize, Outcome, Outcomes
+from kubetide.nodes.least_cost.solver import FleetProblem
+from kubetide.nodes.least_cost.solver.problem import no_limits
+from kubetide.nodes.least_cost.solver.relaxation import relax
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.meta import Condition, ObjectMeta, OwnerReference
 from kubetide.objects.node import Node, NodeStatus
 from kubetide.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from kubetide.ports.cloud import NodeGroup, NodeTemplate
-from kubetide.scheduling.fleet import FleetProblem
-from kubetide.scheduling.fleet.problem import no_limits
-from kubetide.scheduling.fleet.relaxation import relax
 from kubetide.units.time import Instant, after, parse_rfc3339, seconds
 
 DATA = Path(os.environ.get("BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))

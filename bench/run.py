@@ -25,12 +25,12 @@ import msgspec
 
 from bench.usage import usage_of
 from kubetide.cluster import HttpCluster, load_kubeconfig
+from kubetide.embedded.apiserver.http import ApiServer, Identities, User
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import CATALOGUE, EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.groups import node_json
-from kubetide.embedded.server import ApiServer, Identities, User
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.server.tls import Authority
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.base import Json, Quantities
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, HPAS, NODES, PODS
 from kubetide.objects.meta import ObjectMeta

@@ -19,10 +19,10 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from kubetide.embedded.server import ApiServer, Identities, User
-from kubetide.embedded.server.tls import Authority
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.embedded.store.selection import Selection
+from kubetide.embedded.apiserver.http import ApiServer, Identities, User
+from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real

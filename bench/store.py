@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.ports.clock import Clock

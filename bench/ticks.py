@@ -27,10 +27,10 @@ from msgspec.structs import replace
 from bench.scheduling.objects import HOSTNAME, ZONE, make_pod
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Outcome, Outcomes
+from kubetide.nodes.facts.slim_pods import PodSlimmer
+from kubetide.nodes.facts.slimming import slim_node
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.slim_pods import PodSlimmer
-from kubetide.nodes.slimming import slim_node
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus

@@ -10,8 +10,8 @@ import msgspec
 
 from bench.scheduling.measuring import Reporter
 from bench.scheduling.objects import PODS_A_NODE, make_node, pod_text, pod_texts
-from kubetide.nodes.slim_pods import PodSlimmer
-from kubetide.nodes.slimming import slim_node
+from kubetide.nodes.facts.slim_pods import PodSlimmer
+from kubetide.nodes.facts.slimming import slim_node
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Snapshot

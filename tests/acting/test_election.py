@@ -12,7 +12,7 @@ from tests.cluster.answering import Skewed
 
 from kubetide.acting import Elector, LeaseLost, LeaseTimes
 from kubetide.acting.lease import Seen, claim, is_held, release, seen_again
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.cluster import LeaseSpec
 from kubetide.objects.kinds import EVENTS, LEASES
 from kubetide.ports.errors import Unavailable

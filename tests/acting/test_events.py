@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.acting.correlating import Correlator
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import EVENTS, PODS
 from kubetide.objects.meta import ObjectMeta

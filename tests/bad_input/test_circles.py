@@ -9,7 +9,7 @@ from tests.bad_input.test_crowds import put
 from tests.embedded.controllers.live import play
 from tests.nodes.frozen import World, group, pod
 
-from kubetide.nodes.volume_facts import VolumeChanges
+from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.objects.kinds import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from kubetide.objects.pod import pod_condition
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass

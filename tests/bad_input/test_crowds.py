@@ -14,7 +14,9 @@ from tests.scheduling.plain import make_node
 
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import Pod
-from kubetide.scheduling import Limits, Snapshot, equivalence_groups, estimate, rows, snapshot_store
+from kubetide.scheduling import Limits, Snapshot, equivalence_groups, estimate
+from kubetide.scheduling.columns import rows
+from kubetide.scheduling.snapshot import store as snapshot_store
 
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 

@@ -14,8 +14,9 @@ from tests.nodes.frozen import LONG_AGO, World, group, template
 from kubetide.objects.kinds import EVENTS, NODES, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition
-from kubetide.scheduling import Snapshot, classes, classify_unbound, equivalence_groups, estimate
-from kubetide.scheduling.packing import Limits
+from kubetide.scheduling import Snapshot, classify_unbound, equivalence_groups, estimate
+from kubetide.scheduling.estimator.packing import Limits
+from kubetide.scheduling.pods import classes
 from kubetide.testing import builders
 from kubetide.units.patch import merge_patch
 from kubetide.units.time import minutes

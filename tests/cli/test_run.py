@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.cluster.served import TOKEN, served
 
 from kubetide.cli.main import cli
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, LEASES, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics

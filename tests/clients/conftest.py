@@ -10,7 +10,7 @@ from queue import Queue
 import pytest
 from tests.cluster.served import served
 
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.runtime.clock import run_real
 
 

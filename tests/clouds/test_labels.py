@@ -10,9 +10,9 @@ from tests.horizontal.running import START
 from tests.nodes.live import Kept
 
 from kubetide.clouds.labels import Bounds, LabelsCloud, LabelsConfigError, read_groups
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.explain import explain_pod
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.settings import Settings
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.ports.errors import CloudError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 
 from kubetide.cluster import Connection, HttpCluster
-from kubetide.embedded.server import ApiServer, Identities, User
-from kubetide.embedded.server.tls import Authority
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.http import ApiServer, Identities, User
+from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.runtime.clock import run_real
 
 TOKEN = "admin-token"

@@ -12,9 +12,9 @@ from tests.cluster.faults.proxy import AUTHORITY, HOST, proxied
 from tests.cluster.served import served
 
 from kubetide.cluster import Connection, HttpCluster, PemFiles, load_kubeconfig
-from kubetide.embedded.server import ApiServer, Identities
-from kubetide.embedded.server.tls import Authority
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.http import ApiServer, Identities
+from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.clock import run_real

@@ -8,10 +8,10 @@ import pytest
 from tests.cluster.served import served, with_client
 
 from kubetide.cluster import Connection, HttpCluster, KubeconfigError, load_kubeconfig
-from kubetide.embedded.server import ApiServer, Identities
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.server.tls import Authority
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.http import ApiServer, Identities
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.clock import run_real

@@ -15,9 +15,9 @@ from tests.cluster.answering import Later, answering, asking, config_map, status
 from tests.cluster.served import served
 
 from kubetide.cluster import ConfigError, Connection, ExecPlugin, HttpCluster, Impersonation
-from kubetide.embedded.server import ApiServer, Identities
-from kubetide.embedded.server.tls import Authority
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.http import ApiServer, Identities
+from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.clock import run_real

@@ -26,7 +26,7 @@ from kubetide.cluster import (
     read_kubeconfigs,
 )
 from kubetide.cluster.proxy import proxy_for
-from kubetide.embedded.server.tls import Authority
+from kubetide.embedded.apiserver.http.tls import Authority
 
 AUTHORITY = Authority()
 PEM = AUTHORITY.certificate.decode()

@@ -21,7 +21,7 @@ from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.bounds import Lines
 from kubetide.cluster.decoding import decode_event
 from kubetide.cluster.limits import Limits
-from kubetide.embedded.server.tls import Authority
+from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable

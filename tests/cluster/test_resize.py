@@ -10,7 +10,7 @@ from tests.cluster.kubectl.play import minor_of
 from tests.cluster.served import TOKEN, served
 from tests.cluster.test_kubectl import kubectls
 
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.objects.kinds import PODS
 from kubetide.runtime.clock import run_real
 

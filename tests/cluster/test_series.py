@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 from tests.cluster.served import ADMIN, TOKEN, served
 
-from kubetide.embedded.server import Identities, User
+from kubetide.embedded.apiserver.http import Identities, User
 from kubetide.runtime.clock import run_real
 from kubetide.serving import make_connector
 

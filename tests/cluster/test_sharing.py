@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubetide.cluster.decoding import decode_event, decode_list
-from kubetide.horizontal.views import view_of_pod
+from kubetide.horizontal.facts.views import view_of_pod
 from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod
 from kubetide.objects.sharing import shared

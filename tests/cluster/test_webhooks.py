@@ -12,7 +12,7 @@ from tests.cluster.served import TOKEN, served
 from tests.cluster.webhook_answers import RECORDED, recordable, same_but_words
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.admission.http import HttpCaller
+from kubetide.embedded.apiserver.admission.http import HttpCaller
 from kubetide.embedded.controllers import PodIndex, ReplicaSetController
 from kubetide.objects.kinds import (
     CONFIG_MAPS,

@@ -14,9 +14,9 @@ from typing import Any
 
 from tests.conformance.cases import Case, difference
 
-from kubetide.nodes.balancing import are_similar
+from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.templates import Template
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus, Taint
 from kubetide.objects.pod import Container as PodContainer

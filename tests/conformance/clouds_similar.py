@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from tests.conformance.cases import Case, difference
 
-from kubetide.nodes.balancing import are_similar
+from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.templates import Template
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import fresh_node

@@ -22,10 +22,10 @@ from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.targets import Targets
 from kubetide.horizontal.controller.values import ValueReader
 from kubetide.horizontal.decide import COLUMNS_FROM, absorb, decide
-from kubetide.horizontal.events import COMPONENT
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.horizontal.state import Delta, State
+from kubetide.horizontal.status.events import COMPONENT
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, EVENTS, HPAS, REPLICA_SETS, Kind
 from kubetide.objects.pod import Pod

@@ -20,8 +20,8 @@ import yaml
 from msgspec.structs import replace
 from tests.conformance.cases import Case, difference
 
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.embedded.store.selection import Selection
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.explain.records import Record
 from kubetide.loop import parse_flags
 from kubetide.nodes.controller import NodesController

@@ -10,7 +10,7 @@ from tests.conformance.cases import Selection, read_document, selected_cases
 from tests.conformance.scheduling import node_of, pod_of
 
 from kubetide.scheduling import PodGroup, classify
-from kubetide.scheduling.packing_order import Orders
+from kubetide.scheduling.estimator.order import Orders
 
 DATA = Path(__file__).parent / "data" / "scheduling"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kubetide.embedded.server.access import Rule
+from kubetide.embedded.apiserver.http.access import Rule
 from kubetide.objects.kinds import PODS
 
 

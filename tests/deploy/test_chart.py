@@ -13,7 +13,7 @@ from tests.deploy.conftest import ACT, BOTH
 from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, render, schema
 from tools.plane.build import find
 
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.clock import run_real

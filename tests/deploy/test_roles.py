@@ -29,15 +29,15 @@ from kubetide.cluster import (
     HttpMetrics,
     plurals_of,
 )
+from kubetide.embedded.apiserver.http import Identities, User
+from kubetide.embedded.apiserver.http.access import Wish
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.load import (
     ConstantTrace,
     EmbeddedCustomMetrics,
     EmbeddedExternalMetrics,
     ExternalSeries,
 )
-from kubetide.embedded.server import Identities, User
-from kubetide.embedded.server.access import Wish
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller import NodesController

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from tests.nodes.frozen import World, group, node, pod, template
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.metrics.registry import propose, read_metric
 from kubetide.horizontal.metrics.types import MetricFailure, Reading, Tolerance
 from kubetide.nodes.scale_down.drain_rules import RULES, WAIT

@@ -10,9 +10,9 @@ from tests.horizontal.running import START
 from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.series import HorizontalSeries, show_sources
-from kubetide.nodes.laps import Part
+from kubetide.nodes.phases import Part
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.runtime.clock import run_virtual

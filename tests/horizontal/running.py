@@ -10,7 +10,7 @@ import numpy as np
 from tests.horizontal import worlds
 from tests.loops import run_alone
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, PODS

@@ -6,7 +6,7 @@ import pytest
 from tests.horizontal import worlds
 
 from kubetide.horizontal.decide import decide
-from kubetide.horizontal.views import ContainerView
+from kubetide.horizontal.facts.views import ContainerView
 
 NOW = worlds.NOW
 GOOD, BAD = ("default", "good"), ("default", "web")

@@ -8,15 +8,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.horizontal import worlds
 
-from kubetide.horizontal.columns import ordinary
+from kubetide.horizontal.batch.columns import ordinary
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
-from kubetide.horizontal.judging import judge
+from kubetide.horizontal.facts.values import Reply
+from kubetide.horizontal.facts.views import YEAR_ONE, ContainerView
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.metrics.types import Question
+from kubetide.horizontal.rules.evaluate import judge
 from kubetide.horizontal.state import Delta
-from kubetide.horizontal.values import Reply
-from kubetide.horizontal.views import YEAR_ONE, ContainerView
 from kubetide.units.time import Instant, minutes, seconds
 
 AGES = st.sampled_from([4000, 0, 10, 29, 30, 31, 120, 299, 300, 301])

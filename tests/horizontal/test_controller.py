@@ -9,7 +9,7 @@ import pytest
 from tests.horizontal.running import START, play
 
 from kubetide.horizontal.core import HorizontalCore
-from kubetide.horizontal.explain import explain
+from kubetide.horizontal.explain.answers import explain
 from kubetide.objects.kinds import HPAS, PODS
 from kubetide.plan.board import Workload
 from kubetide.ports.errors import Conflict

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.horizontal import worlds
 
-from kubetide.horizontal.explain import explain
-from kubetide.horizontal.judging import judge
+from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
+from kubetide.horizontal.rules.evaluate import judge
 from kubetide.horizontal.settings import Settings
 from kubetide.units.time import Duration, Instant, seconds
 

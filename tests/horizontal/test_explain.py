@@ -11,13 +11,13 @@ from tests.horizontal import worlds
 
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
-from kubetide.horizontal.explain import explain
+from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.explain.calculation import PROPOSALS, proposal_reason, short_name
 from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.metrics.resource import present
 from kubetide.horizontal.metrics.types import Metric, Tally, Tolerance
-from kubetide.horizontal.proposal import proposal_by_utilization
 from kubetide.horizontal.reasons import VOCABULARY
-from kubetide.horizontal.workings import PROPOSALS, proposal_reason, short_name
+from kubetide.horizontal.rules.proposal import proposal_by_utilization
 from kubetide.units.time import Instant, minutes, seconds
 
 KEY = ("default", "web")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.horizontal.index import Index
+from kubetide.horizontal.facts.index import Index
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3))))

@@ -13,16 +13,16 @@ from tests.horizontal.running import play
 from kubetide.horizontal.core import HorizontalCore, encode_delta
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
-from kubetide.horizontal.explain import explain
-from kubetide.horizontal.judging import judge
+from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.facts.values import Reply
 from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recommendation
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
 from kubetide.horizontal.options.deletion_cost import ANNOTATION, costs_of_idlest
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.reasons import reasons_of
+from kubetide.horizontal.rules.evaluate import judge
 from kubetide.horizontal.state import Delta
-from kubetide.horizontal.values import Reply
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
 from kubetide.testing import builders
 from kubetide.units.time import Instant, after, format_duration, minutes, seconds

@@ -13,7 +13,7 @@ from tests.horizontal.test_columns import GROUPS, KEYS, is_told, states
 
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
-from kubetide.horizontal.specs import read_spec
+from kubetide.horizontal.facts.specs import read_spec
 from kubetide.horizontal.state import Delta, State
 from kubetide.units.time import Instant, seconds
 

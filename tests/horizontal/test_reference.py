@@ -13,10 +13,10 @@ from tests.horizontal.test_columns import BEHAVIORS, GROUPS, KEYS, METRICS, odd_
 
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.facts.samples import Answer, answer_of
+from kubetide.horizontal.facts.values import Reply
 from kubetide.horizontal.metrics.types import Question
-from kubetide.horizontal.samples import Answer, answer_of
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.values import Reply
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.units.time import Instant, seconds
 

@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.horizontal import worlds
 
-from kubetide.horizontal.conditions import (
+from kubetide.horizontal.facts.samples import Sample, answer_of
+from kubetide.horizontal.facts.specs import Policy, Rules
+from kubetide.horizontal.memory import Recommendation, Recommendations, ScaleEvent, remember_event
+from kubetide.horizontal.metrics.types import Tally, Tolerance
+from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
+from kubetide.horizontal.rules.limits import down_limit, limit_plainly, up_limit
+from kubetide.horizontal.rules.proposal import proposal_by_average, proposal_by_utilization
+from kubetide.horizontal.rules.stabilization import stabilize, stabilize_both_ways
+from kubetide.horizontal.settings import Settings
+from kubetide.horizontal.status.conditions import (
     GOT_SCALE,
     READY_FOR_NEW_SCALE,
     rescale_failed,
     scale_unreadable,
     with_notes,
 )
-from kubetide.horizontal.grouping import CLASS_NAMES, classify
-from kubetide.horizontal.limits import down_limit, limit_plainly, up_limit
-from kubetide.horizontal.memory import Recommendation, Recommendations, ScaleEvent, remember_event
-from kubetide.horizontal.metrics.types import Tally, Tolerance
-from kubetide.horizontal.proposal import proposal_by_average, proposal_by_utilization
-from kubetide.horizontal.samples import Sample, answer_of
-from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.specs import Policy, Rules
-from kubetide.horizontal.stabilization import stabilize, stabilize_both_ways
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.units.time import Duration, Instant, minutes, seconds
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.horizontal.pods import PodTable
-from kubetide.horizontal.views import PodView
+from kubetide.horizontal.facts.pods import PodTable
+from kubetide.horizontal.facts.views import PodView
 from kubetide.units.selectors import Selector
 
 SELECTORS = [

@@ -14,7 +14,7 @@ from tests.horizontal import worlds
 from kubetide.horizontal.metrics.identifiers import printed
 from kubetide.horizontal.metrics.registry import propose, read_metric
 from kubetide.horizontal.metrics.types import MetricFailure, Proposal, Reading, Tolerance
-from kubetide.horizontal.shares import (
+from kubetide.horizontal.rules.shares import (
     INT64_MAX,
     proposal_by_share,
     proposal_by_value,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, slim_replica_set
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
+from kubetide.horizontal.facts.specs import read_spec
+from kubetide.horizontal.facts.views import HpaView, view_of_hpa
 from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.specs import read_spec
-from kubetide.horizontal.views import HpaView, view_of_hpa
 from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaSpec, HpaStatus
 from kubetide.objects.workload import Deployment, ReplicaSet
 from kubetide.testing import builders

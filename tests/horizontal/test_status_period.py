@@ -15,9 +15,9 @@ from kubetide.horizontal.core import (
 )
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome, record_of
+from kubetide.horizontal.facts.views import StatusView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.views import StatusView
 from kubetide.units.time import Duration, Instant, minutes, seconds
 
 KEY = ("default", "web")

@@ -8,7 +8,7 @@ from tests.horizontal import worlds
 from tests.horizontal.running import play
 
 from kubetide.horizontal.core import HorizontalCore
-from kubetide.horizontal.explain import explain
+from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.settings import FeatureGates
 from kubetide.objects.kinds import HPAS
 from kubetide.units.time import minutes, seconds

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.horizontal.views import PodView, view_of_pod
+from kubetide.horizontal.facts.views import PodView, view_of_pod
 from kubetide.objects.pod import Pod
 
 AMOUNTS = st.one_of(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kubetide.horizontal.samples import Answer, answer_of
+from kubetide.horizontal.facts.samples import Answer, answer_of
+from kubetide.horizontal.facts.views import ContainerView, HpaView, PodView, ScaleView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.views import ContainerView, HpaView, PodView, ScaleView
 from kubetide.objects.hpa import HpaSpec
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds

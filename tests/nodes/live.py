@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 from tests.loops import run_alone
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.faults import NO_FAULTS
 from kubetide.embedded.controllers.deployment import DeploymentController
@@ -16,7 +17,6 @@ from kubetide.embedded.controllers.owned_pods import PodIndex
 from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.scheduler import Scheduler
 from kubetide.embedded.kubelet.pool import KubeletPool
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.explain.records import Record
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.core import NodesCore

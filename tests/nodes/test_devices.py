@@ -12,9 +12,9 @@ from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
-from kubetide.nodes.device_facts import DeviceChanges
-from kubetide.nodes.explain import explain_group, explain_pod
-from kubetide.nodes.node_fit import explain_on_nodes
+from kubetide.nodes.explain.answers import explain_group, explain_pod
+from kubetide.nodes.explain.node_fit import explain_on_nodes
+from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, deployment, group, node, pod, template
 
-from kubetide.nodes.explain import explain_group, explain_node, explain_pod
+from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.plan.board import Intent, Workload
 from kubetide.units.time import after, minutes

@@ -10,14 +10,14 @@ from tests.nodes.frozen import World, group, pods, template
 from tests.nodes.test_minding_others import HOSTNAME, ZONE, apart, near, spread
 from tests.scheduling import minding, plain
 
-from kubetide.nodes.fleet_offers import Offer
-from kubetide.nodes.fleet_plan import Item, plan_nodes, play
-from kubetide.nodes.judging import judge_templates
-from kubetide.nodes.lineup import Lineup
-from kubetide.nodes.templates import Template
+from kubetide.nodes.least_cost.offers import Offer
+from kubetide.nodes.least_cost.plan import Item, plan_nodes, play
+from kubetide.nodes.least_cost.solver.inter_pod import can_be_reckoned
+from kubetide.nodes.scale_up.evaluate import judge_templates
+from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.templates.template import Template
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
-from kubetide.scheduling.fleet.minds import can_be_reckoned
 
 RULES = (
     lambda _: {},

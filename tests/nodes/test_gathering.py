@@ -9,11 +9,11 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.horizontal.views import view_of_pod
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.horizontal.facts.views import view_of_pod
 from kubetide.nodes.controller.gather import Gatherer
-from kubetide.nodes.slim_pods import slim_pod
-from kubetide.nodes.slimming import slim_node
+from kubetide.nodes.facts.slim_pods import slim_pod
+from kubetide.nodes.facts.slimming import slim_node
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import Pod

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.scheduling import minding
 
-from kubetide.nodes.judging import judge_templates
-from kubetide.nodes.lineup import Lineup
-from kubetide.nodes.templates import Template
+from kubetide.nodes.scale_up.evaluate import judge_templates
+from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.templates.template import Template
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
-from kubetide.scheduling.template import check_in_cluster
+from kubetide.scheduling.estimator.template import check_in_cluster
 
 FACTS = ClusterFacts(namespaces=minding.NAMESPACES)
 GROUPS = ("t0", "t1", "t2", "t3", "t4", "t5")

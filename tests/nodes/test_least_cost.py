@@ -13,7 +13,7 @@ from tests.nodes.test_minding_others import APP, HOSTNAME, ZONE, apart, near, sp
 
 from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.expander import ExpanderError, parse_expanders
-from kubetide.nodes.explain import explain_pod
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.ports.cloud import GroupOptions
 from kubetide.scheduling import Snapshot, place
 from kubetide.units.time import minutes, seconds
@@ -310,7 +310,7 @@ def test_only_what_may_take_long_is_decided_aside(expander, aside):
 
 def test_a_search_that_was_cut_says_so(monkeypatch):
     """Where the work allowed does not suffice the reasons say that it is the best so far."""
-    monkeypatch.setattr("kubetide.nodes.fleet.MOST_WORK", 100)
+    monkeypatch.setattr("kubetide.nodes.least_cost.buy.MOST_WORK", 100)
     wanted = [
         pod(f"p{at}", cpu=f"{300 + 137 * at}m", memory=f"{1 + at % 5}Gi", of=f"w{at}") for at in range(20)
     ]

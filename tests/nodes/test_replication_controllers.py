@@ -6,8 +6,8 @@ import asyncio
 
 from tests.nodes.frozen import START, World, group, node, pod
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.state import Gone, State
 from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS

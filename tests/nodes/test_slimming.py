@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubetide.nodes.slim_pods import PodSlimmer, slim_pod
-from kubetide.nodes.slimming import keep_node, slim_node
+from kubetide.nodes.facts.slim_pods import PodSlimmer, slim_pod
+from kubetide.nodes.facts.slimming import keep_node, slim_node
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.testing import builders

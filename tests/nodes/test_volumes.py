@@ -10,7 +10,7 @@ from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta
-from kubetide.nodes.volume_facts import VolumeChanges
+from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.objects.kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_KINDS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.ports.errors import Forbidden

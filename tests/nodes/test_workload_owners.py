@@ -4,8 +4,8 @@ import asyncio
 
 import msgspec
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import JOBS, STATEFUL_SETS

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.objects import samples
 
-from kubetide.objects.defaults import defaults
+from kubetide.embedded.apiserver.defaults.defaults import defaults
+from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.objects.kinds import HPAS, KINDS, NODES, PODS
-from kubetide.objects.validation import validate
 from kubetide.testing import builders
 from kubetide.units.quantity import Quantity
 

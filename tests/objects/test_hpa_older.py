@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from kubetide.embedded.apiserver.manifests.manifest import ManifestError, load_manifests
 from kubetide.objects.kinds import HPAS
-from kubetide.objects.manifest import ManifestError, load_manifests
 
 _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "main"}

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from tests.objects import samples
 
+from kubetide.embedded.apiserver.manifests.manifest import ManifestError, load_manifests
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, Kind
-from kubetide.objects.manifest import ManifestError, load_manifests
 
 WEB = """\
 apiVersion: apps/v1

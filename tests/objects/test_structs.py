@@ -5,9 +5,9 @@ import re
 import msgspec
 import pytest
 
+from kubetide.embedded.apiserver.manifests.upstream_fields import UPSTREAM_FIELDS
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.kinds import KINDS, POD_METRICS, STORED_KINDS
-from kubetide.objects.upstream_fields import UPSTREAM_FIELDS
 
 
 def structs():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.objects.defaults import defaults
+from kubetide.embedded.apiserver.defaults.defaults import defaults
+from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from kubetide.objects.validation import validate
 
 
 def webhook(**changes):

@@ -9,8 +9,8 @@ from tests.cluster.served import TOKEN, served
 from tools.plane.build import find
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import KINDS
 from kubetide.ports.errors import ApiError
 from kubetide.runtime.clock import run_real

@@ -35,8 +35,8 @@ from kubetide.objects.kinds import (
 from kubetide.objects.pod import pod_condition
 from kubetide.runtime.clock import run_real
 from kubetide.scheduling import ERROR, Snapshot, classify
-from kubetide.scheduling.device_use import claims_of_pod
 from kubetide.scheduling.devices.allocation import plan_claims
+from kubetide.scheduling.pods.device_use import claims_of_pod
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 from kubetide.watching import Informer

@@ -24,7 +24,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.objects.node import Node
 from kubetide.ports.errors import AlreadyExists
-from kubetide.scheduling.volumes import SELECTED_NODE, is_bound
+from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.watching import Informer
 
 LATE = {"volumeBindingMode": "WaitForFirstConsumer"}

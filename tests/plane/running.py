@@ -20,8 +20,8 @@ from pathlib import Path
 from tools.plane.build import TARGETS, find
 
 from kubetide.cluster import Connection
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.server.tls import Authority
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.tls import Authority
 
 PROGRAMS = tuple(name for name in TARGETS["control-plane"] if name != "kubectl")
 ADMIN_TOKEN = "admin-token"

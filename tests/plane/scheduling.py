@@ -36,8 +36,8 @@ from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_real
 from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, Int64Vector, PodClass, Snapshot, classify
+from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.scheduling.scoring import DEFAULT, PROFILES, ScoredSnapshot, incoming
-from kubetide.scheduling.volume_use import claims_of
 from kubetide.units.time import Duration, seconds
 from kubetide.watching import Informer, Key
 

@@ -15,13 +15,13 @@ from tests.plane.running import Programs
 from tools.plane.build import find
 
 from kubetide.cluster import HttpCluster, HttpCustomMetrics, HttpExternalMetrics, HttpMetrics, plurals_of
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.load import (
     ConstantTrace,
     EmbeddedCustomMetrics,
     EmbeddedExternalMetrics,
     ExternalSeries,
 )
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, PODS, STORED_KINDS

@@ -10,7 +10,7 @@ from tests.horizontal import worlds
 from tests.plane.running import running_plane
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import HPAS, HPAS_V1
 from kubetide.ports.errors import ApiError
 from kubetide.runtime.clock import run_real

@@ -27,10 +27,10 @@ from tests.plane.running import Plane, running_plane
 from tests.plane.usage_api import Load, usage_api
 
 from kubetide.cluster import HttpCluster
+from kubetide.embedded.apiserver.http.kubeconfig import write_kubeconfig
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import Between, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
-from kubetide.embedded.server.kubeconfig import write_kubeconfig
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NAMESPACES, NODES, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition

@@ -7,7 +7,7 @@ import inspect
 import pytest
 from tests.nodes.live import SHORT, play, replayed
 
-from kubetide.nodes.explain import explain_node
+from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, NODES, PODS
 from kubetide.ports.cloud import Cloud

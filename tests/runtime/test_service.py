@@ -9,7 +9,7 @@ import pytest
 from tests.horizontal.running import START, Usage, World
 from tests.nodes.live import FREE
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
 from kubetide.objects.kinds import EVENTS, PODS
 from kubetide.ports.errors import Forbidden, MetricsError, Unavailable

@@ -22,7 +22,7 @@ from kubetide.objects.pod import (
     Volume,
 )
 from kubetide.scheduling import classify, classify_unbound
-from kubetide.scheduling.classes import charges_on_node, use_of
+from kubetide.scheduling.pods.classes import charges_on_node, use_of
 
 CPU = {"cpu": "100m"}
 SPREAD = TopologySpreadConstraint(

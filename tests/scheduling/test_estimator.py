@@ -38,10 +38,10 @@ from kubetide.scheduling import (
     Volumes,
     classify,
     estimate,
-    packing,
-    packing_single,
 )
-from kubetide.scheduling.packing import Estimator
+from kubetide.scheduling.estimator import packing
+from kubetide.scheduling.estimator import single as packing_single
+from kubetide.scheduling.estimator.packing import Estimator
 
 
 def numbered(given):

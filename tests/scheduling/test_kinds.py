@@ -10,10 +10,11 @@ from tests.scheduling.plain import make_node, make_pod
 
 from kubetide.objects.meta import LabelSelector, LabelSelectorRequirement
 from kubetide.objects.pod import Affinity, PodAffinity, PodAffinityTerm
-from kubetide.scheduling import Snapshot, classify_unbound, rows
-from kubetide.scheduling.counting import GuardingPods, MatchingPods, SpreadPods
-from kubetide.scheduling.kinds import ByMark
-from kubetide.scheduling.pod_terms import compile_terms
+from kubetide.scheduling import Snapshot, classify_unbound
+from kubetide.scheduling.columns import rows
+from kubetide.scheduling.columns.counting import GuardingPods, MatchingPods, SpreadPods
+from kubetide.scheduling.columns.pod_index import ByMark
+from kubetide.scheduling.pods.terms import compile_terms
 from kubetide.units.selectors import Selector
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -12,7 +12,8 @@ from tests.scheduling.test_packing import one_by_one
 
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.pod import PodAffinityTerm, TopologySpreadConstraint
-from kubetide.scheduling import ClusterFacts, Limits, PodGroup, Snapshot, classify, estimate, snapshot_store
+from kubetide.scheduling import ClusterFacts, Limits, PodGroup, Snapshot, classify, estimate
+from kubetide.scheduling.snapshot import store as snapshot_store
 
 KIND = {
     "node(s) didn't match pod topology spread constraints": "skew",

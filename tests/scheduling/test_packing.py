@@ -19,8 +19,8 @@ from kubetide.scheduling import (
     estimate,
     similar_groups_threshold,
 )
-from kubetide.scheduling.packing_order import Orders
-from kubetide.scheduling.rounds import go_round
+from kubetide.scheduling.estimator.order import Orders
+from kubetide.scheduling.estimator.round_robin import go_round
 
 
 def group(pod, count):

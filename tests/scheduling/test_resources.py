@@ -16,7 +16,7 @@ from kubetide.objects.pod import (
     ResourceRequirements,
 )
 from kubetide.scheduling import node_allocatable, pod_requests, pod_requests_on_node
-from kubetide.scheduling.resources import is_resized
+from kubetide.scheduling.pods.resources import is_resized
 from kubetide.units.quantity import QuantityError
 
 

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubetide.cel.regex import compile_pattern
+from kubetide.cel.values import EvaluationError
 from kubetide.objects.resource import Device
 from kubetide.scheduling.devices.selectors import (
     SelectorError,
@@ -19,8 +21,6 @@ from kubetide.scheduling.devices.selectors import (
     matches,
     variables_of,
 )
-from kubetide.units.cel.regex import compile_pattern
-from kubetide.units.cel.values import EvaluationError
 
 RECORDED = Path(__file__).parent / "data" / "cel.json.gz"
 

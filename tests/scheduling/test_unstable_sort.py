@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.scheduling.unstable_sort import _Sorting, descending_order
+from kubetide.scheduling.estimator.unstable_sort import _Sorting, descending_order
 
 
 @settings(max_examples=60, deadline=None)

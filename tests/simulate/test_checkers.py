@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kubetide.embedded.store import Store
-from kubetide.embedded.store.journal import Journal
+from kubetide.embedded.apiserver.store import Store
+from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.spec import ScenarioError
 from kubetide.units.time import format_rfc3339, parse_rfc3339

@@ -8,7 +8,7 @@ from tests.soak import playing
 from tests.soak.playing import play
 from tests.soak.scenarios import FAULTS, scenario_of
 
-from kubetide.scheduling.filters.registry import CAPACITY_FILTERS
+from kubetide.scheduling.filters.in_use import filters_in_use
 
 MINUTES = 150
 SEEDS = range(1000, 1020)
@@ -56,7 +56,7 @@ def test_the_seeds_meet_everything():
 @pytest.mark.slow
 def test_a_scheduler_that_looks_at_no_amounts_is_found(monkeypatch):
     """Pods that are put on full nodes make a run fail, and with it the command that plays it again."""
-    for plugin in CAPACITY_FILTERS:
+    for plugin in filters_in_use().capacity:
         monkeypatch.setattr(type(plugin), "needs", lambda *_: ())
     wrong = play(1000, 45, replays=False).wrong
     assert any("pods ask for" in one for one in wrong)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubetide.embedded.apiserver.patches.field_selectors import FieldSelector, FieldSelectorError
 from kubetide.objects.meta import LabelSelector, LabelSelectorRequirement
 from kubetide.units import names
-from kubetide.units.field_selectors import FieldSelector, FieldSelectorError
 from kubetide.units.selectors import Selector, SelectorError
 
 label_keys = st.sampled_from(["app", "tier", "example.com/zone", "in", "notin"])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubetide.embedded.apiserver.patches.merging import SET, Shape, keyed, struct
+from kubetide.embedded.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 from kubetide.units.patch import merge_patch, same_json
-from kubetide.units.shapes import SET, Shape, keyed, struct
-from kubetide.units.strategic import StrategicPatchError, strategic_merge
 
 SHAPE = struct(
     containers=keyed("name", struct(ports=keyed("port"))),

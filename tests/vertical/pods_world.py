@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,

@@ -14,7 +14,7 @@ from tests.cluster.served import served
 from tests.vertical.pods_world import DEFINITION, recommendation
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.admission.http import HttpCaller
+from kubetide.embedded.apiserver.admission.http import HttpCaller
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,

@@ -12,7 +12,7 @@ from kubetide.acting.events import EventWriter, cut_note
 from kubetide.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.scheduling.devices.ledger import Ledger
-from kubetide.scheduling.unread import unread_devices
+from kubetide.scheduling.snapshot.unread import unread_devices
 
 _LOG = logging.getLogger(__name__)
 

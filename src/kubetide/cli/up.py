@@ -147,7 +147,7 @@ def command(
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
-    from kubetide.embedded.admission.http import HttpCaller
+    from kubetide.embedded.apiserver.admission.http import HttpCaller
     from kubetide.runtime.folder import claimed
     from kubetide.simulate.run import LiveRun
     from kubetide.simulate.scenario import NOW, load_scenario, load_unchecked

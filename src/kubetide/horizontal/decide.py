@@ -18,11 +18,11 @@ What an HPA's annotations ask for beyond that stands in ``options``; without any
 
 from __future__ import annotations
 
-from kubetide.horizontal.absorb import absorb, absorbing
+from kubetide.horizontal.batch.decide_all import judge_all
 from kubetide.horizontal.decision import Commands, ScaleWrite, Verdict
-from kubetide.horizontal.fleet import judge_all
-from kubetide.horizontal.judging import judge
+from kubetide.horizontal.rules.evaluate import judge
 from kubetide.horizontal.state import State
+from kubetide.horizontal.status.absorb import absorb, absorbing
 from kubetide.units.steps import Steps, finish
 from kubetide.units.time import Instant
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubetide.horizontal.conditions import Note
-from kubetide.horizontal.events import EventNote, status_not_written
+from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
-from kubetide.horizontal.patches import patch_of
-from kubetide.horizontal.views import Key
+from kubetide.horizontal.status.conditions import Note
+from kubetide.horizontal.status.events import EventNote, status_not_written
+from kubetide.horizontal.status.patches import patch_of
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus, MetricStatus
 from kubetide.units.time import Instant

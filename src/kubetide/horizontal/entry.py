@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
-from kubetide.horizontal.explain import explain
+from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.reasons import VOCABULARY
-from kubetide.horizontal.roles import HORIZONTAL
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.loop import Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.horizontal.views import Key
+from kubetide.horizontal.facts.views import Key
 from kubetide.ports.metrics import Int64Vector
 
 UNUSED = -(1 << 63)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.horizontal.decision import Settlement, Verdict
+from kubetide.horizontal.explain.calculation import PROPOSALS, SENTENCES, proposal_reason, short_name
+from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.types import Metric, MetricFailure, Tally
-from kubetide.horizontal.specs import Autoscaler
-from kubetide.horizontal.workings import PROPOSALS, SENTENCES, proposal_reason, short_name
 
 CLASS_WORDS: Mapping[str, str] = {
     "unready": "not ready",

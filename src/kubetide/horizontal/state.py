@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.decision import Settlement, Verdict
-from kubetide.horizontal.hpas import HpaColumns, Segments, cells_of
+from kubetide.horizontal.facts.pods import PodTable
+from kubetide.horizontal.facts.samples import Answer, SampleTable
+from kubetide.horizontal.facts.specs import Autoscaler, read_spec
+from kubetide.horizontal.facts.values import Reply, taken_over
+from kubetide.horizontal.facts.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
-from kubetide.horizontal.pods import PodTable
-from kubetide.horizontal.samples import Answer, SampleTable
 from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.specs import Autoscaler, read_spec
-from kubetide.horizontal.values import Reply, taken_over
-from kubetide.horizontal.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
 
 if TYPE_CHECKING:
-    from kubetide.horizontal.columns import Newest
+    from kubetide.horizontal.batch.columns import Newest
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -19,15 +19,21 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
-from kubetide.nodes.answers import board_answers
-from kubetide.nodes.cluster_state import ClusterView, observe, recalculate
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
-from kubetide.nodes.quiet import is_quiet, note_quiet, quiet_tick
-from kubetide.nodes.scale_up import absorb_scale_up, after_scale_down, open_tick, plan_min_size, plan_scale_up
+from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
+from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
+from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
+from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
+from kubetide.nodes.scale_up.answers import board_answers
+from kubetide.nodes.scale_up.orchestrator import (
+    absorb_scale_up,
+    after_scale_down,
+    open_tick,
+    plan_min_size,
+    plan_scale_up,
+)
 from kubetide.nodes.state import State
-from kubetide.nodes.status_map import initializing_status, is_status_due, update_status
-from kubetide.nodes.templates import learn_templates
-from kubetide.nodes.update import absorb_update, not_begun, plan_update
+from kubetide.nodes.templates.template import learn_templates
 from kubetide.units.time import Instant
 
 

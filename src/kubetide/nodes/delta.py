@@ -19,11 +19,11 @@ from typing import Literal
 
 import msgspec
 
-from kubetide.nodes.device_facts import DeviceChanges
-from kubetide.nodes.known_objects import KnownKey
+from kubetide.nodes.facts.devices import DeviceChanges
+from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.volume_facts import VolumeChanges
 from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod

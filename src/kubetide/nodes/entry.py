@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from kubetide.loop import FlagTable, Listener, LoopEntry, Parts, flags_of
 from kubetide.nodes.controller import NodesController
+from kubetide.nodes.controller.roles import NODES, NODES_STATUS
 from kubetide.nodes.core import NodesCore
-from kubetide.nodes.demand import check_sources
 from kubetide.nodes.expander import parse_expanders
-from kubetide.nodes.explainers import EXPLAINERS
+from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.reasons import VOCABULARY
-from kubetide.nodes.roles import NODES, NODES_STATUS
+from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings

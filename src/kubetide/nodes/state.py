@@ -12,17 +12,17 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.delta import Delta, Gone, Key, Step
-from kubetide.nodes.device_facts import KnownDevices
-from kubetide.nodes.held_pods import HeldPods
-from kubetide.nodes.known_templates import KnownTemplates
-from kubetide.nodes.laps import Laps, NoLaps
+from kubetide.nodes.facts.devices import KnownDevices
+from kubetide.nodes.facts.node_devices import NodeDevices
+from kubetide.nodes.facts.nodes import Health, health_of, readiness
+from kubetide.nodes.facts.pod_store import HeldPods
+from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
-from kubetide.nodes.node_devices import NodeDevices
-from kubetide.nodes.node_facts import Health, health_of, readiness
+from kubetide.nodes.phases import Laps, NoLaps
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.volume_facts import KnownVolumes
+from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import ApiObject
 from kubetide.objects.node import Namespace, Node
@@ -36,10 +36,10 @@ from kubetide.scheduling import Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
 
 if TYPE_CHECKING:
-    from kubetide.nodes.cluster_state import ClusterView
-    from kubetide.nodes.lineup import Lineup
-    from kubetide.nodes.templates import LookedAt
-    from kubetide.nodes.tick import Tick
+    from kubetide.nodes.registry.cluster_state import ClusterView
+    from kubetide.nodes.scale_up.tick import Tick
+    from kubetide.nodes.templates.matrix import Lineup
+    from kubetide.nodes.templates.template import LookedAt
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
 

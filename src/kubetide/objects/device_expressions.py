@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kubetide.units.cel import FUNCTIONS, CelError, Program, compile_expression
-from kubetide.units.cel.kubernetes import QUANTITY
-from kubetide.units.cel.types import ANY, BOOL, STRING, Type, map_of
+from kubetide.cel import FUNCTIONS, CelError, Program, compile_expression
+from kubetide.cel.kubernetes import QUANTITY
+from kubetide.cel.types import ANY, BOOL, STRING, Type, map_of
 
 _DEVICE = Type("kubernetes.DRADevice")
 _FIELDS = {

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from kubetide.scheduling.classes import classify, classify_unbound
-from kubetide.scheduling.cluster_facts import ClusterFacts
+from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.objects import DeviceObjects
-from kubetide.scheduling.grouping import PodGroup, equivalence_groups
-from kubetide.scheduling.held_objects import HeldObjects
-from kubetide.scheduling.node_pods import PodKey
-from kubetide.scheduling.packing import (
+from kubetide.scheduling.estimator.packing import (
     Estimate,
     Limits,
     cluster_threshold,
     estimate,
     similar_groups_threshold,
 )
+from kubetide.scheduling.estimator.template import check_template, fresh_node
 from kubetide.scheduling.placement import FIRST_START, Placements, hint_key, place
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.classes import classify, classify_unbound
+from kubetide.scheduling.pods.grouping import PodGroup, equivalence_groups
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.resources import node_allocatable, pod_requests, pod_requests_on_node
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
-from kubetide.scheduling.resources import node_allocatable, pod_requests, pod_requests_on_node
-from kubetide.scheduling.rows import BoolVector, Int64Vector
-from kubetide.scheduling.snapshot import Snapshot
-from kubetide.scheduling.template import check_template, fresh_node
-from kubetide.scheduling.volumes import VolumeObjects, Volumes
+from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.scheduling.snapshot.node_pods import PodKey
+from kubetide.scheduling.snapshot.objects import HeldObjects
+from kubetide.scheduling.snapshot.snapshot import Snapshot
+from kubetide.scheduling.snapshot.volumes import VolumeObjects, Volumes
 
 __all__ = [
     "ERROR",

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.base import WholesaleFilter
 from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.registry import (
     NODE_AFFINITY,
     NODE_RESOURCES_FIT,
 )
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import Rows
 
 # What kube-scheduler counts for nodes that PreFilter left out.
 _LEFT_OUT = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY.name}]"

@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.classes import classify_unbound
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.rows import BoolVector
-from kubetide.scheduling.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
-from kubetide.scheduling.snapshot import Snapshot
+from kubetide.scheduling.columns.rows import BoolVector
+from kubetide.scheduling.pods.classes import classify_unbound
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
+from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 FIRST_START = 1
 """Where upstream's very first scan begins: one past the index that it starts with."""

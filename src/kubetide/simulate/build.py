@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from kubetide.embedded.apiserver.manifests.manifest import CustomKinds, ManifestError, load_manifests
 from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
 from kubetide.embedded.cloud.faults import CallFailure, Window
 from kubetide.embedded.draws import Between
@@ -16,7 +17,6 @@ from kubetide.embedded.kubelet import PodTimes
 from kubetide.embedded.load import Burst, DailyTrace, ExternalSeries, Service, Trace, read_trace
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, Kind
-from kubetide.objects.manifest import CustomKinds, ManifestError, load_manifests
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.node import Taint
 from kubetide.simulate.dumps import without_made

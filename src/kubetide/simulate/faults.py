@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster
+from kubetide.embedded.apiserver.store.request import Request
 from kubetide.embedded.cloud import GROUP_LABEL
 from kubetide.embedded.kubelet import KubeletPool
-from kubetide.embedded.store import EmbeddedCluster
-from kubetide.embedded.store.request import Request
 from kubetide.objects.node import Node, node_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import NotFound, Unavailable

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kubetide.embedded.store import Store
-from kubetide.embedded.store.journal import Journal
+from kubetide.embedded.apiserver.store import Store
+from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.simulate.spec import ScenarioError

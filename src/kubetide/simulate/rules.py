@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
 from kubetide.embedded.cloud import CATALOGUE
 from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
-from kubetide.objects.manifest import CustomKinds
 from kubetide.objects.yaml_reading import Document
 from kubetide.scheduling.scoring import PROFILES
 from kubetide.simulate.build import (

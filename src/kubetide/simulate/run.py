@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.admission import Caller
+from kubetide.embedded.apiserver.admission import Caller
 from kubetide.loop import parse_flags
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kubetide.embedded.server import ApiServer, Identities, User
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.server.tls import Authority
+from kubetide.embedded.apiserver.http import ApiServer, Identities, User
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.ports.errors import KubetideError
 from kubetide.simulate.world import World
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kubetide.embedded.store.request import Request
+from kubetide.embedded.apiserver.store.request import Request
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.explain import explain_pod
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Condition, controller_of

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kubetide.embedded.admission import Caller
+from kubetide.embedded.apiserver.admission import Caller
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.controllers import (
     CronJobController,
@@ -38,7 +39,6 @@ from kubetide.embedded.load import (
     EmbeddedMetrics,
     ServiceLoad,
 )
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.explain.records import Recorder
 from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
 from kubetide.objects.base import Json

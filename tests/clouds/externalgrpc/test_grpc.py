@@ -15,9 +15,9 @@ from kubetide.clouds.externalgrpc.client import GrpcClient
 from kubetide.clouds.externalgrpc.cloud import open_cloud
 from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
 from kubetide.clouds.externalgrpc.server import serving
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError, CloudUnsupported
 from kubetide.runtime.clock import run_real

@@ -18,7 +18,7 @@ import aiohttp
 from aiohttp import web
 
 from kubetide.cluster import Connection
-from kubetide.embedded.server.tls import Authority
+from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.serving import Listener, make_connector
 
 AUTHORITY = Authority()

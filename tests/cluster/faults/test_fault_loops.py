@@ -26,7 +26,7 @@ from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.scheduler import Scheduler
 from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.loop import Sources
-from kubetide.nodes.slim_pods import slim_pod
+from kubetide.nodes.facts.slim_pods import slim_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.runtime.clock import Pace, machine_time, run_paced
 from kubetide.runtime.config import make_config

@@ -15,7 +15,7 @@ from tests.cluster.served import TOKEN, served
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.connection import ExecPlugin
 from kubetide.cluster.limits import Limits
-from kubetide.embedded.server import tls
+from kubetide.embedded.apiserver.http import tls
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
 from kubetide.ports.errors import Unauthorized, Unavailable, Withheld
 from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real

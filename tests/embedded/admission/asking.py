@@ -7,9 +7,9 @@ import json
 
 import msgspec
 
-from kubetide.embedded.admission import Attributes, UserInfo, View, hooks_of
-from kubetide.embedded.admission.attributes import Target
-from kubetide.objects.defaults import defaults
+from kubetide.embedded.apiserver.admission import Attributes, UserInfo, View, hooks_of
+from kubetide.embedded.apiserver.admission.attributes import Target
+from kubetide.embedded.apiserver.defaults.defaults import defaults
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 
 

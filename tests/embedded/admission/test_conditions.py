@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.embedded.admission.asking import V1, attributes, hooks, target, webhook
 
-from kubetide.embedded.admission.attributes import UserInfo
-from kubetide.embedded.admission.conditions import meets_conditions
+from kubetide.embedded.apiserver.admission.attributes import UserInfo
+from kubetide.embedded.apiserver.admission.conditions import meets_conditions
 from kubetide.ports.errors import Forbidden
 
 

@@ -15,8 +15,8 @@ from tests.embedded.admission.asking import (
     webhook,
 )
 
-from kubetide.embedded.admission import CallError, Dispatcher
-from kubetide.embedded.admission.review import Denied
+from kubetide.embedded.apiserver.admission import CallError, Dispatcher
+from kubetide.embedded.apiserver.admission.review import Denied
 from kubetide.ports.errors import InternalError
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.embedded.admission.asking import V1, V2, attributes, hooks, rule, target, webhook
 
-from kubetide.embedded.admission.matching import covers, may_concern, view_for
+from kubetide.embedded.apiserver.admission.matching import covers, may_concern, view_for
 
 
 def first(**changes):

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import CallFailure, CloudFaults, EmbeddedCloud, GroupSpec, Window
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.ports.cloud import NewGroup
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.clock import run_virtual

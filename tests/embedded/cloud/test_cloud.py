@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import (
     CATALOGUE,
     GROUP_LABEL,
@@ -19,7 +20,6 @@ from kubetide.embedded.cloud import (
     Window,
 )
 from kubetide.embedded.draws import fixed
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import NODES
 from kubetide.objects.node import Taint, node_condition
 from kubetide.ports.errors import CloudError

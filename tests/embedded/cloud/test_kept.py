@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import NODES
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds

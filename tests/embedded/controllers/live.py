@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.controllers import (
     DaemonSetController,
     DeploymentController,
@@ -19,7 +20,6 @@ from kubetide.embedded.controllers import (
 )
 from kubetide.embedded.draws import Between
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,

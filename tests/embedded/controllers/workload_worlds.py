@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.controllers import PodIndex, Scheduler, VolumeCache, VolumeController
 from kubetide.embedded.controllers.cronjob import CronJobController
 from kubetide.embedded.controllers.job import JobController
 from kubetide.embedded.controllers.statefulset import StatefulSetController
 from kubetide.embedded.draws import NO_DELAY, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import (
     CONTROLLER_REVISIONS,
     CRON_JOBS,

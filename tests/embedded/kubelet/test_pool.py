@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.draws import NO_DELAY, Between, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes, Settled
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import LEASES, NODES, PODS
 from kubetide.objects.node import node_condition
 from kubetide.objects.pod import pod_condition

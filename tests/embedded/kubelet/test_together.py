@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 import json
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.kubelet import KubeletPool, Settled
 from kubetide.embedded.load import ConstantTrace, EmbeddedMetrics, Service, ServiceLoad
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import pod_condition
 from kubetide.runtime.clock import run_virtual

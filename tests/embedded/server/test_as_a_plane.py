@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.embedded.server.test_requests import CONFIG, DEPLOYMENTS, TABLE, ask, config
 
-from kubetide.embedded.server import Identities, Rule, User
+from kubetide.embedded.apiserver.http import Identities, Rule, User
 from kubetide.testing import builders
 
 

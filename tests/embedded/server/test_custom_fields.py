@@ -11,10 +11,10 @@ import pytest
 import yaml
 from tests.embedded.server.test_requests import ask
 
-from kubetide.embedded.server.strict import findings
-from kubetide.embedded.server.types import openapi
-from kubetide.embedded.server.types.openapi_v2 import document_v2, protobuf_v2
-from kubetide.embedded.store import Request, Rest, Store
+from kubetide.embedded.apiserver.http.strict import findings
+from kubetide.embedded.apiserver.store import Request, Rest, Store
+from kubetide.embedded.apiserver.types import openapi
+from kubetide.embedded.apiserver.types.openapi_v2 import document_v2, protobuf_v2
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from kubetide.units.time import parse_rfc3339
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.server.discovery import Discovery, entries_of
-from kubetide.embedded.server.tables import columns_of, row_of
-from kubetide.embedded.server.types import openapi
-from kubetide.embedded.store import Request, Rest, Store
+from kubetide.embedded.apiserver.http.discovery import Discovery, entries_of
+from kubetide.embedded.apiserver.store import Request, Rest, Store
+from kubetide.embedded.apiserver.tables import columns_of, row_of
+from kubetide.embedded.apiserver.types import openapi
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from kubetide.units.time import parse_rfc3339
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubetide.embedded.server.documents import Documents
+from kubetide.embedded.apiserver.http.documents import Documents
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 
 

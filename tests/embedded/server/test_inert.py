@@ -13,9 +13,9 @@ from tests.docs.inert_samples import INERT_SAMPLES
 from tests.embedded.server.test_requests import ask
 from tools.plane.build import find
 
-from kubetide.embedded.server import Identities, Rule, User
-from kubetide.embedded.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.server.tables import row_of
+from kubetide.embedded.apiserver.http import Identities, Rule, User
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubetide.embedded.apiserver.tables import row_of
 from kubetide.objects.kinds import KINDS, PODS
 from kubetide.runtime.clock import run_real
 from kubetide.testing import builders

@@ -10,13 +10,13 @@ import pytest
 from tests.cluster.served import TOKEN, served
 from tests.embedded.load.worlds import START, World, make_pod, make_service
 
+from kubetide.embedded.apiserver.http import Identities, Rule, User
 from kubetide.embedded.load import (
     ConstantTrace,
     EmbeddedCustomMetrics,
     EmbeddedExternalMetrics,
     ExternalSeries,
 )
-from kubetide.embedded.server import Identities, Rule, User
 from kubetide.objects.kinds import DEPLOYMENTS
 from kubetide.runtime.clock import run_real
 from kubetide.serving import make_connector

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from tests.cluster.served import TOKEN, served
 
-from kubetide.embedded.server import Identities, Rule, User
+from kubetide.embedded.apiserver.http import Identities, Rule, User
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.runtime.clock import run_real
 from kubetide.serving import make_connector

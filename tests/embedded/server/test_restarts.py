@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tests.cluster.served import _AUTHORITY, ADMIN, TOKEN
 
 from kubetide.cluster import Connection, HttpCluster
-from kubetide.embedded.server import ApiServer, Identities
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.embedded.store.journal import Journal
+from kubetide.embedded.apiserver.http import ApiServer, Identities
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import ApiError, Expired, NotFound
 from kubetide.runtime.clock import run_real

@@ -10,7 +10,7 @@ import aiohttp
 from tests.cluster.served import TOKEN, served
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.store import Store
+from kubetide.embedded.apiserver.store import Store
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.runtime.clock import run_real
 from kubetide.serving import make_connector

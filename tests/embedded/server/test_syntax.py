@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.embedded.server.syntax import excerpt, fault_in
+from kubetide.embedded.apiserver.http.syntax import excerpt, fault_in
 
 values = st.recursive(
     st.none()

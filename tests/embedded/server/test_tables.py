@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.server.tables import columns_of, row_of
-from kubetide.embedded.server.tables.column import short_duration
+from kubetide.embedded.apiserver.tables import columns_of, row_of
+from kubetide.embedded.apiserver.tables.column import short_duration
 from kubetide.objects.kinds import HPAS, PODS, STORED_KINDS
 from kubetide.units.time import parse_duration, parse_rfc3339
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.server.types import openapi
-from kubetide.embedded.server.types.openapi_v2 import document_v2, protobuf_v2
-from kubetide.embedded.server.types.protobuf import decode_protobuf
+from kubetide.embedded.apiserver.manifests.structure import type_of
+from kubetide.embedded.apiserver.types import openapi
+from kubetide.embedded.apiserver.types.openapi_v2 import document_v2, protobuf_v2
+from kubetide.embedded.apiserver.types.protobuf import decode_protobuf
 from kubetide.objects.api_types import api_types, type_of_kind
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, POD_METRICS, STORED_KINDS
-from kubetide.objects.structure import type_of
 from kubetide.ports.errors import BadRequest
 
 

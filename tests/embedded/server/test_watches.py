@@ -8,7 +8,7 @@ import json
 import aiohttp
 from tests.cluster.served import TOKEN, served
 
-from kubetide.embedded.store import Store
+from kubetide.embedded.apiserver.store import Store
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.runtime.clock import run_real
 from kubetide.serving import make_connector

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import Options, Request, Rest, Store
-from kubetide.embedded.store.fields import from_fields_v1, text_of, to_fields_v1, values_in
+from kubetide.embedded.apiserver.patches.shapes import shape_of
+from kubetide.embedded.apiserver.store import Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store.fields import from_fields_v1, text_of, to_fields_v1, values_in
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
-from kubetide.objects.shapes import shape_of
 from kubetide.ports.errors import BadRequest, Conflict, Invalid
 from kubetide.testing import builders
 from kubetide.units.time import after, format_rfc3339, parse_rfc3339, seconds

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import EmbeddedCluster, Options, Request, Rest, Store
-from kubetide.embedded.store.schema import defaulted, faults_in, pruned
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store.schema import defaulted, faults_in, pruned
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from kubetide.objects.kinds import Kind

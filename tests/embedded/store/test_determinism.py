@@ -8,7 +8,7 @@ import sys
 
 SCRIPT = """
 import asyncio, hashlib, json
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES, PODS
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders

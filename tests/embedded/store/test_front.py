@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.embedded.admission.asking import Answering, patch, rule, set_label, webhook
 
-from kubetide.embedded.admission import UserInfo
-from kubetide.embedded.store import EmbeddedCluster, Options, Request, Store
+from kubetide.embedded.apiserver.admission import UserInfo
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request, Store
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import EmbeddedCluster, Store
-from kubetide.embedded.store.journal import Journal, JournalError
-from kubetide.embedded.store.selection import Selection
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store.journal import Journal, JournalError
+from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,

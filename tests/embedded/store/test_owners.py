@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store import Options, Request, Rest, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store import Options, Request, Rest, Store
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import BadRequest, Expired
 from kubetide.testing import builders

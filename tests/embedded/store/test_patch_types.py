@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.store import Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store import Options, Request, Rest, Store
 from kubetide.objects.kinds import DEPLOYMENTS, PODS
 from kubetide.ports.errors import Conflict, Unclassified
 from kubetide.testing import builders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.store import EmbeddedCluster, Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request, Rest, Store
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.embedded.admission.asking import Answering, patch, rule, webhook
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing.cluster_battery import CASES

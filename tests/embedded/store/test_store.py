@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS
 from kubetide.objects.pod import Pod
 from kubetide.ports.errors import Expired

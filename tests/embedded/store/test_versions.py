@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import EmbeddedCluster, Options, Request, Rest, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request, Rest, Store
 from kubetide.objects.hpa_v1 import BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS, v1_of, v2_of
 from kubetide.objects.kinds import HPAS, HPAS_V1, PODS
 from kubetide.ports.errors import BadRequest, Conflict, Invalid, NotFound

@@ -9,7 +9,7 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import ApiError, Expired
 from kubetide.runtime.clock import run_virtual

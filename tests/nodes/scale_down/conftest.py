@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
 from kubetide.nodes.decision import AddTaint, DeleteNodes, EvictPod, Outcome, Outcomes, RemoveTaint
+from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.slim_pods import PodSlimmer
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import Pod

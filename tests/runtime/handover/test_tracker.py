@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.answering import Skewed
 from tests.horizontal.running import START, World
 
-from kubetide.embedded.store.request import Options, Request
+from kubetide.embedded.apiserver.store.request import Options, Request
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE, State, consent_text

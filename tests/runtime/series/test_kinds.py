@@ -10,10 +10,10 @@ from tests.runtime.series.reading import read
 from tests.runtime.series.scraped import told
 
 from kubetide.embedded.cloud import CallFailure, CloudFaults, GroupSpec, Window
-from kubetide.nodes.device_facts import DeviceChanges
-from kubetide.nodes.device_mismatch import Mismatch, compare, device_mismatches
+from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.series.kinds import kind_of_group, kind_of_node
 from kubetide.nodes.series.node_gauges import NodeGauges
+from kubetide.nodes.templates.device_mismatch import Mismatch, compare, device_mismatches
 from kubetide.objects.resource import DeviceAttribute, ResourcePool
 from kubetide.units.exposition import Registry
 from kubetide.units.time import after, minutes

@@ -10,8 +10,8 @@ from tests.horizontal.running import START, Kept, Usage
 from tests.nodes.live import FREE, SMALL
 from tests.runtime.series.reading import read
 
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
-from kubetide.embedded.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import make_config

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.vertical.recommender.running import START
 
-from kubetide.embedded.store import EmbeddedCluster, Store
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.explain.records import Record
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubetide.scheduling import ClusterFacts, PodClass
-from kubetide.scheduling.counting import CountKey, MatchingPods, SpreadPods
+from kubetide.scheduling.columns.counting import CountKey, MatchingPods, SpreadPods
+from kubetide.scheduling.columns.pod_index import Choice, Mark, marks_of
 from kubetide.scheduling.filters.in_use import filters_in_use
-from kubetide.scheduling.kinds import Choice, Mark, marks_of
 
 
 class _Asked(NamedTuple):

@@ -13,7 +13,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling import PodClass
 from kubetide.scheduling.filters.binding_rules import match_static, sort_claims
-from kubetide.scheduling.volumes import SELECTED_NODE, is_bound
+from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.units.time import Duration, Instant, after, minutes
 from kubetide.watching import Key
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from kubetide.embedded.store import Store
+from kubetide.embedded.apiserver.store import Store
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster

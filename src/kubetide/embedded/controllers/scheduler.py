@@ -20,7 +20,7 @@ from kubetide.ports.errors import ApiError, NotFound
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.devices.allocation import PlannedClaim
 from kubetide.scheduling.scoring import ScoredSnapshot
-from kubetide.scheduling.unread import unread_amounts
+from kubetide.scheduling.snapshot.unread import unread_amounts
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer, Key
 

@@ -14,7 +14,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.scheduling.filters.binding_rules import NO_PROVISIONER, is_claimed_by, match_static
-from kubetide.scheduling.volumes import BIND_COMPLETED, SELECTED_NODE, Volumes, is_bound
+from kubetide.scheduling.snapshot.volumes import BIND_COMPLETED, SELECTED_NODE, Volumes, is_bound
 from kubetide.units.names import dns1123_subdomain_errors
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

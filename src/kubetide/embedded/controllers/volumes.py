@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from kubetide.acting import EventWriter
-from kubetide.embedded.store.volumes import VOLUME_PROTECTION
+from kubetide.embedded.apiserver.store.volumes import VOLUME_PROTECTION
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Kind
 from kubetide.objects.meta import ObjectMeta
@@ -22,8 +22,8 @@ from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, NotFound
-from kubetide.scheduling.volume_use import claims_of
-from kubetide.scheduling.volumes import SELECTED_NODE, is_bound
+from kubetide.scheduling.pods.volume_use import claims_of
+from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.watching import Informer, Key
 
 from .owned_pods import follow

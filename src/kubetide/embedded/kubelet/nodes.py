@@ -12,7 +12,7 @@ from kubetide.objects.node import Node, internal_ip
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
-from kubetide.scheduling.resources import node_allocatable
+from kubetide.scheduling.pods.resources import node_allocatable
 from kubetide.units.time import format_rfc3339_micro
 from kubetide.watching import Informer
 

@@ -24,7 +24,7 @@ from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod, PodSpec, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.scheduling.resources import pod_requests
+from kubetide.scheduling.pods.resources import pod_requests
 from kubetide.units.time import after, seconds
 from kubetide.watching import Informer, Key
 

@@ -16,8 +16,8 @@ from kubetide.horizontal.decision import (
     error_of,
     events_in_order,
 )
+from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.options.deletion_cost import ANNOTATION as DELETION_COST
-from kubetide.horizontal.views import Key
 from kubetide.loop import Owners
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS, PODS

@@ -27,11 +27,11 @@ from kubetide.horizontal.core import (
 )
 from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
-from kubetide.horizontal.events import COMPONENT
-from kubetide.horizontal.news import News
+from kubetide.horizontal.explain.changes import News
+from kubetide.horizontal.facts.views import Key, view_of_pod
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.views import Key, view_of_pod
+from kubetide.horizontal.status.events import COMPONENT
 from kubetide.loop import BaseLoop, Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind

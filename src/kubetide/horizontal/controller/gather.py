@@ -10,13 +10,10 @@ from kubetide.horizontal.controller.past import PastChanges
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
 from kubetide.horizontal.controller.values import ValueReader, questions_of
-from kubetide.horizontal.metrics.types import SampleKey
-from kubetide.horizontal.samples import Answer, answer_of, checked
-from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.specs import Autoscaler, read_spec
-from kubetide.horizontal.state import Delta, State
-from kubetide.horizontal.values import Reply, shortened
-from kubetide.horizontal.views import (
+from kubetide.horizontal.facts.samples import Answer, answer_of, checked
+from kubetide.horizontal.facts.specs import Autoscaler, read_spec
+from kubetide.horizontal.facts.values import Reply, shortened
+from kubetide.horizontal.facts.views import (
     HpaView,
     Key,
     PodView,
@@ -25,6 +22,9 @@ from kubetide.horizontal.views import (
     view_of_hpa,
     view_of_pod,
 )
+from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.horizontal.settings import Settings
+from kubetide.horizontal.state import Delta, State
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kubetide.horizontal.views import Key
+from kubetide.horizontal.facts.views import Key
 from kubetide.loop import Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.watching import Feed

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.facts.views import Key, ScaleView
 from kubetide.horizontal.memory import MemoryEntry, ScaleEvent, ScaleEvents, remember_event
-from kubetide.horizontal.specs import Autoscaler
 from kubetide.horizontal.state import State
-from kubetide.horizontal.views import Key, ScaleView
 from kubetide.objects.cluster import Event
 from kubetide.objects.kinds import EVENTS, HPAS
 from kubetide.ports.clock import Clock

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from sys import intern
 
+from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.options.annotations import ours
 from kubetide.horizontal.options.rollouts import REVISION
-from kubetide.horizontal.views import HpaView
 from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaStatus
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import PodTemplate

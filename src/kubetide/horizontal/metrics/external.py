@@ -15,7 +15,12 @@ from kubetide.horizontal.metrics.types import (
     Tally,
     Tolerance,
 )
-from kubetide.horizontal.shares import proposal_by_share, proposal_by_value, sum_of_shares, sum_of_values
+from kubetide.horizontal.rules.shares import (
+    proposal_by_share,
+    proposal_by_value,
+    sum_of_shares,
+    sum_of_values,
+)
 from kubetide.objects.hpa import (
     ExternalMetricSource,
     ExternalMetricStatus,

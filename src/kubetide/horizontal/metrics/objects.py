@@ -15,7 +15,7 @@ from kubetide.horizontal.metrics.types import (
     Tally,
     Tolerance,
 )
-from kubetide.horizontal.shares import proposal_by_share, proposal_by_value
+from kubetide.horizontal.rules.shares import proposal_by_share, proposal_by_value
 from kubetide.objects.hpa import MetricSpec, MetricStatus, ObjectMetricSource, ObjectMetricStatus
 
 _NO_TARGET = "invalid object metric source: neither a value target nor an average value target was set"

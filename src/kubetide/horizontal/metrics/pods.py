@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubetide.horizontal.metrics.identifiers import asked_for, target_milli, value_status
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tolerance
-from kubetide.horizontal.proposal import proposal_by_average
+from kubetide.horizontal.rules.proposal import proposal_by_average
 from kubetide.objects.hpa import (
     MetricSpec,
     MetricStatus,

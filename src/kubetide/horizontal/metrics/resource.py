@@ -14,7 +14,7 @@ from kubetide.horizontal.metrics.types import (
     Reading,
     Tolerance,
 )
-from kubetide.horizontal.proposal import proposal_by_average, proposal_by_utilization
+from kubetide.horizontal.rules.proposal import proposal_by_average, proposal_by_utilization
 from kubetide.objects.hpa import (
     ContainerResourceMetricSource,
     ContainerResourceMetricStatus,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from kubetide.horizontal.views import PodView
+from kubetide.horizontal.facts.views import PodView
 
 
 def owned_rows(rows: Sequence[int], pods: Sequence[PodView], owners: Collection[str]) -> list[int]:

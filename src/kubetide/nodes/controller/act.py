@@ -20,7 +20,7 @@ from kubetide.nodes.decision import (
     Outcomes,
     RemoveTaint,
 )
-from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.node import Node, Taint

@@ -31,9 +31,9 @@ from kubetide.nodes.core import (
 )
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
-from kubetide.nodes.demand import check_sources
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.reasons import worded_as_advice
+from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.cluster import ObjectReference

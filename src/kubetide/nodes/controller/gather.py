@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from kubetide.nodes.device_facts import (
+from kubetide.nodes.facts.devices import (
     DEVICE_KIND_OF,
     DeviceChanges,
     asks_for_claims,
     asks_for_extended,
     slim_device_object,
 )
-from kubetide.nodes.known_objects import KnownKey
-from kubetide.nodes.slim_pods import PodSlimmer
-from kubetide.nodes.slimming import (
+from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.facts.slim_pods import PodSlimmer
+from kubetide.nodes.facts.slimming import (
     keep_node,
     slim_daemon_set,
     slim_deployment,
@@ -27,9 +27,9 @@ from kubetide.nodes.slimming import (
     slim_replication_controller,
     slim_stateful_set,
 )
+from kubetide.nodes.facts.volumes import KIND_OF, VolumeChanges
+from kubetide.nodes.facts.volumes import slim as slim_volume_object
 from kubetide.nodes.state import Delta, Gone, State, Step
-from kubetide.nodes.volume_facts import KIND_OF, VolumeChanges
-from kubetide.nodes.volume_facts import slim as slim_volume_object
 from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -52,7 +52,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
-from kubetide.scheduling.volume_use import claims_of
+from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
 
 T = TypeVar("T")

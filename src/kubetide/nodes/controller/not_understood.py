@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from kubetide.acting import EventWriter, UnreadObjects
 from kubetide.nodes.delta import Delta
-from kubetide.nodes.limits import absurd_amounts
+from kubetide.nodes.scale_up.limits import absurd_amounts
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PDBS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.scheduling.devices.ledger import Ledger
-from kubetide.scheduling.unread import unread_amounts
+from kubetide.scheduling.snapshot.unread import unread_amounts
 from kubetide.units.selectors import Selector, SelectorError
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION, status_time
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.status_map import LAST_UPDATED_ANNOTATION, status_time
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.cluster import Cluster

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.laps import Part
+from kubetide.nodes.phases import Part
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration
 

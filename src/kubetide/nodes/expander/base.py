@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubetide.nodes.templates import Template
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 

@@ -12,7 +12,7 @@ from kubetide.nodes.expander.least_cost import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
-from kubetide.scheduling.fleet import has_solver
+from kubetide.nodes.least_cost.solver import has_solver
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Instant
 

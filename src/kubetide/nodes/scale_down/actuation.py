@@ -29,7 +29,7 @@ from kubetide.nodes.decision import (
     EvictPod,
     RemoveTaint,
 )
-from kubetide.nodes.node_facts import TO_BE_DELETED
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.evictions import evictions_of, left_on_node, split_live

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.memory import Deletion
 from kubetide.nodes.scale_down.pods import key_of

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, Result
-from kubetide.nodes.node_facts import TO_BE_DELETED
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.actuation import CALL_LOST, next_wake

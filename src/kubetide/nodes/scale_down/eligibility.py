@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubetide.nodes.node_facts import TO_BE_DELETED, duration_or, readiness
+from kubetide.nodes.facts.nodes import TO_BE_DELETED, duration_or, readiness
 from kubetide.nodes.scale_down.facts import NodeFacts
 from kubetide.nodes.scale_down.names import SCALE_DOWN_DISABLED
 from kubetide.nodes.scale_down.utilization import go_float, has_gpu

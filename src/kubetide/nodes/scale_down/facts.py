@@ -9,8 +9,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubetide.nodes.node_devices import NodeDevices, held_by
-from kubetide.nodes.node_facts import deletion_window_ends
+from kubetide.nodes.facts.node_devices import NodeDevices, held_by
+from kubetide.nodes.facts.nodes import deletion_window_ends
 from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
     Prepared,

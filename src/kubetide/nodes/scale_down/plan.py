@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kubetide.nodes.limits import absurd_amounts
-from kubetide.nodes.node_facts import is_being_deleted, is_virtual_kubelet, readiness
+from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.scale_up.limits import absurd_amounts
 from kubetide.objects.node import Node
 from kubetide.units.quantity import whole
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kubetide.nodes.pod_facts import spoken_name
+from kubetide.nodes.facts.pods import spoken_name
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
-from kubetide.nodes.node_facts import DELETION_CANDIDATE, TO_BE_DELETED, has_taint
+from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, TO_BE_DELETED, has_taint
 from kubetide.nodes.scale_down.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
 from kubetide.objects.node import Node

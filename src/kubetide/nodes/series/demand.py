@@ -6,9 +6,9 @@ Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026).
 from __future__ import annotations
 
 from kubetide.nodes.expander import packs_all_groups
-from kubetide.nodes.node_facts import INSTANCE_TYPE_LABEL
+from kubetide.nodes.facts.nodes import INSTANCE_TYPE_LABEL
+from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.nodes.tick import Tick, Verdict
 from kubetide.objects.node import Node
 from kubetide.units.exposition import Registry, exponential_buckets
 from kubetide.units.quantity import Quantity

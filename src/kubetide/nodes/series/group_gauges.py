@@ -6,7 +6,7 @@ keeps them.
 
 from __future__ import annotations
 
-from kubetide.nodes.backoff import is_backed_off
+from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.state import State
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubetide.nodes.node_facts import GPU_RESOURCES
+from kubetide.nodes.facts.nodes import GPU_RESOURCES
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceSlice

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kubetide.nodes.device_mismatch import Mismatch, device_mismatches
-from kubetide.nodes.node_facts import is_being_deleted, is_virtual_kubelet, taint_type
-from kubetide.nodes.pod_facts import is_unschedulable
+from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, taint_type
+from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.device_mismatch import Mismatch, device_mismatches
 from kubetide.objects.pod import pod_condition
 from kubetide.units.exposition import Numbers, Registry
 from kubetide.units.quantity import whole

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import Action, AddTaint, Outcome
-from kubetide.nodes.node_facts import TO_BE_DELETED, readiness
+from kubetide.nodes.facts.nodes import TO_BE_DELETED, readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.state import State
 from kubetide.units.exposition import Registry, exponential_buckets

@@ -19,7 +19,7 @@ from kubetide.nodes.decision import (
     Outcome,
     Outcomes,
 )
-from kubetide.nodes.node_facts import readiness
+from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.events import FAILED
 from kubetide.nodes.scale_down.evictions import GONE
 from kubetide.nodes.series.demand import DemandSeries

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import AllocationResult, DeviceResult, DeviceResults, ResourceClaim
-from kubetide.scheduling.device_use import DeviceUse
 from kubetide.scheduling.devices.asked import Problem, allocate_on, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Ledger
@@ -19,6 +18,7 @@ from kubetide.scheduling.devices.offers import NodeReach
 from kubetide.scheduling.devices.placing import PodKey, extended_claims, reach_of
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.devices.use import Given
+from kubetide.scheduling.pods.device_use import DeviceUse
 from kubetide.units.quantity import Quantity
 
 

@@ -18,12 +18,12 @@ from kubetide.objects.resource import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from kubetide.scheduling.device_use import DeviceUse, ResourceClaimUse
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Ledger, PoolSet
 from kubetide.scheduling.devices.requests import EXACT_COUNT
 from kubetide.scheduling.devices.search import allocate
 from kubetide.scheduling.devices.use import Given
+from kubetide.scheduling.pods.device_use import DeviceUse, ResourceClaimUse
 
 EXTENDED = "<extended-resources>"
 """Name of the claim for what a pod asks for as extended resources, before the scheduler has made one."""

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
-from kubetide.scheduling.device_use import CLASS_PREFIX
 from kubetide.scheduling.devices.facts import ClaimKey, Devices
 from kubetide.scheduling.devices.offers import DeviceId, NodeReach, Pool, PoolId, Slice, gather_pools, nano
 from kubetide.scheduling.devices.templates import copy_of
 from kubetide.scheduling.devices.use import Given, InUse
+from kubetide.scheduling.pods.device_use import CLASS_PREFIX
 from kubetide.units.quantity import QuantityError, quantity_error
 
 EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kubetide.objects.kinds import DEVICE_CLASSES, DEVICE_KINDS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from kubetide.scheduling.devices.facts import Devices
-from kubetide.scheduling.held_objects import HeldObjects
+from kubetide.scheduling.snapshot.objects import HeldObjects
 
 T = TypeVar("T")
 

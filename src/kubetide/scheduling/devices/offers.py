@@ -15,8 +15,8 @@ from kubetide.objects.pod import NodeSelector
 from kubetide.objects.resource import Device, ResourceSlice
 from kubetide.scheduling.devices.problems import ClaimError
 from kubetide.scheduling.devices.selectors import SelectorError, Variables, variables_of
-from kubetide.scheduling.exact_key import exact_key
-from kubetide.scheduling.node_selection import NodeSelection, compile_selection, malformed
+from kubetide.scheduling.pods.exact_key import exact_key
+from kubetide.scheduling.pods.node_selection import NodeSelection, compile_selection, malformed
 from kubetide.units.quantity import Quantity
 
 DeviceId = tuple[str, str, str]

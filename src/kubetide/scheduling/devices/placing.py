@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.device_use import DeviceUse
 from kubetide.scheduling.devices.asked import EXTENDED, Problem, allocate_on, extended_claim, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Held, Ledger, Undo, taking_of
 from kubetide.scheduling.devices.offers import NodeReach
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.devices.use import Given
-from kubetide.scheduling.resources import node_allocatable
+from kubetide.scheduling.pods.device_use import DeviceUse
+from kubetide.scheduling.pods.resources import node_allocatable
 
 PodKey = tuple[str, str]
 

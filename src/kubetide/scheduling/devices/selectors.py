@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubetide.cel import EvaluationError, OpenMap
+from kubetide.cel.kubernetes import parse_semver
+from kubetide.cel.values import printed_kind
 from kubetide.objects.device_expressions import compile_problem, compiled
 from kubetide.objects.resource import Device, DeviceAttribute
-from kubetide.units.cel import EvaluationError, OpenMap
-from kubetide.units.cel.kubernetes import parse_semver
-from kubetide.units.cel.values import printed_kind
 from kubetide.units.quantity import Quantity, QuantityError
 
 __all__ = ["SelectorError", "Variables", "compile_problem", "matches", "variables_of"]

@@ -15,9 +15,9 @@ from kubetide.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from kubetide.scheduling.node_selection import Term, compile_label_terms
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.volumes import Volumes, is_bound
+from kubetide.scheduling.pods.node_selection import Term, compile_label_terms
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.snapshot.volumes import Volumes, is_bound
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.selectors import NOTHING, Selector, SelectorError
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.device_use import DeviceUse
+from kubetide.scheduling.columns.rows import BoolVector, Rows
 from kubetide.scheduling.devices.asked import (
     Problem,
     allocate_on,
@@ -20,10 +20,10 @@ from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Held, Ledger
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.devices.shortage import shortage_text
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.device_use import DeviceUse
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.resources import node_allocatable
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, Refusal
-from kubetide.scheduling.resources import node_allocatable
-from kubetide.scheduling.rows import BoolVector, Rows
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"

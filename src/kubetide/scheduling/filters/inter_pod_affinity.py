@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubetide.scheduling.counting import CountKey, MatchingPods
+from kubetide.scheduling.columns.counting import CountKey, MatchingPods
+from kubetide.scheduling.columns.rows import BoolVector, Rows
 from kubetide.scheduling.filters.base import UNLIMITED, Term
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.node_rows import labels_of
-from kubetide.scheduling.node_selection import NodeSelection, Requirement, Term
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.columns.node_rows import labels_of
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.node_selection import NodeSelection, Requirement, Term
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 CONFLICT = "pod affinity terms conflict"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) didn't match Pod's required features"
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubetide.scheduling.pod_class import ColumnKey, Need, PodClass
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.pod_class import ColumnKey, Need, PodClass
+from kubetide.scheduling.pods.resources import PODS
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
-from kubetide.scheduling.resources import PODS
-from kubetide.scheduling.rows import BoolVector, Rows
 
 TOO_MANY_PODS = "Too many pods"
 

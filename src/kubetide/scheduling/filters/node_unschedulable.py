@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubetide.objects.node import Taint
+from kubetide.scheduling.columns.rows import BoolVector, Rows
 from kubetide.scheduling.filters.taint_toleration import tolerates
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) were unschedulable"
 

@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 
 from kubetide.objects.storage import PersistentVolumeClaim
-from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.kinds import Choice
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.columns.pod_index import Choice
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
-from kubetide.scheduling.volumes import Volumes, is_made_for
+from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.scheduling.snapshot.volumes import Volumes, is_made_for
 
 REASON = "node(s) exceed max volume count"
 

@@ -7,15 +7,15 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from kubetide.objects.node import Node
-from kubetide.scheduling.columns import LabelColumn
-from kubetide.scheduling.counting import DomainTable, SpreadPods
+from kubetide.scheduling.columns.columns import LabelColumn
+from kubetide.scheduling.columns.counting import DomainTable, SpreadPods
+from kubetide.scheduling.columns.rows import BoolVector, Rows
 from kubetide.scheduling.filters.base import UNLIMITED
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
 from kubetide.scheduling.filters.taint_toleration import TaintToleration
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.pod_terms import SpreadConstraint
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.terms import SpreadConstraint
 from kubetide.scheduling.refusal import ERROR, UNSCHEDULABLE, Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL = f"{REASON} (missing required label)"

@@ -9,9 +9,9 @@ import numpy as np
 
 from kubetide.objects.node import Taint
 from kubetide.objects.pod import Toleration
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
 
 REASON = "node(s) had untolerated taint(s)"
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from kubetide.objects.node import Node
+from kubetide.scheduling.columns.node_rows import labels_of
+from kubetide.scheduling.columns.rows import BoolVector, Rows
 from kubetide.scheduling.filters.binding_rules import (
     PodClaims,
     label_keys,
@@ -15,11 +17,9 @@ from kubetide.scheduling.filters.binding_rules import (
     reaches,
     sort_claims,
 )
-from kubetide.scheduling.node_rows import labels_of
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import ERROR, Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
-from kubetide.scheduling.volumes import SELECTED_NODE, ModeUnknown, Volumes, is_made_for
+from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, ModeUnknown, Volumes, is_made_for
 
 NOT_FOUND = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.counting import CountColumn
-from kubetide.scheduling.kinds import Choice
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.columns.counting import CountColumn
+from kubetide.scheduling.columns.pod_index import Choice
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.volume_use import ClaimUse, Disk
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
-from kubetide.scheduling.volume_use import ClaimUse, Disk
+from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 
 DISK_CONFLICT = "node(s) had no available disk"
 ONE_POD_CONFLICT = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"

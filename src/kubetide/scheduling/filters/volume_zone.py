@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.objects.storage import PersistentVolumeClaim
-from kubetide.scheduling.node_rows import labels_of
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.columns.node_rows import labels_of
+from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
-from kubetide.scheduling.rows import BoolVector, Rows
-from kubetide.scheduling.volumes import ModeUnknown, Volumes
+from kubetide.scheduling.snapshot.volumes import ModeUnknown, Volumes
 
 REASON = "node(s) had no available volume zone"
 

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from kubetide.ports.errors import KubetideError
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.rows import Int64Vector
+from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 from kubetide.units.selectors import Selector
 

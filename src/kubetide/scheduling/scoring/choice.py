@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.rows import Int64Vector
+from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.scoring.base import Incoming
 from kubetide.scheduling.scoring.profile import Profile
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.rows import Int64Vector
+from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 

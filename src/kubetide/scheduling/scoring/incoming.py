@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.pod_class import PodClass
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import Incoming
 from kubetide.scheduling.scoring.images import image_names
 from kubetide.units.selectors import Selector

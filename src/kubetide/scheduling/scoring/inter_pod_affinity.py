@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns import LabelColumn
-from kubetide.scheduling.counting import CountKey, DomainTable, MatchingPods
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.columns import LabelColumn
+from kubetide.scheduling.columns.counting import CountKey, DomainTable, MatchingPods
+from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 

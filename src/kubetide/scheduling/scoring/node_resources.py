@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kubetide.scheduling.resources import SCORED
-from kubetide.scheduling.rows import Int64Vector
+from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.scheduling.pods.resources import SCORED
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 

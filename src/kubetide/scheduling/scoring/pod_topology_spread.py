@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kubetide.scheduling.columns import CodeVector, LabelColumn
-from kubetide.scheduling.counting import CountColumn, DomainTable, SpreadPods
+from kubetide.scheduling.columns.columns import CodeVector, LabelColumn
+from kubetide.scheduling.columns.counting import CountColumn, DomainTable, SpreadPods
+from kubetide.scheduling.columns.rows import BoolVector, Int64Vector, Rows
 from kubetide.scheduling.filters.pod_topology_spread import Eligible
-from kubetide.scheduling.node_selection import HOSTNAME
-from kubetide.scheduling.pod_terms import SpreadConstraint
-from kubetide.scheduling.rows import BoolVector, Int64Vector, Rows
+from kubetide.scheduling.pods.node_selection import HOSTNAME
+from kubetide.scheduling.pods.terms import SpreadConstraint
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored, ScoreError
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 from kubetide.units.selectors import Selector

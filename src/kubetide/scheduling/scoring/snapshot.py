@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.classes import scored_use_of
-from kubetide.scheduling.cluster_facts import ClusterFacts
-from kubetide.scheduling.pod_class import PodClass, Unasked, Use
-from kubetide.scheduling.resources import SCORED
-from kubetide.scheduling.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.pods.classes import scored_use_of
+from kubetide.scheduling.pods.pod_class import PodClass, Unasked, Use
+from kubetide.scheduling.pods.resources import SCORED
 from kubetide.scheduling.scoring.image_states import ImageStates
 from kubetide.scheduling.scoring.node_tree import NodeTree
-from kubetide.scheduling.snapshot import Snapshot
+from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.units.recent import Recent
 
 _MOST_BYTES = 64 << 20

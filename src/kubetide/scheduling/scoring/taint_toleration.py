@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.objects.node import Taint
+from kubetide.scheduling.columns.rows import Int64Vector, Rows
 from kubetide.scheduling.filters.taint_toleration import tolerates
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.rows import Int64Vector, Rows
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import Incoming, Scored, scaled
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kubetide.scheduling.columns.node_rows import labels_of
+from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.filters.binding_rules import (
     capacity_for,
     claim_size,
@@ -13,12 +15,10 @@ from kubetide.scheduling.filters.binding_rules import (
     sort_claims,
     volume_size,
 )
-from kubetide.scheduling.node_rows import labels_of
-from kubetide.scheduling.pod_class import PodClass
-from kubetide.scheduling.rows import Int64Vector
+from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
-from kubetide.scheduling.volumes import SELECTED_NODE, Volumes
+from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, Volumes
 
 
 class VolumeBinding:

@@ -5,7 +5,7 @@ Source: Cluster Autoscaler, simulator drainability rules (core commit 6e285e0f4b
 
 from __future__ import annotations
 
-from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.drain_rules.base import DRAIN, SKIP, WAIT, Answer, DrainContext, block
 from kubetide.nodes.scale_down.names import KUBE_SYSTEM, SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES
 from kubetide.nodes.scale_down.pods import (

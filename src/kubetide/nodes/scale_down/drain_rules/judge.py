@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubetide.nodes.pod_facts import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.drain_rules.base import DRAIN, Answer, DrainContext, Rule
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
 from kubetide.objects.pod import Pod

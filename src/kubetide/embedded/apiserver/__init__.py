@@ -1,0 +1,1 @@
+"""The embedded API server: store, rules, defaults, admission, patches, manifests, HTTP, tables and types."""

@@ -1,0 +1,106 @@
+"""Questions about oneself: who am I, and what may I do (``kubectl auth``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubetide.embedded.apiserver.http.access import ADMINISTRATORS, Rule, User, Wish
+from kubetide.objects.base import Json
+from kubetide.ports.errors import BadRequest
+
+ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+RULES_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+SUBJECT_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+# What everybody who is known may do (upstream's roles system:basic-user, -discovery, -public-info-viewer).
+_OPEN_RESOURCES: tuple[Json, ...] = (
+    {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+)
+_HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_OPEN_PATHS: tuple[Json, ...] = (
+    {
+        "verbs": ["get"],
+        "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", *_HEALTH, "/openapi", "/openapi/*"],
+    },
+    {"verbs": ["get"], "nonResourceURLs": list(_HEALTH)},
+)
+_EVERYTHING = Rule()
+_NO_ROLES = "no rule of this identity allows it; kubetide stores Roles and their bindings without effect"
+
+
+def answer_review(path: str, user: User, body: Any) -> Json:
+    """Gives the review with its status. Raises BadRequest for a body that asks nothing."""
+    if path == SUBJECT_REVIEW:
+        return {
+            "kind": "SelfSubjectReview",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"creationTimestamp": None},
+            "status": {"userInfo": {"username": user.name, "groups": list(user.groups)}},
+        }
+    if path == RULES_REVIEW:
+        return _rules_review(user, body)
+    spec = body.get("spec") if isinstance(body, dict) else None
+    if not isinstance(spec, dict):
+        raise BadRequest(
+            "a SelfSubjectAccessReview asks in spec.resourceAttributes or spec.nonResourceAttributes"
+        )
+    asked = spec.get("resourceAttributes")
+    if asked is not None:
+        resource = asked.get("resource") or ""
+        if asked.get("subresource"):
+            resource = f"{resource}/{asked['subresource']}"
+        allowed = user.may(
+            Wish(
+                asked.get("verb") or "",
+                asked.get("group") or "",
+                resource,
+                asked.get("namespace") or "",
+                asked.get("name") or "",
+            )
+        )
+    else:
+        # Paths outside the resources say nothing of the cluster: all who are known may read them.
+        allowed = (spec.get("nonResourceAttributes") or {}).get("verb") == "get"
+    return {
+        "kind": "SelfSubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "metadata": {"creationTimestamp": None},
+        "spec": spec,
+        "status": {"allowed": allowed} if allowed else {"allowed": False, "reason": _NO_ROLES},
+    }
+
+
+def _rules_review(user: User, body: Any) -> Json:
+    """Lists what the user may do in a namespace. Raises BadRequest for a review that names none."""
+    spec = body.get("spec") if isinstance(body, dict) else None
+    namespace = spec.get("namespace") if isinstance(spec, dict) else None
+    if not namespace:
+        raise BadRequest("no namespace on request")
+    is_admin = ADMINISTRATORS in user.groups
+    rules = [_EVERYTHING] if is_admin else user.rules
+    held = [
+        {
+            "verbs": list(rule.verbs),
+            "apiGroups": list(rule.groups),
+            "resources": list(rule.resources),
+        }
+        for rule in rules
+        if rule.holds_in(namespace)
+    ]
+    everywhere = [{"verbs": ["*"], "nonResourceURLs": ["*"]}] if is_admin else []
+    return {
+        "kind": "SelfSubjectRulesReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "metadata": {"creationTimestamp": None},
+        "spec": {},
+        "status": {
+            "resourceRules": [*held, *_OPEN_RESOURCES],
+            "nonResourceRules": [*everywhere, *_OPEN_PATHS],
+            "incomplete": False,
+        },
+    }

@@ -1,0 +1,1 @@
+"""Manifests, read as strictly as the API server reads them."""

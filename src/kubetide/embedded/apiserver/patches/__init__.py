@@ -1,0 +1,1 @@
+"""Strategic merge patches and field selectors."""

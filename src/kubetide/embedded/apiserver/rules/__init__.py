@@ -1,0 +1,1 @@
+"""Which objects the API server refuses, and with which words."""

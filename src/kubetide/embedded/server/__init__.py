@@ -1,8 +1,0 @@
-"""The HTTP face of the embedded cluster: the Kubernetes API on a socket, for kubectl and any client."""
-
-from __future__ import annotations
-
-from kubetide.embedded.server.access import Identities, Rule, User
-from kubetide.embedded.server.app import ApiServer
-
-__all__ = ["ApiServer", "Identities", "Rule", "User"]

@@ -1,8 +1,0 @@
-"""A Kubernetes API in memory: a versioned store, REST semantics, and the Cluster port over them."""
-
-from kubetide.embedded.store.client import EmbeddedCluster, Faults
-from kubetide.embedded.store.request import Options, Request, Response
-from kubetide.embedded.store.rest import Rest
-from kubetide.embedded.store.store import Store
-
-__all__ = ["EmbeddedCluster", "Faults", "Options", "Request", "Response", "Rest", "Store"]

@@ -1,0 +1,258 @@
+"""The ordinary case for all HPAs at once: proposals and stabilization in columns.
+
+An HPA is ordinary when its scale is readable and within bounds, its pods are its own, all its
+metrics ask for resources, and each of them comes to a proposal. Every other HPA is decided about
+by itself; the outcome of both ways is the same, and a test holds them against each other. Doubles
+are combined elementwise in the order in which ``proposal`` combines them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.horizontal.batch.hpas import HpaColumns, Segments
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.memory import UNUSED
+from kubetide.horizontal.metrics.registry import propose
+from kubetide.horizontal.metrics.resource import present, status_of
+from kubetide.horizontal.metrics.types import Arithmetic, Known, MetricFailure, Proposal
+from kubetide.horizontal.rules.tally import TallyColumns, tally_columns
+from kubetide.horizontal.state import State
+from kubetide.objects.hpa import MetricStatus
+from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.units.time import Instant
+
+Float64Vector = NDArray[np.float64]
+
+# Products of these stay within int64 and their quotients within int32, so nothing can wrap.
+_LARGEST_SUM = 1 << 55
+_LARGEST_PERCENT = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One pass: the metrics at one place of the specs that ask for one resource.
+
+    Attributes:
+        index: (all HPAs,) where each HPA stands in this cell, -1 for those that are not in it.
+        current: (H,) ``figures`` (figures, H): all that the proposals are made from, but for the specs.
+        replicas: (H,) proposals, -1 where there is none; ``proposals`` the same as a list.
+        average, percent: By HPA, for the status; ``percent`` means nothing for average targets.
+        walked: Proposals of HPAs with pods to be filled in, by index.
+    """
+
+    segments: Segments
+    tallies: TallyColumns
+    index: list[int]
+    current: Int64Vector
+    figures: Int64Vector
+    replicas: Int64Vector
+    proposals: list[int]
+    average: list[int]
+    percent: list[int]
+    walked: dict[int, Proposal]
+
+    def arithmetic(self, index: int) -> Arithmetic:
+        """Gives the numbers of one HPA."""
+        if index in self.walked:
+            return self.walked[index].arithmetic
+        average, replicas = self.average[index], self.proposals[index]
+        target = float(self.segments.target[index])
+        if self.segments.metrics[index].utilization is None:
+            return Arithmetic(replicas, float(average) / target, None, None, average)
+        percent = self.percent[index]
+        return Arithmetic(replicas, float(percent) / target, None, percent, average)
+
+    def status(self, index: int) -> MetricStatus:
+        """Gives the entry of the status of one HPA."""
+        if index in self.walked:
+            return self.walked[index].status
+        metric = self.segments.metrics[index]
+        utilization = None if metric.utilization is None else self.percent[index]
+        return status_of(metric, self.average[index], utilization)
+
+
+class Ordinary(NamedTuple):
+    """What the pass found for the ordinary HPAs; (all HPAs,) each.
+
+    Attributes:
+        mask: Which HPAs are ordinary; the other columns mean nothing elsewhere.
+        best: The largest proposal, at least 0; ``winner`` the place of its metric.
+        held: After stabilization; ``slot`` where the proposal is to be remembered.
+        cells: By place in the spec, then by resource.
+        specs: (all HPAs,)
+    """
+
+    mask: BoolVector
+    best: Int64Vector
+    winner: Int64Vector
+    held: Int64Vector
+    slot: Int64Vector
+    cells: dict[int, list[Cell]]
+    specs: Sequence[Autoscaler]
+
+    def cell(self, at: int, position: int) -> tuple[Cell, int]:
+        """Gives the cell of an HPA's metric, and where the HPA stands in it."""
+        for cell in self.cells[at]:
+            index = cell.index[position]
+            if index >= 0:
+                return cell, index
+        raise AssertionError("an ordinary HPA has a cell for each metric")
+
+    def grounds(self, position: int) -> tuple[list[Proposal | MetricFailure], list[Known]]:
+        """Gives proposals and tallies of one HPA, for whoever wants to know why."""
+        proposals: list[Proposal | MetricFailure] = []
+        tallies: list[Known] = []
+        for at, metric in enumerate(self.specs[position].metrics):
+            cell, index = self.cell(at, position)
+            tallies.append(cell.tallies.at(index))
+            proposals.append(present(metric, cell.arithmetic(index)))
+        return proposals, tallies
+
+
+@dataclass(slots=True, eq=False)
+class Newest:
+    """The newest pass over the same HPAs: verdicts that are given again explain themselves by it."""
+
+    found: Ordinary
+
+
+class GroundsAt(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Gives the grounds of one HPA by the newest pass."""
+
+    newest: Newest
+    position: int
+
+    def __call__(self) -> tuple[list[Proposal | MetricFailure], list[Known]]:
+        """As ``Ordinary.grounds``."""
+        return self.newest.found.grounds(self.position)
+
+
+def ordinary(state: State, now: Instant, last: Ordinary | None = None) -> Ordinary:
+    """Gives proposals and stabilized numbers of all ordinary HPAs.
+
+    Args:
+        last: The last pass over the same HPAs: what it walked over and has not changed is not walked over again.
+    """
+    hpas = state.columns()
+    count = len(hpas.current)
+    mask = hpas.plain & hpas.readable & (hpas.current > 0)
+    mask &= (hpas.current >= hpas.minimum) & (hpas.current <= hpas.maximum)
+    mask &= state.recommendations.count[hpas.row] > 0
+    if state.samples.cluster_error is not None:
+        mask[:] = False
+    for key in (*state.samples.errors, *state.table.members.contested()):
+        if key in hpas.position:
+            mask[hpas.position[key]] = False
+    best, winner = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    cells: dict[int, list[Cell]] = {}
+    if mask.any():
+        for at, key in state.cells():
+            segments = state.segments((at, key))
+            tallies = tally_columns(state, segments, now)
+            if tallies is None:
+                mask[segments.positions] = False
+                continue
+            before = (
+                next((cell for cell in last.cells.get(at, ()) if cell.segments is segments), None)
+                if last
+                else None
+            )
+            cell = _cell(hpas, segments, tallies, state, mask, before)
+            cells.setdefault(at, []).append(cell)
+            mask[segments.positions[cell.replicas < 0]] = False
+            # Cells come in the order of the spec's metrics, so the first of equal proposals wins.
+            so_far = best[segments.positions]
+            better = (so_far == 0) | (cell.replicas > so_far)
+            chosen = segments.positions[better]
+            best[chosen], winner[chosen] = cell.replicas[better], at
+    held, slot = _stabilized(state, hpas, best, now)
+    return Ordinary(mask, best, winner, held, slot, cells, hpas.specs)
+
+
+def _cell(
+    hpas: HpaColumns,
+    segments: Segments,
+    tallies: TallyColumns,
+    state: State,
+    mask: BoolVector,
+    last: Cell | None,
+) -> Cell:
+    """Computes the proposals of a cell; those with something to fill in one by one, or as in the ``last`` pass."""
+    positions = segments.positions
+    current, low, high = hpas.current[positions], hpas.lowest_ratio[positions], hpas.highest_ratio[positions]
+    by_percent, target = segments.by_utilization, segments.target
+    usage, requests, ready = tallies.usage, tallies.requests, tallies.ready
+    sound = mask[positions] & ~tallies.odd & (tallies.answered > 0) & (ready > 0) & (target > 0)
+    sound &= (usage >= 0) & (usage < _LARGEST_SUM) & (~by_percent | (requests > 0))
+    percent = np.where(sound & by_percent, usage, 0) * 100 // np.maximum(requests, 1)
+    sound &= percent < _LARGEST_PERCENT
+    average = usage // np.maximum(ready, 1)
+    ratio = np.where(by_percent, percent, average).astype(np.float64) / np.maximum(target, 1).astype(
+        np.float64
+    )
+    simple = sound & (tallies.missing == 0) & ((tallies.unready == 0) | (ratio <= 1.0))
+    wanted = np.ceil(ratio * ready.astype(np.float64))
+    simple &= wanted < _LARGEST_PERCENT
+    within = (low <= ratio) & (ratio <= high)
+    replicas = np.where(within, current, np.where(simple, wanted, 0.0).astype(np.int64))
+    replicas[~simple] = -1
+    index = np.full(len(hpas.current), -1, np.int64)
+    index[positions] = np.arange(len(positions))
+    figures = tallies.figures()
+    walked: dict[int, Proposal] = {}
+    known: dict[int, Proposal] = {}
+    if last is not None and last.walked:
+        same = (figures == last.figures).all(axis=0) & (current == last.current)
+        known = {place: found for place, found in last.walked.items() if same[place]}
+    for place in np.nonzero(~simple & mask[positions] & ~tallies.odd)[0].tolist():
+        if place in known:
+            walked[place] = known[place]
+            replicas[place] = known[place].replicas
+            continue
+        spec = state.specs[segments.hpas[place]]
+        found = propose(segments.metrics[place], tallies.at(place), int(current[place]), spec.tolerance)
+        if isinstance(found, Proposal) and found.replicas >= 0:
+            walked[place] = found
+            replicas[place] = found.replicas
+    return Cell(
+        segments,
+        tallies,
+        index.tolist(),
+        current,
+        figures,
+        replicas,
+        replicas.tolist(),
+        average.tolist(),
+        percent.tolist(),
+        walked,
+    )
+
+
+def _stabilized(
+    state: State, hpas: HpaColumns, best: Int64Vector, now: Instant
+) -> tuple[Int64Vector, Int64Vector]:
+    """Gives ``stabilization.Stabilized`` in columns."""
+    at, replicas = state.recommendations.used_by(hpas.rows)
+    up, down = now - hpas.up_window, now - hpas.down_window
+    if not at.size:
+        return best, np.full(len(best), -1, np.int64)
+    # Without behaviour a recommendation of exactly the window's age still counts, with it not.
+    newer = np.where(hpas.behaving, down, down - 1) < at
+    highest = np.maximum(best, np.where(newer, replicas, np.iinfo(np.int64).min).max(axis=0))
+    held = highest
+    if hpas.behaving.any():
+        lowest = best
+        if (hpas.up_window > 0).any():
+            lowest = np.minimum(best, np.where(up < at, replicas, np.iinfo(np.int64).max).min(axis=0))
+        between = np.minimum(np.maximum(hpas.current, lowest), highest)
+        held = np.where(hpas.behaving, between, highest)
+    cutoff = np.where(hpas.behaving, np.minimum(up, down), down)
+    outdated = (at < cutoff) & (at != UNUSED)
+    return held, np.where(outdated, np.arange(len(at))[:, None], -1).max(axis=0)

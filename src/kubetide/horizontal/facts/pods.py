@@ -1,0 +1,223 @@
+"""The pods in columns: one row a pod, kept in place as pods change.
+
+Rows are handed out from a free list and mean nothing outside the state; whatever a decision or a
+text depends on goes by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.horizontal.facts.selectors import Membership
+from kubetide.horizontal.facts.views import YEAR_ONE, Key, PodView
+from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.ports.metrics import BoolVector, Int64Vector
+
+Int8Vector = NDArray[np.int8]
+
+# What a pod is before samples are looked at.
+IGNORED, PENDING, ORDINARY = 0, 1, 2
+# The Ready condition.
+READY_NONE, READY_FALSE, READY_OTHER = 0, 1, 2
+
+NO_START = YEAR_ONE - 1
+NO_REQUEST = -1
+
+_FIRST_SIZE = 64
+
+_set = msgspec.structs.force_setattr
+
+
+def standing(pod: PodView) -> int:
+    """Whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
+    if pod.deleting or pod.phase == "Failed":
+        return IGNORED
+    return PENDING if pod.phase == "Pending" else ORDINARY
+
+
+def readiness(pod: PodView) -> int:
+    """Gives the code of the Ready condition. Unknown is not False."""
+    if not pod.ready:
+        return READY_NONE
+    return READY_FALSE if pod.ready == "False" else READY_OTHER
+
+
+def _share(pod: PodView, old: PodView) -> None:
+    """Puts what a changed pod has as before in the place of its own, so that a hundred thousand changes take no memory."""
+    _set(pod, "name", old.name)
+    if pod.containers == old.containers:
+        _set(pod, "containers", old.containers)
+    if pod.ready_since == old.ready_since:
+        _set(pod, "ready_since", old.ready_since)
+    if pod.started == old.started:
+        _set(pod, "started", old.started)
+
+
+class Shapes:
+    """The distinct requests of pods; pods of one template share a shape."""
+
+    def __init__(self) -> None:
+        self._ids: dict[bytes, int] = {}
+        self._pods: list[PodView] = []
+        self._columns: dict[tuple[SampleKey, bool], Int64Vector] = {}
+
+    def shape_of(self, pod: PodView) -> int:
+        identity = msgspec.json.encode((pod.containers, pod.pod_level))
+        found = self._ids.get(identity)
+        if found is None:
+            found = self._ids[identity] = len(self._pods)
+            self._pods.append(pod)
+        return found
+
+    def column(
+        self, key: SampleKey, *, pod_level: bool, request: Callable[[PodView, SampleKey, bool], int | str]
+    ) -> Int64Vector:
+        """Gives (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` answers with a problem."""
+        column = self._columns.get((key, pod_level))
+        if column is None or len(column) != len(self._pods):
+            values = (request(pod, key, pod_level) for pod in self._pods)
+            column = np.array([NO_REQUEST if isinstance(v, str) else v for v in values], np.int64)
+            self._columns[key, pod_level] = column
+        return column
+
+
+class Rows(Mapping[Key, int]):
+    """The row of each pod, by namespace and name, so that no pod takes a pair of them."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str, dict[str, int]] = {}
+        self._count = 0
+
+    def __getitem__(self, key: Key) -> int:
+        return self._spaces[key[0]][key[1]]
+
+    def __iter__(self) -> Iterator[Key]:
+        return ((space, name) for space, rows in self._spaces.items() for name in rows)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
+        """Gives (pods,) rows, -1 where there is none."""
+        none: dict[str, int] = {}
+        found = (
+            self._spaces.get(space, none).get(name, -1) for space, name in zip(namespaces, names, strict=True)
+        )
+        return np.fromiter(found, np.int64, len(names))
+
+    def ordered(self) -> list[int]:
+        """Gives the rows in order of namespace and name."""
+        return [
+            rows[name]
+            for _, rows in sorted(self._spaces.items(), key=lambda item: item[0])
+            for name in sorted(rows)
+        ]
+
+    def put(self, key: Key, row: int) -> None:
+        """Notes the row of a new pod."""
+        self._spaces.setdefault(key[0], {})[key[1]] = row
+        self._count += 1
+
+    def remove(self, key: Key) -> int | None:
+        """Forgets a pod; gives its row, None where it is not known."""
+        rows = self._spaces.get(key[0], {})
+        row = rows.pop(key[1], None)
+        if row is not None:
+            self._count -= 1
+            if not rows:
+                del self._spaces[key[0]]
+        return row
+
+
+class PodTable:
+    """Pods by row. ``members`` says which pods each HPA's selector takes in."""
+
+    def __init__(self) -> None:
+        self.members = Membership()
+        self.shapes = Shapes()
+        self.rows = Rows()
+        self.views: list[PodView | None] = []
+        self.version = 0
+        """Changes with the set of pods."""
+        self._free: list[int] = []
+        self.standing: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
+        self.readiness: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
+        self.ready_since: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+        self.started: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+        self.shape: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
+        self.serving: BoolVector = np.zeros(_FIRST_SIZE, np.bool_)
+        """Whether a pod is Running and Ready."""
+
+    @property
+    def capacity(self) -> int:
+        """Length of the columns."""
+        return len(self.standing)
+
+    def put(self, pod: PodView) -> None:
+        """Takes in a new or changed pod."""
+        key = pod.namespace, pod.name
+        row = self.rows.get(key)
+        if row is None:
+            row = self._new_row(key)
+            labels = self.members.add_pod(row, pod)
+        else:
+            old = self.view(row)
+            labels = old.labels
+            if labels != pod.labels:
+                self.members.remove_pod(row, old)
+                labels = self.members.add_pod(row, pod)
+            else:
+                _share(pod, old)
+        if labels is not pod.labels and list(labels) == list(pod.labels):
+            _set(pod, "labels", labels)
+        self.views[row] = pod
+        self.standing[row] = standing(pod)
+        self.readiness[row] = readiness(pod)
+        self.ready_since[row] = pod.ready_since
+        self.started[row] = NO_START if pod.started is None else pod.started
+        self.shape[row] = self.shapes.shape_of(pod)
+        self.serving[row] = pod.phase == "Running" and pod.ready == "True"
+
+    def remove(self, key: Key) -> None:
+        """Forgets a pod, if it is known."""
+        row = self.rows.remove(key)
+        if row is None:
+            return
+        self.members.remove_pod(row, self.view(row))
+        self.views[row] = None
+        self._free.append(row)
+        self.version += 1
+
+    def view(self, row: int) -> PodView:
+        pod = self.views[row]
+        assert pod is not None
+        return pod
+
+    def members_of(self, hpa: Key) -> Int64Vector:
+        """Gives the rows of the pods that the HPA's selector takes in, ordered by pod name."""
+        return self.members.rows_of(hpa, lambda row: self.view(row).name)
+
+    def _new_row(self, key: Key) -> int:
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = len(self.views)
+            self.views.append(None)
+            if row == self.capacity:
+                self._grow()
+        self.rows.put(key, row)
+        self.version += 1
+        return row
+
+    def _grow(self) -> None:
+        size = 2 * self.capacity
+        self.standing = np.resize(self.standing, size)
+        self.readiness = np.resize(self.readiness, size)
+        self.ready_since = np.resize(self.ready_since, size)
+        self.started = np.resize(self.started, size)
+        self.shape = np.resize(self.shape, size)
+        self.serving = np.resize(self.serving, size)

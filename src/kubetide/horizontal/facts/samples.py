@@ -1,0 +1,279 @@
+"""Samples of the resource metrics API, laid over the rows of the pods.
+
+An answer covers the whole cluster, or one HPA's namespace and selector (as upstream asks). Samples
+of pods that are not in the cache are *strays*: upstream counts them where they come in the answer
+to the HPA's own question; in an answer for the whole cluster nothing says whose they are, and they
+are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubetide.horizontal.facts.pods import PodTable
+from kubetide.horizontal.facts.views import YEAR_ONE, Key
+from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.ports.errors import MetricsError
+from kubetide.ports.metrics import BoolVector, Int64Vector, PodSamples
+
+ONE_ZERO: Int64Vector = np.zeros(1, np.int64)
+
+
+class SampleColumn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Usage of one resource: thousandths by sample, and which samples lack it."""
+
+    resource: str
+    container: str
+    milli: Int64Vector
+    missing: list[int] = []
+
+    @property
+    def key(self) -> SampleKey:
+        return self.resource, self.container
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One answer of the resource metrics API, reduced to what deciding reads.
+
+    Attributes:
+        hpa: Whose question it answers; None for the whole cluster or a whole namespace.
+        error: Why there are no samples, as conditions quote it.
+        pods: Namespaces and names by sample; None: those of the last answer for the whole cluster.
+        times: By sample, ns; or one entry that holds for all.
+        windows: Likewise.
+        columns: Usage by resource and container.
+    """
+
+    hpa: Key | None = None
+    error: str = ""
+    pods: tuple[Sequence[str], Sequence[str]] | None = None
+    times: Int64Vector = ONE_ZERO
+    windows: Int64Vector = ONE_ZERO
+    columns: tuple[SampleColumn, ...] = ()
+
+
+class Sample(NamedTuple):
+    """One pod's sample of one resource."""
+
+    milli: int
+    time: int
+    window: int
+
+
+def checked(samples: PodSamples) -> PodSamples:
+    """Gives the samples back if their columns fit together. Raises: MetricsError."""
+    pods, containers = len(samples.names), len(samples.containers)
+    lengths = (
+        len(samples.namespaces),
+        len(samples.timestamp_ns),
+        len(samples.window_ns),
+        len(samples.first) - 1,
+    )
+    used = [len(column) for usage in samples.usage.values() for column in (usage.milli, usage.present)]
+    if (
+        set(lengths) != {pods}
+        or any(length != containers for length in used)
+        or samples.first[-1] != containers
+    ):
+        raise MetricsError(f"the samples of {pods} pods have columns of other lengths")
+    return samples
+
+
+def answer_of(samples: PodSamples, keys: Sequence[SampleKey], *, hpa: Key | None, same_pods: bool) -> Answer:
+    """Reduces an answer to the resources in use."""
+    return Answer(
+        hpa=hpa,
+        pods=None if same_pods else (samples.namespaces, samples.names),
+        times=_one_if_equal(np.maximum(samples.timestamp_ns, YEAR_ONE)),
+        windows=_one_if_equal(samples.window_ns),
+        columns=tuple(_column(samples, key) for key in keys),
+    )
+
+
+def _one_if_equal(values: Int64Vector) -> Int64Vector:
+    return values[:1] if len(values) and (values == values[0]).all() else values
+
+
+def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
+    """Sums a resource over the pod's containers, or takes the one container.
+
+    A pod lacks the sample if a container that is listed lacks the resource, if none is listed, or
+    if the container asked for is not. Source: horizontal controller v1.36, resource metrics client.
+    """
+    resource, container = key
+    pods = len(samples.names)
+    usage = samples.usage.get(resource)
+    if usage is None:
+        return SampleColumn(resource, container, np.zeros(pods, np.int64), list(range(pods)))
+    milli, present = usage.milli, usage.present
+    wanted: BoolVector | None = None
+    if container:
+        wanted = np.fromiter(
+            (name == container for name in samples.containers), np.bool_, len(samples.containers)
+        )
+        milli = np.where(wanted, milli, 0)
+    if wanted is None and len(milli) == pods and present.all() and _one_each(samples.first):
+        return SampleColumn(resource, container, milli)
+    total = _segment_sums(milli, samples.first)
+    relevant = np.ones(len(present), np.bool_) if wanted is None else wanted
+    counted = _segment_sums(relevant, samples.first)
+    absent = _segment_sums(relevant & ~present, samples.first)
+    lacking = (counted == 0) | (absent > 0)
+    return SampleColumn(resource, container, total, np.nonzero(lacking)[0].tolist())
+
+
+def _one_each(first: Int64Vector) -> bool:
+    return bool((np.diff(first) == 1).all())
+
+
+def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64Vector:
+    """Gives (P,) sums of ``first[i]:first[i + 1]``, exact in int64 and 0 for empty segments."""
+    running = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=running[1:], dtype=np.int64)
+    return running[first[1:]] - running[first[:-1]]
+
+
+class SampleTable:
+    """The samples of this tick by pod row, and the strays and errors by HPA."""
+
+    def __init__(self) -> None:
+        self.cluster_error: str | None = None
+        self.errors: dict[Key, str] = {}
+        self.strays: dict[Key, dict[str, dict[SampleKey, Sample]]] = {}
+        self.own_answers: dict[Key, int] = {}
+        """Number of samples in the answers to HPAs' own questions."""
+        self.seen: BoolVector = np.zeros(0, np.bool_)
+        self.times: Int64Vector = np.zeros(0, np.int64)
+        self.windows: Int64Vector = np.zeros(0, np.int64)
+        self.milli: dict[SampleKey, Int64Vector] = {}
+        self.has: dict[SampleKey, BoolVector] = {}
+        self._pods: tuple[Sequence[str], Sequence[str]] = ((), ())
+        self._rows: Int64Vector = np.zeros(0, np.int64)
+        self._known: Int64Vector | None = None
+        self._rows_version = -1
+
+    def take(self, answers: Sequence[Answer], table: PodTable) -> None:
+        """Puts this tick's answers in the place of the last tick's."""
+        size = table.capacity
+        if len(self.seen) != size:
+            self.seen = np.zeros(size, np.bool_)
+            self.times, self.windows = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            self.milli, self.has = {}, {}
+        self.seen[:] = False
+        for has in self.has.values():
+            has[:] = False
+        self.errors, self.strays, self.own_answers, self.cluster_error = {}, {}, {}, None
+        for answer in answers:
+            if answer.hpa is None:
+                self._take_cluster(answer, table)
+            else:
+                self._take_own(answer.hpa, answer, table)
+
+    def error_of(self, hpa: Key) -> str | None:
+        """Gives why the HPA has no samples, or None."""
+        return self.errors.get(hpa, self.cluster_error)
+
+    def sample_at(self, row: int, key: SampleKey) -> Sample | None:
+        """Gives the sample of a pod, or None."""
+        has = self.has.get(key)
+        if has is None or not has[row]:
+            return None
+        return Sample(int(self.milli[key][row]), int(self.times[row]), int(self.windows[row]))
+
+    def pods(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Gives namespaces and names of the last answer for the whole cluster."""
+        return self._pods
+
+    def remember_pods(self, pods: tuple[Sequence[str], Sequence[str]]) -> None:
+        """Notes the order of the samples, for answers that do not repeat it."""
+        self._pods = pods
+        self._rows_version = -1
+
+    def _take_cluster(self, answer: Answer, table: PodTable) -> None:
+        if answer.error:
+            self.cluster_error = answer.error
+            return
+        if answer.pods is not None:
+            self.remember_pods(answer.pods)
+        if self._rows_version != table.version:
+            self._rows = _last_of_each(table.rows.of(*self._pods))
+            known = np.nonzero(self._rows >= 0)[0]
+            self._known = None if len(known) == len(self._rows) else known
+            self._rows_version = table.version
+        self._lay(answer, self._rows, self._known)
+
+    def _take_own(self, hpa: Key, answer: Answer, table: PodTable) -> None:
+        if answer.error:
+            self.errors[hpa] = answer.error
+            return
+        names = answer.pods[1] if answer.pods else ()
+        self.own_answers[hpa] = len(names)
+        members = {table.view(row).name: row for row in table.members_of(hpa).tolist()}
+        rows = _last_of_each(np.array([members.get(name, -1) for name in names], np.int64))
+        self._lay(answer, rows, np.nonzero(rows >= 0)[0])
+        strays = {name: index for index, name in enumerate(names) if name not in members}
+        if strays:
+            self.strays[hpa] = {name: _samples_at(answer, index) for name, index in strays.items()}
+
+    def _lay(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> None:
+        """Writes an answer into the columns; ``known`` are the samples of known pods, None for all."""
+        size = len(self.seen)
+        target = rows if known is None else rows[known]
+        self.seen[target] = True
+        self.times[target] = _pick(answer.times, known)
+        self.windows[target] = _pick(answer.windows, known)
+        for column in answer.columns:
+            key = column.key
+            if key not in self.milli:
+                self.milli[key] = np.zeros(size, np.int64)
+                self.has[key] = np.zeros(size, np.bool_)
+            self.milli[key][target] = _pick(column.milli, known)
+            self.has[key][target] = True
+            if column.missing:
+                lacking = rows[column.missing]
+                self.has[key][lacking[lacking >= 0]] = False
+
+
+def _pick(values: Int64Vector, known: Int64Vector | None) -> Int64Vector:
+    return values if known is None or len(values) == 1 else values[known]
+
+
+def _last_of_each(rows: Int64Vector) -> Int64Vector:
+    """Gives the rows with all but the last occurrence of each one set to -1: the last sample holds."""
+    known = rows[rows >= 0]
+    if not len(known) or np.bincount(known).max() == 1:
+        return rows
+    last = {row: index for index, row in enumerate(rows.tolist())}
+    kept = np.full(len(rows), -1, np.int64)
+    for row, index in last.items():
+        kept[index] = row
+    return kept
+
+
+def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:
+    def of(values: Int64Vector) -> int:
+        return int(values[0] if len(values) == 1 else values[index])
+
+    return {
+        column.key: Sample(int(column.milli[index]), of(answer.times), of(answer.windows))
+        for column in answer.columns
+        if index not in column.missing
+    }
+
+
+def encode_array(value: Any) -> Any:
+    """Encodes columns as JSON lists; for msgspec's ``enc_hook``."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
+
+
+def decode_array(kind: type, value: Any) -> Any:
+    """Decodes columns; for msgspec's ``dec_hook``."""
+    if kind is np.ndarray or getattr(kind, "__origin__", None) is np.ndarray:
+        return np.array(value, np.int64)
+    raise NotImplementedError(f"{kind} has no JSON form")

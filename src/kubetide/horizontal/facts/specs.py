@@ -1,0 +1,157 @@
+"""The spec of an HPA, read once when it changes: exact numbers in place of texts and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubetide.horizontal.facts.views import HpaView, Key
+from kubetide.horizontal.metrics.registry import read_metric
+from kubetide.horizontal.metrics.types import Metric, Tolerance
+from kubetide.horizontal.options.annotations import NO_OPTIONS, Options, read_options
+from kubetide.horizontal.settings import Settings
+from kubetide.objects.hpa import (
+    Behavior,
+    HpaSpec,
+    MetricSpec,
+    MetricTarget,
+    ResourceMetricSource,
+    ScalingRules,
+)
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.time import Duration, seconds
+
+_DEFAULT_METRICS = (
+    MetricSpec(
+        type="Resource",
+        resource=ResourceMetricSource(
+            name="cpu", target=MetricTarget(type="Utilization", average_utilization=80)
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One scaling policy: so much within a period."""
+
+    percent: bool
+    value: int
+    period: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The behaviour of one direction: window, policies and how they are chosen between."""
+
+    window: Duration
+    select: str
+    policies: tuple[Policy, ...]
+
+    @property
+    def longest_period(self) -> Duration:
+        return max((policy.period for policy in self.policies), default=Duration(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """An HPA, ready for deciding.
+
+    Attributes:
+        reference: ``KIND/NAMESPACE/NAME`` of the target, as errors name it.
+        up: Behaviour upwards; None for both directions when the spec has no behaviour.
+        external: Whether a metric reads something else than the target's own pods.
+        options: What its annotations ask for beyond upstream.
+    """
+
+    key: Key
+    uid: str
+    api_version: str
+    kind: str
+    target: str
+    minimum: int
+    maximum: int
+    metrics: tuple[Metric, ...]
+    up: Rules | None
+    down: Rules | None
+    tolerance: Tolerance
+    external: bool
+    options: Options = NO_OPTIONS
+
+    @property
+    def reference(self) -> str:
+        return f"{self.kind}/{self.key[0]}/{self.target}"
+
+
+def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
+    """Reads the spec; a metric that cannot be read becomes one that says why when it is asked."""
+    spec = view.spec
+    ref = spec.scale_target_ref
+    metrics = spec.metrics or _DEFAULT_METRICS
+    behavior = spec.behavior
+    options = read_options(view.annotations)
+    return Autoscaler(
+        key=(view.namespace, view.name),
+        uid=view.uid,
+        api_version=ref.api_version,
+        kind=ref.kind,
+        target=ref.name,
+        minimum=1 if spec.min_replicas is None else spec.min_replicas,
+        maximum=spec.max_replicas,
+        metrics=tuple(read_metric(metric, view.namespace) for metric in metrics),
+        up=_up(behavior.scale_up) if behavior else None,
+        down=_down(behavior.scale_down, settings) if behavior else None,
+        tolerance=_tolerance(spec, settings, options.tolerance),
+        external=any(metric.type in {"Object", "External"} for metric in metrics),
+        options=options,
+    )
+
+
+def _up(rules: ScalingRules | None) -> Rules:
+    """Gives the rules upwards. Defaults: no window; the larger of 4 pods and 100 % in 15 s."""
+    rules = rules or ScalingRules()
+    default = (
+        Policy(percent=False, value=4, period=seconds(15)),
+        Policy(percent=True, value=100, period=seconds(15)),
+    )
+    return _rules(rules, Duration(0), default)
+
+
+def _down(rules: ScalingRules | None, settings: Settings) -> Rules:
+    """Gives the rules downwards. Defaults: the window of the flag; 100 % in 15 s."""
+    default = (Policy(percent=True, value=100, period=seconds(15)),)
+    return _rules(rules or ScalingRules(), settings.downscale_stabilization, default)
+
+
+def _rules(rules: ScalingRules, window: Duration, default: tuple[Policy, ...]) -> Rules:
+    stated = rules.stabilization_window_seconds
+    policies = tuple(
+        Policy(percent=p.type == "Percent", value=p.value, period=seconds(p.period_seconds))
+        for p in rules.policies or ()
+    )
+    return Rules(
+        window=window if stated is None else seconds(stated),
+        select=rules.select_policy or "Max",
+        policies=policies or default,
+    )
+
+
+def _tolerance(spec: HpaSpec, settings: Settings, own: float | None) -> Tolerance:
+    default = settings.tolerance if own is None else own
+    behavior = (spec.behavior if settings.gates.configurable_tolerance else None) or Behavior()
+    return Tolerance(
+        up=_of_direction(behavior.scale_up, default),
+        down=_of_direction(behavior.scale_down, default),
+    )
+
+
+def _of_direction(rules: ScalingRules | None, default: float) -> float:
+    if rules is None or rules.tolerance is None:
+        return default
+    try:
+        quantity = Quantity.parse(rules.tolerance)
+    except QuantityError:
+        return default
+    # Upstream multiplies the mantissa by the power of ten as doubles (AsApproximateFloat64).
+    return (
+        float(quantity.mantissa) * 10.0**quantity.exponent if quantity.exponent else float(quantity.mantissa)
+    )

@@ -1,0 +1,61 @@
+"""Stabilization: recommendations of the recent past hold a proposal back.
+
+Source: horizontal controller v1.36. Without ``spec.behavior`` only scale-downs are held back, and a
+sample of exactly the window's age still counts; with it each direction has a window, and only what
+is strictly newer counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubetide.horizontal.facts.specs import Rules
+from kubetide.horizontal.memory import Recommendation
+from kubetide.units.time import Duration, Instant
+
+
+class Stabilized(NamedTuple):
+    """The held-back number, and the slot that the raw proposal is to be stored in (-1: a new one)."""
+
+    replicas: int
+    slot: int
+
+
+def stabilize(
+    recommendations: Sequence[Recommendation], proposal: int, *, window: Duration, now: Instant
+) -> Stabilized:
+    """Gives the largest recommendation of the window, for HPAs without behaviour."""
+    cutoff = now - window
+    highest, slot = proposal, -1
+    for index, old in enumerate(recommendations):
+        if old.at < cutoff:
+            slot = index
+        elif old.replicas > highest:
+            highest = old.replicas
+    return Stabilized(highest, slot)
+
+
+def stabilize_both_ways(
+    recommendations: Sequence[Recommendation],
+    proposal: int,
+    current: int,
+    *,
+    up: Rules,
+    down: Rules,
+    now: Instant,
+) -> Stabilized:
+    """Moves ``current`` into the band between lowest (up window) and highest (down window) recommendation."""
+    up_cutoff, down_cutoff = now - up.window, now - down.window
+    both = min(up_cutoff, down_cutoff)
+    lowest = highest = proposal
+    slot = -1
+    for index, old in enumerate(recommendations):
+        at, replicas = old.at, old.replicas
+        if at > up_cutoff and replicas < lowest:
+            lowest = replicas
+        if at > down_cutoff and replicas > highest:
+            highest = replicas
+        if at < both:
+            slot = index
+    return Stabilized(min(max(current, lowest), highest), slot)

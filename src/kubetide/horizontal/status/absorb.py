@@ -1,0 +1,204 @@
+"""After the writes: what their outcome makes of the verdicts, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, Settlement, Verdict
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.facts.views import Key
+from kubetide.horizontal.memory import (
+    Change,
+    OptionMemory,
+    Recommendation,
+    ScaleEvent,
+    ScaleEvents,
+    remember_event,
+)
+from kubetide.horizontal.options.flapping import kept
+from kubetide.horizontal.state import State
+from kubetide.horizontal.status import conditions as say
+from kubetide.horizontal.status import events
+from kubetide.horizontal.status.patches import changed_fields, only_values
+from kubetide.horizontal.status.status import action_of, changed_status
+from kubetide.objects.hpa import HpaStatus
+from kubetide.objects.meta import Condition
+from kubetide.ports.metrics import Int64Vector
+from kubetide.units.steps import Steps, finish, is_pause
+from kubetide.units.time import Instant, format_rfc3339
+
+
+def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
+    """Does ``absorbing`` at one go."""
+    return finish(absorbing(state, commands, outcomes))
+
+
+def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Steps[Result]:
+    """Takes in what came of the writes: remembers, and gives statuses, events and labels."""
+    found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
+    stamp = format_rfc3339(commands.at)
+    _remember_proposals(state, commands)
+    this, at = state.last_pass, commands.at
+    if this is None or this.verdicts is not commands.verdicts:
+        # What is known of the last pass does not hold any longer.
+        this = state.last_pass = None
+    verdicts = commands.verdicts
+    settlements: list[Settlement | None] = [None] * len(verdicts)
+    to_settle: Int64Vector = np.arange(len(verdicts))
+    if this is not None and this.before:
+        settlements[:] = this.before
+        to_settle = np.nonzero(~this.again)[0]
+    quiet: list[bool] = []
+    for position in to_settle.tolist():
+        verdict = verdicts[position]
+        one = _settle(state, verdict, found.get(verdict.key), at, stamp, settlements[position])
+        settlements[position] = one
+        quiet.append(one.is_quiet)
+        if is_pause(len(quiet)):
+            yield
+    settled = tuple(cast("list[Settlement]", settlements))
+    if this is not None:
+        this.quiet = np.ones(len(settled), np.bool_)
+        this.quiet[to_settle] = quiet
+        this.settlements, this.before = settled, ()
+    return Result(settled)
+
+
+def _settle(
+    state: State,
+    verdict: Verdict,
+    outcome: ScaleOutcome | None,
+    now: Instant,
+    stamp: str,
+    last: Settlement | None = None,
+) -> Settlement:
+    """Settles one HPA; ``last`` is what the tick before came to, where that is known."""
+    key, spec = verdict.key, state.specs[verdict.key]
+    before = state.statuses[key]
+    kept = (
+        last is not None
+        and last.kept
+        and last.verdict.notes is verdict.notes
+        and last.status.conditions is before.conditions
+    )
+    conditions = before.conditions
+    if not kept:
+        conditions = say.with_notes(before.conditions, verdict.notes, stamp)
+    said: tuple[events.EventNote, ...] = verdict.events
+    decided = verdict.stage == "decided"
+    action, error, label, rescaled_at = "none", verdict.error, verdict.error_label, None
+    withheld = outcome is not None and outcome.withheld
+    if verdict.rescale and not withheld:
+        refused = outcome.error if outcome else "the write was not carried out"
+        written = format_rfc3339(outcome.at) if outcome else stamp
+        if refused:
+            decided = False
+            said += (events.rescale_failed(verdict.desired, verdict.why, refused),)
+            conditions = say.with_notes(conditions, [say.rescale_failed(refused)], written)
+            error, label = f"failed to rescale {spec.reference}: {refused}", "internal"
+        else:
+            said += (events.rescaled(verdict.desired, verdict.why),)
+            conditions = say.with_notes(conditions, [say.rescaled(verdict.desired)], written)
+            _remember_change(state, verdict, spec, outcome.at if outcome else now)
+            action, rescaled_at = action_of(verdict.current, verdict.desired), written
+    if action != "none" or verdict.forget_zero:
+        conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
+    status = changed_status(before, verdict, conditions, rescaled_at=rescaled_at, settled=decided)
+    changes = changed_fields(before, status)
+    held = _waits(state, key, changes, before, status, now)
+    if held:
+        status, changes = before, ()
+    state.statuses[key] = status
+    if spec.options.any and verdict.stage != "waiting":
+        change = verdict.desired - verdict.current if action != "none" else 0
+        state.options[key] = _option_memory(
+            state.options.get(key, OptionMemory()), verdict, spec, change, now
+        )
+    return Settlement(
+        verdict=verdict,
+        status=status,
+        changes=changes,
+        events=said,
+        late_events=verdict.late_events,
+        action=action,
+        error=error,
+        error_label=label,
+        wanted=verdict.desired if decided else None,
+        normal_end=decided,
+        withheld=withheld,
+        held=held,
+        kept=conditions is before.conditions,
+    )
+
+
+def _waits(
+    state: State, key: Key, changes: tuple[str, ...], before: HpaStatus, after: HpaStatus, now: Instant
+) -> bool:
+    """Whether a change of the status is not written yet; notes when one is."""
+    period = state.settings.metrics_status_period
+    if not period or not changes:
+        return False
+    written = state.written.get(key)
+    if written is not None and now < written + period and only_values(before, after, changes):
+        return True
+    state.written[key] = now
+    return False
+
+
+def _with_zero(
+    state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, stamp: str
+) -> tuple[Condition, ...] | None:
+    """Keeps the ScaledToZero condition after a rescale; with the gate off it goes."""
+    if not state.settings.gates.scale_to_zero:
+        return say.without(conditions, say.SCALED_TO_ZERO)
+    went = verdict.desired == 0 and spec.minimum == 0 and spec.external
+    return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], stamp)
+
+
+def _remember_proposals(state: State, commands: Commands) -> None:
+    """Stores first recommendations (the current numbers) and the raw proposals."""
+    remembered = state.recommendations
+    this = state.last_pass
+    asked = commands.verdicts
+    if this is not None and this.verdicts is asked:
+        at = this.stored
+        remembered.store(this.columns.row[at], this.slots[at], commands.at, this.proposals[at])
+        # Those are no first ones either.
+        asked = tuple([asked[position] for position in np.nonzero(~at)[0].tolist()])
+    for verdict in asked:
+        if verdict.first and verdict.stage not in {"unread", "waiting"}:
+            remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
+    asked = tuple(verdict for verdict in asked if verdict.raw is not None)
+    rows = np.array([remembered.row(verdict.key) for verdict in asked], np.int64)
+    slots = np.array([verdict.slot for verdict in asked], np.int64)
+    remembered.store(rows, slots, commands.at, np.array([verdict.raw for verdict in asked], np.int64))
+
+
+def _option_memory(
+    before: OptionMemory, verdict: Verdict, spec: Autoscaler, change: int, now: Instant
+) -> OptionMemory:
+    """Gives what the options of an HPA remember after a decision, each only what it needs."""
+    options = spec.options
+    by_metrics = verdict.raw is not None and not verdict.fallback
+    new = Change(now, change) if change else None
+    return OptionMemory(
+        looked_at=now if options.sync_period else None,
+        last_good=(verdict.raw if by_metrics else before.last_good) if options.fallback else None,
+        changes=kept(before.changes, new, now) if options.flap_report else (),
+        rose_at=(now if change > 0 else before.rose_at) if options.hold_until_ready else None,
+    )
+
+
+def _remember_change(state: State, verdict: Verdict, spec: Autoscaler, now: Instant) -> None:
+    """Stores a scale event; only HPAs with behaviour have use for it."""
+    if spec.up is None or spec.down is None:
+        return
+    known = state.events.setdefault(verdict.key, ScaleEvents())
+    change = verdict.desired - verdict.current
+    if change > 0:
+        remember_event(known.ups, ScaleEvent(now, change), spec.up.longest_period)
+    else:
+        remember_event(known.downs, ScaleEvent(now, -change), spec.down.longest_period)

@@ -1,0 +1,335 @@
+"""Explanations on demand: why a pod waits, why a node stays or goes, what a group is good for.
+
+Everything is decided again on a copy of the state; the state that is asked about is only read.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.nodes.decision import Key
+from kubetide.nodes.explain.counterfactual import Remedy, Supposing
+from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
+from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.registry.backoff import is_backed_off
+from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
+from kubetide.nodes.scale_up.tick import Tick, Verdict
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.template import Template, learn_templates, template_of
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import Shortfall
+from kubetide.units.quantity import Quantity
+from kubetide.units.time import Instant, format_rfc3339
+
+
+class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one group says to a pod.
+
+    Attributes:
+        takes: Whether a new node of the group would take it.
+        why: The first rule that refuses, with its numbers, in words; empty when it takes the pod.
+        reasons: Upstream's words for it.
+        plugin: The scheduler's plugin, when it is one that refuses.
+        shortfalls: What is short: requested, free, allocatable.
+        template: Who says what the group's nodes look like.
+        remedy: The smallest change that would help.
+    """
+
+    group: str
+    takes: bool
+    why: str = ""
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    shortfalls: tuple[Shortfall, ...] = ()
+    template: str = ""
+    remedy: Remedy | None = None
+
+
+class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a pod is where it is.
+
+    Attributes:
+        remedy: The smallest verified change over all groups.
+        bargain: What is bought for it and all other pods together, and how far that is from the least
+            possible price; empty unless the expander reckons over all groups at once.
+    """
+
+    namespace: str
+    name: str
+    status: str
+    """placed, fits, waits, helped, refused, or ignored."""
+    sentence: str
+    result: str = ""
+    groups: tuple[GroupVerdict, ...] = ()
+    remedy: Remedy | None = None
+    bargain: str = ""
+
+
+class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a node stays or goes."""
+
+    node: str
+    group: str
+    status: str
+    """deleting, unneeded, stays, or unknown."""
+    sentence: str
+    reason: str = ""
+    blocking_pod: str = ""
+    blocking_reason: str = ""
+    utilization: float | None = None
+    since: Instant | None = None
+
+
+class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group is, what its nodes look like and who says so, and what keeps it from growing."""
+
+    group: str
+    min_size: int
+    max_size: int
+    target_size: int
+    ready: int
+    upcoming: int
+    template: str
+    allocatable: dict[str, str]
+    differs: tuple[str, ...]
+    """Where a live node differs from what the cloud says."""
+    obstacles: tuple[str, ...]
+
+
+def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
+    """Explains one pod. Raises KeyError for a pod that is not there."""
+    pod = state.pods[key]
+    namespace, name = key
+    if pod.spec.node_name:
+        return PodExplanation(
+            namespace=namespace, name=name, status="placed", sentence=f"It is on node {pod.spec.node_name}."
+        )
+    if not is_unschedulable(pod, state.settings):
+        return PodExplanation(
+            namespace=namespace,
+            name=name,
+            status="ignored",
+            sentence="The scheduler has not said that it is unschedulable, so no node is sought for it.",
+        )
+    supposing = Supposing(state, key, now)
+    tick = supposing.as_it_is()
+    for placed, node in tick.wanted.placed:
+        if (placed.metadata.namespace, placed.metadata.name) == key:
+            upcoming = tick.upcoming_nodes.get(node)
+            where = (
+                f"on node {node}" if upcoming is None else f"on a node of group {upcoming} that is on its way"
+            )
+            return PodExplanation(
+                namespace=namespace,
+                name=name,
+                status="fits" if upcoming is None else "waits",
+                sentence=f"There is room for it {where}.",
+                result=tick.result,
+            )
+    verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
+    if verdict is None and tick.result != "ScaleUpLimitedByMaxNodesTotal":
+        return PodExplanation(
+            namespace=namespace,
+            name=name,
+            status="ignored",
+            sentence=f"It is not looked at in this tick: {tick.result}.",
+            result=tick.result,
+        )
+    bargain = _bargain_text(tick, key)
+    groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.view.groups)
+    remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
+    best = min(remedies, key=lambda one: (one.effort, one.group), default=None)
+    takers = [one.group for one in groups if one.takes]
+    if takers:
+        sentence = f"Group {', '.join(takers)} would take it: {tick.result}."
+    elif best is not None:
+        sentence = f"No group takes it. What would help: {best.text} (group {best.group})."
+    else:
+        sentence = "No group takes it, and no single change is known that would help."
+    return PodExplanation(
+        namespace=namespace,
+        name=name,
+        status="helped" if takers else "refused",
+        sentence=sentence,
+        result=tick.result,
+        groups=groups,
+        remedy=None if takers else best,
+        bargain=bargain,
+    )
+
+
+def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
+    """Explains one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
+    node = state.nodes[name]
+    group = state.group_of(node.metadata.name) or ""
+    memory = state.memory.scale_down
+    deletion = memory.deletions.get(name)
+    if deletion is not None and not deletion.in_flight:
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="unneeded",
+            sentence=f"Its removal is advised since {format_rfc3339(deletion.since)}; this run only advises, so it "
+            "removes nothing, and decides all else as if somebody did.",
+            since=memory.unneeded.get(name, deletion.since),
+        )
+    if deletion is not None:
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="deleting",
+            sentence=f"It is being deleted, as decided at {format_rfc3339(deletion.since)}; phase: {deletion.phase}.",
+            since=deletion.since,
+        )
+    tainted = tainted_for_deletion(node)
+    if tainted is not None and is_being_deleted(node, now):
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="deleting",
+            sentence=f"It is being deleted: it is tainted for it since {format_rfc3339(tainted)}, and the cloud "
+            "still has to take it away.",
+            since=tainted,
+        )
+    since = memory.unneeded.get(name)
+    found = next((one for one in memory.status.unremovable if one.node == name), None)
+    if found is not None:
+        blocked = f" Pod {found.blocking_pod}: {found.blocking_reason}." if found.blocking_pod else ""
+        detail = f" {found.detail}" if found.detail else ""
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="unneeded" if since is not None else "stays",
+            sentence=f"It stays: {found.reason}.{blocked}{detail}",
+            reason=found.reason,
+            blocking_pod=found.blocking_pod,
+            blocking_reason=found.blocking_reason,
+            utilization=found.utilization,
+            since=since,
+        )
+    if since is not None:
+        why = memory.status.why or memory.status.result
+        return NodeExplanation(
+            node=name,
+            group=group,
+            status="unneeded",
+            sentence=f"It is unneeded since {format_rfc3339(since)}; nothing is removed now: {why}.",
+            since=since,
+        )
+    sentence, reason = _unlooked(state, group)
+    return NodeExplanation(node=name, group=group, status="stays", sentence=sentence, reason=reason)
+
+
+def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
+    """Explains one group. Raises KeyError for a group that is not there."""
+    copy = state.copy()
+    view = observe(copy, now).groups[group_id]
+    learn_templates(copy, now)
+    group = copy.groups[group_id]
+    template = template_of(copy, group, copy.nodes_by_group()[group_id])
+    obstacles = []
+    if group.target_size >= group.max_size:
+        obstacles.append(f"it is at its maximum of {group.max_size}")
+    entry = copy.memory.backoff.get(group_id)
+    if entry is not None and is_backed_off(entry, now):
+        obstacles.append(f"it is in backoff until {format_rfc3339(entry.until)}: {entry.error_message}")
+    if not view.healthy:
+        obstacles.append("too many of its nodes are missing or not ready")
+    if template is None:
+        why = group.template_error or "the cloud gives no template"
+        obstacles.append(f"nobody can say what its nodes look like: {why}, and none was ever seen")
+    return GroupExplanation(
+        group=group_id,
+        min_size=group.min_size,
+        max_size=group.max_size,
+        target_size=group.target_size,
+        ready=view.counts.ready,
+        upcoming=upcoming_nodes(copy, view, now),
+        template="" if template is None else template.source,
+        allocatable={} if template is None else _texts(template),
+        differs=_differences(copy, group_id),
+        obstacles=tuple(obstacles),
+    )
+
+
+def _holds(verdict: Verdict, key: Key) -> bool:
+    return any((pod.metadata.namespace, pod.metadata.name) == key for pod in verdict.pods.pods)
+
+
+def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: Supposing) -> GroupVerdict:
+    template = tick.templates[group]
+    source = "" if template is None else template.source
+    skipped = tick.skipped.get(group)
+    if verdict is not None and skipped is None and group in verdict.accepted:
+        return GroupVerdict(group=group, takes=True, template=source)
+    remedy = supposing.remedy(group)
+    if verdict is None:
+        words = "max total nodes in cluster reached"
+        return GroupVerdict(
+            group=group, takes=False, why=words, reasons=(words,), template=source, remedy=remedy
+        )
+    if skipped is not None:
+        why = ", ".join(skipped)
+        return GroupVerdict(
+            group=group, takes=False, why=why, reasons=skipped, template=source, remedy=remedy
+        )
+    rejection = verdict.rejected[group]
+    refusal = rejection.refusal
+    return GroupVerdict(
+        group=group,
+        takes=False,
+        why=", ".join(rejection.reasons) if refusal is None else refusal_text(refusal),
+        reasons=rejection.reasons,
+        plugin="" if refusal is None else refusal.plugin,
+        shortfalls=() if refusal is None else refusal.numbers,
+        template=source,
+        remedy=remedy,
+    )
+
+
+def _bargain_text(tick: Tick, key: Key) -> str:
+    bargain = tick.bargain
+    if bargain is None or not tick.chosen:
+        return ""
+    nodes = sum(option.nodes for option in tick.chosen)
+    own = [option.group.id for option in tick.chosen if key in map(_key, option.pods)]
+    return (
+        f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
+        f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {bargain.price:.4f} an hour"
+        f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
+        f"{bargain.bound:.4f} ({bargain.bound_by}), so this is at most {bargain.gap:.2%} too dear."
+    )
+
+
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def _unlooked(state: State, group: str) -> tuple[str, str]:
+    if not group:
+        return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
+    known = state.groups[group]
+    if known.target_size <= known.min_size:
+        return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
+    return "It has not been looked at yet.", ""
+
+
+def _texts(template: Template) -> dict[str, str]:
+    found = {name: str(value) for name, value in (template.node.status.allocatable or {}).items()}
+    for one in template.slices:
+        name = f"devices of {one.spec.driver}"
+        found[name] = str(int(found.get(name, "0")) + len(one.spec.devices or ()))
+    return found
+
+
+def _differences(state: State, group_id: str) -> tuple[str, ...]:
+    seen, said = state.memory.templates.get(group_id), state.groups[group_id].template
+    if seen is None or said is None:
+        return ()
+    real, claimed = seen.node.status.allocatable or {}, said.node.status.allocatable or {}
+    return tuple(
+        f"{name}: {real.get(name, 0)} on node {seen.from_node}, {claimed[name]} by {said.source}"
+        for name in sorted(claimed)
+        if Quantity.parse(real.get(name, 0)) != Quantity.parse(claimed[name])
+    )

@@ -1,0 +1,96 @@
+"""What ``kubetide explain`` can be asked of the node loop: pods, nodes and node groups, as lines for people."""
+
+from __future__ import annotations
+
+from kubetide.loop import Explainer
+from kubetide.nodes.core import NodesCore
+from kubetide.nodes.explain.answers import (
+    GroupExplanation,
+    GroupVerdict,
+    NodeExplanation,
+    PodExplanation,
+    explain_group,
+    explain_node,
+    explain_pod,
+)
+from kubetide.nodes.explain.node_fit import explain_on_nodes
+from kubetide.nodes.explain.node_lines import node_lines
+from kubetide.units.time import Instant, format_rfc3339
+
+BY_NODE = "nodes"
+"""The view of a pod that says what each node answers, in place of each group."""
+
+
+def _pod(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    namespace, _, name = subject.partition("/")
+    if view == BY_NODE:
+        return node_lines(explain_on_nodes(core.state, (namespace, name)))
+    return _pod_lines(explain_pod(core.state, (namespace, name), now))
+
+
+def _node(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    return _node_lines(explain_node(core.state, subject, now))
+
+
+def _group(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    return _group_lines(explain_group(core.state, subject, now))
+
+
+def _pod_lines(found: PodExplanation) -> list[str]:
+    lines = [found.sentence]
+    if found.bargain:
+        lines.append(found.bargain)
+    for verdict in found.groups:
+        lines += _verdict_lines(verdict)
+    return lines
+
+
+def _verdict_lines(verdict: GroupVerdict) -> list[str]:
+    lines = [f"group {verdict.group}: {'takes it' if verdict.takes else f'no, {verdict.why}'}"]
+    if verdict.template:
+        lines.append(f"  template: {verdict.template}")
+    if verdict.remedy is not None:
+        sure = "verified by deciding again" if verdict.remedy.verified else "not enough alone"
+        if verdict.remedy.verified and verdict.remedy.needs_delivery:
+            sure += ", if the cloud then delivers"
+        lines.append(f"  would help: {verdict.remedy.text} ({sure})")
+    return lines
+
+
+def _node_lines(found: NodeExplanation) -> list[str]:
+    lines = [found.sentence, f"group: {found.group or 'none'}"]
+    if found.utilization is not None:
+        lines.append(f"utilization: {found.utilization:.3g}")
+    if found.since is not None and found.status == "unneeded":
+        lines.append(f"unneeded since {format_rfc3339(found.since)}")
+    return lines
+
+
+def _group_lines(found: GroupExplanation) -> list[str]:
+    lines = [
+        (
+            f"size: {found.target_size} wanted, {found.ready} ready, {found.upcoming} on the way, "
+            f"bounds {found.min_size} to {found.max_size}"
+        ),
+        f"template: {found.template or 'none'}",
+    ]
+    if found.allocatable:
+        lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
+    lines += [f"  differs: {text}" for text in found.differs]
+    lines += [f"cannot grow: {text}" for text in found.obstacles]
+    return lines
+
+
+EXPLAINERS = (
+    Explainer(
+        "pod",
+        _pod,
+        lambda core: [f"{namespace}/{name}" for namespace, name in core.state.pods],
+        namespaced=True,
+        views=(BY_NODE,),
+    ),
+    Explainer("node", _node, lambda core: list(core.state.nodes)),
+    Explainer("nodegroup", _group, lambda core: list(core.state.groups)),
+)

@@ -1,0 +1,1 @@
+"""What nodes, pods, volumes and devices are to the node loop, and the fields of them that it reads."""

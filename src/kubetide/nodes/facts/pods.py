@@ -1,0 +1,76 @@
+"""What a pod is to the autoscaler: pending or not, a DaemonSet's, a mirror, part of a request."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kubetide.nodes.facts.nodes import DAEMON_SET_POD_ANNOTATION, MIRROR_ANNOTATION
+from kubetide.nodes.settings import Settings
+from kubetide.objects.meta import controller_of
+from kubetide.objects.pod import Pod, pod_condition
+
+_REQUEST_ANNOTATIONS: Final = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+
+_TO_BE_CREATED: Final = re.compile(r"(.+)-wanted-\d{5,}")
+
+
+def name_to_be_created(workload: str, number: int) -> str:
+    """Gives the name under which a replica is counted that does not exist yet."""
+    return f"{workload}-wanted-{number:05d}"
+
+
+def spoken_name(pod: Pod) -> str:
+    """Names the pod as texts do: ``namespace/name``, or in words when it does not exist yet."""
+    namespace, name = pod.metadata.namespace, pod.metadata.name
+    made_up = _TO_BE_CREATED.fullmatch(name)
+    # What the API server has given a uid exists, whatever it is called.
+    if made_up is not None and not pod.metadata.uid:
+        return f"a pod of {namespace}/{made_up[1]} that is still to be created"
+    return f"{namespace}/{name}"
+
+
+def is_daemon_set_pod(pod: Pod) -> bool:
+    """Whether the pod belongs to its node: owned by a DaemonSet, or annotated as if."""
+    owner = controller_of(pod.metadata)
+    if owner is not None and owner.kind == "DaemonSet":
+        return True
+    return (pod.metadata.annotations or {}).get(DAEMON_SET_POD_ANNOTATION) == "true"
+
+
+def is_mirror_pod(pod: Pod) -> bool:
+    """Whether the pod only shows what a kubelet runs by itself."""
+    return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
+
+
+def is_unschedulable(pod: Pod, settings: Settings) -> bool:
+    """Whether the scheduler has given the pod up for want of a node.
+
+    Source: Cluster Autoscaler: PodScheduled is False with reason exactly ``Unschedulable``; for
+    bypassed schedulers also pods they have not looked at. Terminating and gated pods do not count.
+    """
+    if pod.metadata.deletion_timestamp or pod.spec.scheduling_gates:
+        return False
+    scheduler = pod.spec.scheduler_name or "default-scheduler"
+    if settings.allowed_scheduler_names and scheduler not in settings.allowed_scheduler_names:
+        return False
+    scheduled = pod_condition(pod, "PodScheduled")
+    if scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable":
+        return True
+    if scheduler not in settings.bypassed_scheduler_names:
+        return False
+    return scheduled is None or (scheduled.status == "False" and not scheduled.reason)
+
+
+def consumes_request(pod: Pod) -> bool:
+    """Whether the pod waits for a ProvisioningRequest's nodes; it buys none of its own."""
+    annotations = pod.metadata.annotations or {}
+    return any(name in annotations for name in _REQUEST_ANNOTATIONS)
+
+
+def priority_of(pod: Pod) -> int:
+    """Gives the pod's priority, 0 when it has none."""
+    return pod.spec.priority or 0

@@ -1,0 +1,150 @@
+"""Objects with only what the loop reads: so that heartbeats and statuses change nothing and fill no record.
+
+Pods have a module of their own (``slim_pods``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from sys import intern
+
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from kubetide.nodes.facts.nodes import MIRROR_ANNOTATION
+from kubetide.objects.base import Quantities
+from kubetide.objects.batch import Job
+from kubetide.objects.meta import Condition, ObjectMeta
+from kubetide.objects.node import Namespace, Node, NodeStatus
+from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kubetide.objects.statefulset import StatefulSet
+from kubetide.objects.workload import (
+    DaemonSet,
+    DaemonSetStatus,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    WorkloadStatus,
+)
+
+_KEPT_ANNOTATIONS = (
+    "cluster-autoscaler.kubernetes.io/",
+    "cluster-autoscaler.k8s.io/",
+    "delay-deletion.cluster-autoscaler.kubernetes.io/",
+    "autoscaling.x-k8s.io/",
+    MIRROR_ANNOTATION,
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Quantities)
+
+
+def slim_node(node: Node) -> Node:
+    """Gives the node without heartbeat times, messages and annotations of others."""
+    conditions = tuple(
+        Condition(
+            type=intern(one.type),
+            status=intern(one.status),
+            last_transition_time=one.last_transition_time and intern(one.last_transition_time),
+        )
+        for one in node.status.conditions or ()
+    )
+    status = NodeStatus(
+        capacity=_once(node.status.capacity),
+        allocatable=_once(node.status.allocatable),
+        conditions=conditions or None,
+        declared_features=node.status.declared_features,
+    )
+    return Node(metadata=slim_meta(node.metadata), spec=node.spec, status=status)
+
+
+def keep_node(node: Node) -> Node:
+    """As ``slim_node``, of a node that nobody else has: texts of labels that many nodes bear are held once."""
+    small = slim_node(node)
+    meta = small.metadata
+    if meta.labels:
+        # Nobody has seen it yet.
+        force_setattr(meta, "labels", {intern(key): intern(value) for key, value in meta.labels.items()})
+    return small
+
+
+def _once(amounts: Quantities | None) -> Quantities | None:
+    """Gives amounts that are the same object for all nodes with the same, written in the same way and order."""
+    try:
+        return None if amounts is None else _amounts(_encoder.encode(amounts))
+    except OverflowError:
+        return amounts  # a number that no int64 holds
+
+
+@lru_cache(maxsize=1 << 10)
+def _amounts(encoded: bytes) -> Quantities:
+    return _decoder.decode(encoded)
+
+
+def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
+    """Gives the ReplicaSet without its status."""
+    return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
+
+
+def slim_replication_controller(item: ReplicationController) -> ReplicationController:
+    """Return the ReplicationController with its name and its replicas."""
+    return replace(item, metadata=_name_of(item.metadata))
+
+
+def slim_deployment(item: Deployment) -> Deployment:
+    """Gives the Deployment without its status."""
+    return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
+
+
+def slim_daemon_set(item: DaemonSet) -> DaemonSet:
+    """Gives the DaemonSet without its status."""
+    return replace(item, metadata=slim_meta(item.metadata), status=DaemonSetStatus())
+
+
+def slim_stateful_set(item: StatefulSet) -> StatefulSet:
+    """Gives that the StatefulSet is there: nothing else of it is read."""
+    return StatefulSet(metadata=_name_of(item.metadata))
+
+
+def slim_job(item: Job) -> Job:
+    """Gives that the Job is there: nothing else of it is read."""
+    return Job(metadata=_name_of(item.metadata))
+
+
+def slim_namespace(item: Namespace) -> Namespace:
+    """Gives the namespace with its labels, which selectors of namespaces read."""
+    return Namespace(metadata=ObjectMeta(name=item.metadata.name, labels=item.metadata.labels))
+
+
+def _name_of(meta: ObjectMeta) -> ObjectMeta:
+    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
+
+
+def slim_pdb(item: PodDisruptionBudget) -> PodDisruptionBudget:
+    """Gives the budget with no more of its status than the allowance."""
+    status = PodDisruptionBudgetStatus(disruptions_allowed=item.status.disruptions_allowed)
+    return replace(item, metadata=slim_meta(item.metadata), status=status)
+
+
+def slim_meta(meta: ObjectMeta, *, like: ObjectMeta | None = None) -> ObjectMeta:
+    """Gives what the loop reads of an object's metadata; what is equal in ``like`` is taken over from it."""
+    labels, owners, annotations = meta.labels, meta.owner_references, meta.annotations
+    if annotations:
+        annotations = {
+            name: value for name, value in annotations.items() if name.startswith(_KEPT_ANNOTATIONS)
+        }
+    if like is not None:
+        labels = like.labels if like.labels == labels else labels
+        owners = like.owner_references if like.owner_references == owners else owners
+        annotations = like.annotations if like.annotations == annotations else annotations
+    return ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        creation_timestamp=meta.creation_timestamp,
+        deletion_timestamp=meta.deletion_timestamp,
+        deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
+        labels=labels,
+        annotations=annotations or None,
+        owner_references=owners,
+    )

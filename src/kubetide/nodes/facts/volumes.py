@@ -1,0 +1,128 @@
+"""What the loop keeps of claims, volumes, storage classes and CSI objects: the fields that filters read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.nodes.facts.objects import KnownObjects
+from kubetide.objects.kinds import (
+    CLAIMS,
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+    VOLUME_KINDS,
+    Kind,
+)
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubetide.scheduling import VolumeObjects, Volumes
+
+KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in VOLUME_KINDS}
+
+_NEEDED_TO_JUDGE: Final = frozenset(kind.plural for kind in (CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES))
+"""Without one of these nothing can be said of a claim, and pods are placed as if they had none."""
+
+_READ_ANNOTATIONS = (
+    "pv.kubernetes.io/bind-completed",
+    "volume.kubernetes.io/selected-node",
+    "volume.beta.kubernetes.io/storage-class",
+)
+_FIELDS: Final[dict[str, Kind[Any]]] = {
+    "persistent_volumes": PERSISTENT_VOLUMES,
+    "claims": CLAIMS,
+    "storage_classes": STORAGE_CLASSES,
+    "csi_nodes": CSI_NODES,
+    "csi_drivers": CSI_DRIVERS,
+    "capacities": CSI_CAPACITIES,
+    "attachments": VOLUME_ATTACHMENTS,
+}
+
+
+class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Objects that are new or have changed, each kind in order of name; in the full form all there are."""
+
+    persistent_volumes: tuple[PersistentVolume, ...] = ()
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+    csi_drivers: tuple[CSIDriver, ...] = ()
+    capacities: tuple[CSIStorageCapacity, ...] = ()
+    attachments: tuple[VolumeAttachment, ...] = ()
+
+    @staticmethod
+    def from_kinds(changed: dict[str, tuple[Any, ...]]) -> VolumeChanges:
+        """Gives changes from objects by the plural name of their kind."""
+        return VolumeChanges(**{field: changed[kind.plural] for field, kind in _FIELDS.items()})
+
+    def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
+        """Gives each kind with its objects."""
+        for field, kind in _FIELDS.items():
+            yield kind, getattr(self, field)
+
+
+class KnownVolumes(KnownObjects[VolumeObjects]):
+    """The volume objects that the loop knows of."""
+
+    def __init__(self) -> None:
+        super().__init__(VolumeObjects(), KIND_OF)
+
+    def judged(self) -> Volumes | None:
+        """Gives what filters judge by, None where claims cannot be judged."""
+        return None if _NEEDED_TO_JUDGE & {*self.unread} else self._objects.volumes()
+
+    def export(self) -> VolumeChanges | None:
+        """Gives all objects, None when they were never read."""
+        found = self.in_order()
+        return None if found is None else VolumeChanges.from_kinds(found)
+
+
+def slim(kind: Kind[Any], item: Any) -> Any:
+    """Gives a volume object with only what is read of it."""
+    return _SLIM.get(kind.plural, _named)(item)
+
+
+def _named(item: Any) -> Any:
+    meta = item.metadata
+    return replace(item, metadata=ObjectMeta(name=meta.name, namespace=meta.namespace))
+
+
+def _slim_volume(item: PersistentVolume) -> PersistentVolume:
+    meta = item.metadata
+    kept = ObjectMeta(name=meta.name, labels=meta.labels, deletion_timestamp=meta.deletion_timestamp)
+    return replace(item, metadata=kept)
+
+
+def _slim_claim(item: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    meta = item.metadata
+    notes = {key: value for key, value in (meta.annotations or {}).items() if key in _READ_ANNOTATIONS}
+    kept = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        annotations=notes or None,
+        owner_references=meta.owner_references,
+        deletion_timestamp=meta.deletion_timestamp,
+    )
+    return replace(item, metadata=kept, status=PersistentVolumeClaimStatus(phase=item.status.phase))
+
+
+_SLIM: Final[dict[str, Callable[[Any], Any]]] = {
+    PERSISTENT_VOLUMES.plural: _slim_volume,
+    CLAIMS.plural: _slim_claim,
+}

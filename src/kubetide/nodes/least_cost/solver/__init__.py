@@ -1,0 +1,29 @@
+"""The cheapest new nodes for many pods: several offers at once, and how far from the least possible price.
+
+``solve`` takes a ``FleetProblem`` and gives a ``Fleet``. Only pods that mind nothing but their own node can be reckoned so;
+``diverse.Diverse`` chooses for pods that mind others too.
+"""
+
+from __future__ import annotations
+
+from kubetide.nodes.least_cost.solver.dominance import narrowed
+from kubetide.nodes.least_cost.solver.linear import has_solver
+from kubetide.nodes.least_cost.solver.problem import Budget, Fleet, FleetProblem, Meter, Pattern, Purchase
+from kubetide.nodes.least_cost.solver.rates import rates_of
+from kubetide.nodes.least_cost.solver.relaxation import relax
+from kubetide.nodes.least_cost.solver.solve import RELAXATION, solve
+
+__all__ = [
+    "RELAXATION",
+    "Budget",
+    "Fleet",
+    "FleetProblem",
+    "Meter",
+    "Pattern",
+    "Purchase",
+    "has_solver",
+    "narrowed",
+    "rates_of",
+    "relax",
+    "solve",
+]

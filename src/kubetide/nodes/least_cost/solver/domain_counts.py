@@ -1,0 +1,217 @@
+"""What pods mind of each other on nodes that do not exist yet: counts by domain, kept up pod by pod.
+
+The counts begin with those of the snapshot. A new node has a hostname of its own, so for terms about
+the hostname only the node that is being filled counts; other labels come from the offer's template.
+Where the filters look at the least of all domains, this is more careful than they are: for the
+hostname it is taken for 0, as a node may stay without such pods, and a domain that offers could
+open counts from the beginning. Pods that are to be spread are shared out over the domains beforehand,
+as a node can be filled only one after the other, and the scheduler, who sees all of them, goes round.
+
+What is not seen here (nodes that take no part in a constraint) is left to the filters: a plan is
+played on the snapshot before anything is bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kubetide.nodes.least_cost.solver.inter_pod import Domains, Mind, Place, Reader, SpreadRule, Term
+from kubetide.nodes.least_cost.solver.sharing import share_out
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.snapshot.snapshot import Snapshot
+
+
+class Company:
+    """All minds over the offers, and the counts as they are while nodes are filled.
+
+    Attributes:
+        minds: In the order of the classes given.
+        domains: By offer.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, classes: Sequence[PodClass], templates: Sequence[tuple[Node, Sequence[Pod]]]
+    ) -> None:
+        """Reads what the snapshot says about classes for which ``can_be_reckoned`` was asked and true.
+
+        Args:
+            snapshot: The cluster.
+            classes: One for each mind.
+            templates: Of each offer the node and the pods of DaemonSets.
+        """
+        reader = Reader(snapshot)
+        nodes = [node for node, _ in templates]
+        self.minds = reader.read(classes, nodes)
+        self.domains = [reader.domains_of(node) for node in nodes]
+        self._daemons = [reader.counted(pods) for _, pods in templates]
+        self._terms = reader.terms
+        self._by_node = [term for term in self._terms if term.at < 0]
+        self._offer = -1
+        self._here: Domains = ()
+
+    @property
+    def places(self) -> list[Place]:
+        """What distinguishes offers for the minds: their domains, and what their DaemonSets' pods count for."""
+        number = {id(term): at for at, term in enumerate(self._terms)}
+        return [
+            (domains, tuple(number[id(term)] for term in daemons))
+            for domains, daemons in zip(self.domains, self._daemons, strict=True)
+        ]
+
+    def narrow(self, kept: Iterable[int]) -> None:
+        """Keeps some of the offers, which are numbered anew in the order given."""
+        kept = [int(one) for one in kept]
+        self.domains = [self.domains[one] for one in kept]
+        self._daemons = [self._daemons[one] for one in kept]
+
+    # ── Sharing out ──
+
+    def share_out(self, numbers: Sequence[int], offers: Sequence[Sequence[int]]) -> None:
+        """Says how many pods each domain is to have, and where pods that stand together begin.
+
+        Args:
+            numbers: How many pods there are of each mind.
+            offers: By mind, the numbers of the offers that any of its pods may be put on, best first.
+        """
+        spread: dict[int, tuple[Term, list[SpreadRule], list[int]]] = {}
+        for number, mind in enumerate(self.minds):
+            for rule in mind.spread:
+                if rule.term.at >= 0:
+                    found = spread.setdefault(id(rule.term), (rule.term, [], []))
+                    found[1].append(rule)
+                    found[2].append(number)
+        for term, rules, carriers in spread.values():
+            open_codes = dict.fromkeys(
+                self.domains[offer][term.at] for number in carriers for offer in offers[number]
+            )
+            open_codes.pop(0, None)
+            if not all(rule.self_match for rule in rules):
+                term.present.update(open_codes)
+                continue
+            term.most = share_out(
+                term.counts,
+                raised=list(open_codes),
+                fixed=[code for code in term.present if code not in open_codes],
+                pods=sum(numbers[number] for number in carriers),
+                max_skew=min(rule.max_skew for rule in rules),
+                min_domains=max(rule.min_domains for rule in rules),
+            )
+        self._anchor(offers)
+
+    def _anchor(self, offers: Sequence[Sequence[int]]) -> None:
+        """Chooses where pods begin that are to stand together: the best offer's domains that all of them reach."""
+        together: dict[tuple[int, ...], list[int]] = {}
+        for number, mind in enumerate(self.minds):
+            if mind.near:
+                together.setdefault(tuple(map(id, mind.near)), []).append(number)
+        for numbers in together.values():
+            labels = [term.at for term in self.minds[numbers[0]].near]
+            reached = [
+                dict.fromkeys(tuple(self.domains[offer][at] for at in labels) for offer in offers[number])
+                for number in numbers
+                if offers[number]
+            ]
+            for place in reached[0] if reached else ():
+                if all(place) and all(place in others for others in reached):
+                    for number in numbers:
+                        self.minds[number].anchor = place
+                    break
+
+    def start_again(self) -> None:
+        """Forgets the nodes that were filled."""
+        for term in self._terms:
+            term.counts = list(term.start)
+            term.total = term.started_with
+
+    def levels(self, nodes: Iterable[tuple[int, Sequence[int]]]) -> list[tuple[int, ...]]:
+        """Gives a level to each pod of planned nodes: pods that are spread go round their domains when lower levels go first.
+
+        Args:
+            nodes: Offer and minds of each.
+        """
+        reached: dict[tuple[int, int], int] = {}
+        found: list[tuple[int, ...]] = []
+        for offer, minds in nodes:
+            here = self.domains[offer]
+            row: list[int] = []
+            for number in minds:
+                level = 0
+                for rule in self.minds[number].spread:
+                    if rule.term.at >= 0:
+                        place = (id(rule.term), here[rule.term.at])
+                        one = reached.get(place, rule.term.start[here[rule.term.at]])
+                        reached[place] = one + 1
+                        level = max(level, one)
+                row.append(level)
+            found.append(tuple(row))
+        return found
+
+    # ── Filling ──
+
+    def open(self, offer: int) -> None:
+        """Turns to a new node of the offer."""
+        self._offer = offer
+        self._here = self.domains[offer]
+        for term in self._by_node:
+            term.here = 0
+        self._add(self._daemons[offer], 1)
+
+    def close(self, minds: Iterable[int], *, keep: bool) -> None:
+        """Ends the node, with these minds on it; without ``keep`` nothing of it counts."""
+        if keep:
+            return
+        for number in minds:
+            self._add(self.minds[number].adds, -1)
+        self._add(self._daemons[self._offer], -1)
+
+    def put(self, number: int) -> None:
+        """Counts a pod of the mind on the node that is being filled."""
+        self._add(self.minds[number].adds, 1)
+
+    def accepts(self, number: int) -> bool:
+        """Whether the node that is being filled takes one more pod of the mind."""
+        mind, here = self.minds[number], self._here
+        for term in mind.apart:
+            if term.here if term.at < 0 else here[term.at] and term.counts[here[term.at]]:
+                return False
+        for rule in mind.spread:
+            term = rule.term
+            if term.at < 0:
+                if term.here > rule.max_skew - rule.self_match:
+                    return False
+                continue
+            code = here[term.at]
+            if not code or term.counts[code] > self._allowed(rule, code):
+                return False
+        return not mind.near or self._is_near(mind)
+
+    @staticmethod
+    def _allowed(rule: SpreadRule, code: int) -> int:
+        """How many pods the domain may have for one more to be let in."""
+        term = rule.term
+        if term.most is not None:
+            return term.most[code] - 1
+        least = 0
+        if len(term.present) >= rule.min_domains:
+            least = min((term.counts[one] for one in term.present), default=0)
+        return rule.max_skew + least - rule.self_match
+
+    def _is_near(self, mind: Mind) -> bool:
+        place = tuple(self._here[term.at] for term in mind.near)
+        if not all(place):
+            return False
+        if any(term.total for term in mind.near):
+            return all(term.counts[code] for term, code in zip(mind.near, place, strict=True))
+        return mind.may_begin and mind.anchor in {None, place}
+
+    def _add(self, terms: Iterable[Term], amount: int) -> None:
+        here = self._here
+        for term in terms:
+            if term.at < 0:
+                term.here += amount
+                term.total += amount
+            elif here[term.at]:
+                term.counts[here[term.at]] += amount
+                term.total += amount

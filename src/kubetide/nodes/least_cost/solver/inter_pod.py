@@ -1,0 +1,224 @@
+"""What pods mind of each other, as terms with counts: read from a snapshot, for nodes that do not exist yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.columns.columns import LabelColumn
+from kubetide.scheduling.columns.counting import DomainTable
+from kubetide.scheduling.filters.inter_pod_affinity import AffinityJudge
+from kubetide.scheduling.filters.pod_topology_spread import SpreadJudge
+from kubetide.scheduling.pods.classes import classify_unbound
+from kubetide.scheduling.pods.node_selection import HOSTNAME
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.snapshot.snapshot import Snapshot
+
+Domains = tuple[int, ...]
+"""Of an offer, the code of its value of each label that terms are about; 0 without the label."""
+
+Place = tuple[Domains, tuple[int, ...]]
+"""What offers of the same are alike to all minds: domains, and the terms that DaemonSets' pods count for."""
+
+
+class Term:
+    """The pods that one rule is about, counted by the values of one label.
+
+    Attributes:
+        at: Which of the labels; -1 for the hostname.
+        counts: Pods by code of the value; what stands at 0 means nothing.
+        here: Pods on the node that is being filled.
+        total: Pods in all domains.
+        start, started_with: Counts and total as the snapshot has them.
+        present: Codes of domains that exist.
+        most: Pods that each domain may come to have, where they are shared out.
+    """
+
+    __slots__ = ("at", "counts", "here", "most", "present", "start", "started_with", "total")
+
+    def __init__(self, at: int, table: DomainTable, domains: int) -> None:
+        self.at = at
+        self.counts = [int(count) for count in table.counts]
+        self.counts += [0] * (domains + 1 - len(self.counts))
+        self.start = tuple(self.counts)
+        self.here = 0
+        self.total = self.started_with = table.total
+        self.present = {code for code, there in enumerate(table.present.tolist()) if there}
+        self.most: list[int] | None = None
+
+
+@dataclass(slots=True)
+class SpreadRule:
+    """A spread constraint of a mind."""
+
+    term: Term
+    max_skew: int
+    self_match: int
+    min_domains: int
+
+
+@dataclass(slots=True)
+class Mind:
+    """What pods mind that stand alike to all others.
+
+    Attributes:
+        spread: Its constraints.
+        apart: Terms of which no pod may be in the domain: its own, and those that keep it away.
+        near: Terms of which a pod must be in the domain, all of them.
+        may_begin: Whether the first of its kind may stand anywhere.
+        anchor: The only domains for that first one, by the labels of ``near``.
+        adds: Terms that count it; a term that counts it twice is there twice.
+        touched: Numbers of the minds whose answer may change when such a pod is placed.
+        a_node: Most of its pods on one node, 0 for no such rule.
+    """
+
+    spread: tuple[SpreadRule, ...] = ()
+    apart: tuple[Term, ...] = ()
+    near: tuple[Term, ...] = ()
+    may_begin: bool = False
+    anchor: Domains | None = None
+    adds: tuple[Term, ...] = ()
+    touched: tuple[int, ...] = ()
+    a_node: int = 0
+
+    @property
+    def reads(self) -> tuple[Term, ...]:
+        """The terms that it is judged by."""
+        return (*self.apart, *self.near, *(rule.term for rule in self.spread))
+
+
+def can_be_reckoned(snapshot: Snapshot, pod_class: PodClass) -> bool:
+    """Whether all that the class minds is of a form that is known here; adds its guards to the snapshot."""
+    if pod_class.minding is None or pod_class.ports or pod_class.names_nodes:
+        return False
+    if snapshot.asks_for_devices(pod_class):
+        return False
+    # Copies of one another on a new node of their own: whether all have room there is for the estimator.
+    if any(term.topology_key == HOSTNAME for term in pod_class.affinity):
+        return False
+    judges = snapshot.prepare(pod_class).judges
+    return all(isinstance(judge, (SpreadJudge, AffinityJudge)) for judge in judges)
+
+
+@dataclass(slots=True)
+class _Labels:
+    """The labels that terms are about, and the numbers of their values."""
+
+    codes: dict[str, dict[str | None, int]] = field(default_factory=dict)
+
+    def note(self, key: str, column: LabelColumn, nodes: Sequence[Node]) -> None:
+        if key == HOSTNAME or key in self.codes:
+            return
+        codes: dict[str | None, int] = dict(column.code_of.items())
+        self.codes[key] = codes
+        for node in nodes:
+            value = (node.metadata.labels or {}).get(key)
+            if value is not None:
+                codes.setdefault(value, len(codes) + 1)
+
+    def of(self, node: Node) -> Domains:
+        labels = node.metadata.labels or {}
+        # A list: a generator takes twice as long, and there are hundreds of offers.
+        return tuple([codes.get(labels.get(key), 0) for key, codes in self.codes.items()])
+
+
+class Reader:
+    """Reads minds and the terms that they share."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._labels = _Labels()
+        self._terms: dict[int, Term] = {}
+        self._tables: list[DomainTable] = []
+        self._added: dict[PodClass, tuple[Term, ...]] = {}
+
+    @property
+    def terms(self) -> list[Term]:
+        """All terms that were read."""
+        return list(self._terms.values())
+
+    def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[Mind]:
+        """Gives the minds of classes for which ``can_be_reckoned`` was asked and true; new nodes have labels as these."""
+        judges = [self._snapshot.prepare(one).judges for one in classes]
+        for found in judges:
+            for judge in found:
+                self._note_labels(judge, nodes)
+        minds = [self._mind(found) for found in judges]
+        for mind, pod_class in zip(minds, classes, strict=True):
+            mind.adds = self._added_by(pod_class)
+        _link(minds)
+        return minds
+
+    def domains_of(self, node: Node) -> Domains:
+        """Gives the domains of a new node."""
+        return self._labels.of(node)
+
+    def counted(self, pods: Iterable[Pod]) -> tuple[Term, ...]:
+        """Gives the terms that count pods of DaemonSets."""
+        return tuple(term for pod in pods for term in self._added_by(classify_unbound(pod)))
+
+    def _note_labels(self, judge: object, nodes: Sequence[Node]) -> None:
+        if isinstance(judge, SpreadJudge):
+            for spread in judge.terms:
+                self._labels.note(spread.topology_key, spread.label, nodes)
+        elif isinstance(judge, AffinityJudge):
+            for apart in (*judge.apart, *judge.guards):
+                self._labels.note(apart.topology_key, apart.label, nodes)
+            if judge.near is not None:
+                for key, label in zip(judge.near.topology_keys, judge.near.labels, strict=True):
+                    self._labels.note(key, label, nodes)
+
+    def _term(self, table: DomainTable, key: str) -> Term:
+        term = self._terms.get(id(table))
+        if term is None:
+            at = -1 if key == HOSTNAME else list(self._labels.codes).index(key)
+            size = 0 if at < 0 else len(self._labels.codes[key])
+            term = self._terms[id(table)] = Term(at, table, size)
+            self._tables.append(table)  # so that its id is not used again
+        return term
+
+    def _mind(self, judges: Iterable[object]) -> Mind:
+        mind = Mind()
+        for judge in judges:
+            if isinstance(judge, SpreadJudge):
+                mind.spread = tuple(
+                    SpreadRule(
+                        self._term(one.table, one.topology_key),
+                        one.rule.max_skew,
+                        one.rule.self_match,
+                        one.rule.min_domains,
+                    )
+                    for one in judge.terms
+                )
+            elif isinstance(judge, AffinityJudge):
+                mind.apart = tuple(
+                    self._term(one.table, one.topology_key) for one in (*judge.apart, *judge.guards)
+                )
+                if judge.near is not None:
+                    pairs = zip(judge.near.tables, judge.near.topology_keys, strict=True)
+                    mind.near = tuple(self._term(table, key) for table, key in pairs)
+                    mind.may_begin = judge.near.is_one_of_them
+        return mind
+
+    def _added_by(self, pod_class: PodClass) -> tuple[Term, ...]:
+        found = self._added.get(pod_class)
+        if found is None:
+            terms = (self._terms.get(id(table)) for table in self._snapshot.counted_in(pod_class))
+            found = self._added[pod_class] = tuple(term for term in terms if term is not None)
+        return found
+
+
+def _link(minds: list[Mind]) -> None:
+    readers: dict[int, list[int]] = {}
+    for number, mind in enumerate(minds):
+        for term in mind.reads:
+            readers.setdefault(id(term), []).append(number)
+    for mind in minds:
+        touched = (number for term in mind.adds for number in readers.get(id(term), ()))
+        mind.touched = tuple(dict.fromkeys(touched))
+        added = set(map(id, mind.adds))
+        alone = [1 for term in mind.apart if term.at < 0 and id(term) in added]
+        few = [max(1, rule.max_skew) for rule in mind.spread if rule.term.at < 0 and id(rule.term) in added]
+        mind.a_node = min((*alone, *few), default=0)

@@ -1,0 +1,1 @@
+"""Cluster state: how many nodes each group has, should have and waits for; failures, backoff, the status."""

@@ -1,0 +1,239 @@
+"""Cluster state: how many nodes each group has, should have, and is waiting for.
+
+``observe`` compares what the cloud says with what has registered, keeps the times since when
+something has been wrong in ``Memory``, and gives a ``ClusterView`` for this tick.
+
+Source: Cluster Autoscaler's cluster state registry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
+from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
+from kubetide.nodes.registry.failures import MachineFailure, Told, max_provision_time, note_failed, time_out
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
+from kubetide.objects.node import Node
+from kubetide.ports.cloud import Instance, NodeGroup, instance_id
+from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
+
+
+@dataclass(slots=True)
+class Counts:
+    """Nodes and machines by what state they are in; machines by provider id, nodes by name."""
+
+    registered: int = 0
+    ready: int = 0
+    not_started: list[str] = field(default_factory=list)
+    unready: int = 0
+    resource_unready: int = 0
+    being_deleted: int = 0
+    leaving: int = 0
+    """Of the ready and the unready those whose machine the cloud is deleting."""
+    unregistered: list[str] = field(default_factory=list)
+    long_unregistered: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GroupView:
+    """One group as the registry sees it: ``group`` is as it was when the registry last looked."""
+
+    group: NodeGroup
+    counts: Counts
+    request: ScaleUpRequest | None
+    healthy: bool = True
+
+
+@dataclass(slots=True)
+class ClusterView:
+    """All groups, the whole cluster, and what is due: requests that timed out, machines that failed."""
+
+    groups: dict[str, GroupView]
+    total: Counts
+    healthy: bool
+    events: list[EventRecord]
+    reasons: list[Reason]
+    timed_out: tuple[tuple[str, ScaleUpRequest], ...]
+    """Requests that were given up in this tick."""
+    failed: dict[str, tuple[Instance, ...]]
+    """Machines that could not be made, by group."""
+    failures: tuple[MachineFailure, ...]
+    """Those of them that were new in this tick and were being waited for."""
+
+
+def observe(state: State, now: Instant) -> ClusterView:
+    """Gives the view of this tick, and brings the registry's memory up to date."""
+    memory = state.memory
+    if memory.started is None:
+        memory.started = now
+    memory.backoff = drop_stale(memory.backoff, now, state.settings)
+    _note_unregistered(state, now)
+    total = Counts()
+    counts = {group: Counts() for group in state.groups}
+    for name in sorted(state.nodes):
+        group_id = state.group_of(name)
+        node = state.nodes[name]
+        mine = counts[group_id] if group_id is not None else None
+        _count_node(node, deleted=not state.has_instance(name), into=(total, mine), state=state, now=now)
+    for group_id, group in state.groups.items():
+        limit = max_provision_time(group, state.settings)
+        for instance in group.instances or ():
+            since = memory.unregistered_since.get(instance.provider_id)
+            if since is None:
+                continue
+            for into in (counts[group_id], total):
+                kind = into.long_unregistered if after(since, limit) < now else into.unregistered
+                kind.append(instance.provider_id)
+    told = Told()
+    failed = {
+        group_id: found
+        for group_id, group in state.groups.items()
+        if (found := tuple(i for i in group.instances or () if i.state == "Creating" and i.error is not None))
+    }
+    timed_out = _settle_requests(state, counts, told, now)
+    note_failed(state, failed, dict(memory.scale_up_requests), told, now)
+    views = {
+        group_id: _group_view(state, group, counts[group_id]) for group_id, group in state.groups.items()
+    }
+    _note_incorrect_sizes(state, views, now)
+    allowed = state.settings.max_total_unready_percentage / 100.0 * len(state.nodes)
+    healthy = not (total.unready > state.settings.ok_total_unready_count and total.unready > allowed)
+    return ClusterView(
+        views, total, healthy, told.events, told.reasons, timed_out, failed, tuple(told.failures)
+    )
+
+
+def recalculate(state: State, view: ClusterView) -> None:
+    """Brings sizes, requests and health up to date after calls to the cloud; counts stay the tick's."""
+    for group_id, group_view in view.groups.items():
+        group_view.group = state.groups[group_id]
+        group_view.request = state.memory.scale_up_requests.get(group_id)
+        group_view.healthy = _is_healthy(group_view, state.settings)
+
+
+def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
+    """Gives how many nodes are on their way: only of a group with an open request that is not backed off."""
+    group_id, counts = view.group.id, view.counts
+    if group_id not in state.memory.scale_up_requests or is_backed_off(
+        state.memory.backoff.get(group_id), now
+    ):
+        return 0
+    # The target is without machines on their way out: their nodes stand for none of those that are asked for.
+    joined = counts.ready + counts.unready - counts.leaving + len(counts.long_unregistered)
+    return max(0, view.group.target_size - joined)
+
+
+def is_scaling_up(state: State, view: GroupView) -> bool:
+    """Whether nodes were asked for and are still to come, as far as the registry knows."""
+    group_id = view.group.id
+    return group_id in state.memory.scale_up_requests and _waits_for_nodes(view.group, view.counts)
+
+
+def _note_unregistered(state: State, now: Instant) -> None:
+    registered = {instance_id(node): None for node in state.nodes.values()}
+    former = state.memory.unregistered_since
+    state.memory.unregistered_since = {
+        instance.provider_id: former.get(instance.provider_id, now)
+        for instance in chain.from_iterable(group.instances or () for group in state.groups.values())
+        if instance.provider_id not in registered and instance.state != "Deleting" and instance.error is None
+    }
+
+
+def _count_node(
+    node: Node, *, deleted: bool, into: tuple[Counts | None, ...], state: State, now: Instant
+) -> None:
+    why = state.health(node.metadata.name).unready
+    created = node.metadata.creation_timestamp
+    starting = (
+        bool(why)
+        and created is not None
+        and after(parse_rfc3339(created), state.settings.max_node_startup_time) > now
+    )
+    leaving = state.is_leaving(node.metadata.name)
+    for counts in into:
+        if counts is None:
+            continue
+        counts.registered += 1
+        if deleted:
+            counts.being_deleted += 1
+        elif not why:
+            counts.ready += 1
+            counts.leaving += leaving
+        elif starting:
+            counts.not_started.append(node.metadata.name)
+        else:
+            counts.unready += 1
+            counts.leaving += leaving
+            counts.resource_unready += why == "ResourceUnready"
+
+
+def _settle_requests(
+    state: State, counts: dict[str, Counts], told: Told, now: Instant
+) -> tuple[tuple[str, ScaleUpRequest], ...]:
+    """Ends the requests whose nodes have all joined, and those that are overdue, which it gives."""
+    timed_out = []
+    memory = state.memory
+    for group_id in sorted(memory.scale_up_requests):
+        request = memory.scale_up_requests[group_id]
+        group = state.groups.get(group_id)
+        if group is None or not _waits_for_nodes(group, counts[group_id]):
+            del memory.scale_up_requests[group_id]
+            if group is not None:
+                took = between(request.time, now)
+                memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))
+        elif request.expected_add_time < now:
+            time_out(state, group_id, request, told, now)
+            timed_out.append((group_id, request))
+    return tuple(timed_out)
+
+
+def _waits_for_nodes(group: NodeGroup, counts: Counts) -> bool:
+    leaving = counts.being_deleted + counts.leaving
+    return group.target_size > counts.registered - len(counts.not_started) - leaving
+
+
+def _group_view(state: State, group: NodeGroup, counts: Counts) -> GroupView:
+    view = GroupView(group, counts, state.memory.scale_up_requests.get(group.id))
+    view.healthy = _is_healthy(view, state.settings)
+    return view
+
+
+def is_known(counts: Counts) -> bool:
+    """Whether any node or machine of the group has been seen."""
+    return bool(counts.registered or counts.unregistered or counts.long_unregistered)
+
+
+def expected_at_least(view: GroupView) -> int:
+    """Gives how many nodes should have registered by now."""
+    increase = view.request.increase if view.request else 0
+    return view.group.target_size - len(view.counts.long_unregistered) - increase
+
+
+def _is_healthy(view: GroupView, settings: Settings) -> bool:
+    counts = view.counts
+    if not is_known(counts):
+        return view.group.target_size == 0 or expected_at_least(view) == 0
+    missing = max(0, expected_at_least(view) - counts.ready)
+    known = counts.ready + counts.unready + len(counts.not_started)
+    share = settings.max_total_unready_percentage / 100.0 * known
+    return not (missing > settings.ok_total_unready_count and missing > share)
+
+
+def _note_incorrect_sizes(state: State, views: dict[str, GroupView], now: Instant) -> None:
+    former = state.memory.incorrect_sizes
+    found: dict[str, IncorrectSize] = {}
+    for group_id, view in views.items():
+        current, target = view.counts.registered, view.group.target_size
+        if not is_known(view.counts):
+            continue  # upstream looks at no group of which it has seen nothing
+        if expected_at_least(view) <= current <= target:
+            continue
+        before = former.get(group_id)
+        same = before is not None and (before.current, before.expected) == (current, target)
+        found[group_id] = before if same and before is not None else IncorrectSize(current, target, now)
+    state.memory.incorrect_sizes = found

@@ -1,0 +1,143 @@
+"""Failures that the registry notes: requests that time out, machines that cannot be made.
+
+Source: Cluster Autoscaler's cluster state registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.facts.nodes import duration_or
+from kubetide.nodes.memory import ScaleUpRequest
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.backoff import start_backoff
+from kubetide.nodes.scale_up.events import instances_failed, scale_up_timed_out
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
+from kubetide.ports.cloud import Instance, NodeGroup
+from kubetide.units.time import Duration, Instant, after, between, format_duration
+
+
+class MachineFailure(NamedTuple):
+    """Machines of a group that could not be made, for one reason of the cloud's."""
+
+    group: str
+    error_code: str
+    machines: int
+
+
+@dataclass(slots=True)
+class Told:
+    """Events and reasons that came up on the way, and the machines that were counted as failed."""
+
+    events: list[EventRecord] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    failures: list[MachineFailure] = field(default_factory=list)
+
+
+def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
+    """Gives how long a new node of the group may take to register."""
+    text = group.options.max_node_provision_time if group.options else None
+    return duration_or(text, settings.max_node_provision_time)
+
+
+def is_zero_or_max(group: NodeGroup) -> bool:
+    """Whether the group exists only at zero or at its maximum."""
+    return bool(group.options and group.options.zero_or_max_node_scaling)
+
+
+def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> None:
+    """Registers nodes that were asked for (``delta`` > 0) or that will not come (< 0)."""
+    requests = state.memory.scale_up_requests
+    request = requests.get(group.id)
+    expected = after(now, max_provision_time(group, state.settings))
+    if request is None:
+        if delta > 0:
+            requests[group.id] = ScaleUpRequest(delta, now, expected)
+    elif request.increase + delta <= 0:
+        del requests[group.id]
+    elif delta > 0:
+        requests[group.id] = ScaleUpRequest(request.increase + delta, now, expected)
+    else:
+        requests[group.id] = ScaleUpRequest(request.increase + delta, request.time, request.expected_add_time)
+
+
+def time_out(state: State, group_id: str, request: ScaleUpRequest, told: Told, now: Instant) -> None:
+    """Ends a request whose nodes did not come in time: backoff, event."""
+    memory, waited = state.memory, between(request.time, now)
+    message = f"Scale-up timed out for node group {group_id} after {format_duration(waited)}"
+    memory.backoff[group_id] = start_backoff(
+        memory.backoff.get(group_id),
+        now,
+        state.settings,
+        error_class="Other",
+        error_code="timeout",
+        error_message=message,
+    )
+    memory.last_failure_of[group_id] = now
+    del memory.scale_up_requests[group_id]
+    duration = format_duration(memory.backoff[group_id].duration)
+    told.events += scale_up_timed_out(state, group_id, waited)
+    told.reasons.append(reason("BackoffStarted", group_id, duration=duration, error=message))
+
+
+def note_failed(
+    state: State,
+    failed_of: Mapping[str, Sequence[Instance]],
+    scaling_up: Collection[str],
+    told: Told,
+    now: Instant,
+) -> None:
+    """Counts machines that could not be made, once each: event, backoff, a smaller request."""
+    memory = state.memory
+    seen: dict[str, str] = {}
+    for group_id, failed in failed_of.items():
+        by_error: dict[str, list[Instance]] = {}
+        for instance in failed:
+            error = _error_of(instance)
+            seen[instance.provider_id] = error
+            if memory.seen_errors.get(instance.provider_id) != error:
+                by_error.setdefault(error, []).append(instance)
+        for error in sorted(by_error):
+            if group_id in scaling_up:
+                _count_failure(state, group_id, error, by_error[error], told, now)
+    memory.seen_errors = seen
+
+
+def _count_failure(
+    state: State,
+    group_id: str,
+    error: str,
+    failed: list[Instance],
+    told: Told,
+    now: Instant,
+) -> None:
+    memory, first = state.memory, failed[0].error
+    assert first is not None, "only machines with an error are counted"
+    messages = sorted({one.error.error_message: None for one in failed if one.error})
+    told.failures.append(MachineFailure(group_id, first.error_code, len(failed)))
+    told.events += instances_failed(state, group_id, len(failed), error, messages)
+    note_request(state, state.groups[group_id], -len(failed), now)
+    entry = start_backoff(
+        memory.backoff.get(group_id),
+        now,
+        state.settings,
+        error_class=first.error_class,
+        error_code=first.error_code,
+        error_message=first.error_message,
+    )
+    memory.backoff[group_id] = entry
+    memory.last_failure_of[group_id] = now
+    told.reasons.append(reason("FailedInstance", group_id, instances=len(failed), error=error))
+    told.reasons.append(
+        reason("BackoffStarted", group_id, duration=format_duration(entry.duration), error=error)
+    )
+
+
+def _error_of(instance: Instance) -> str:
+    assert instance.error is not None, "only failed machines have an error"
+    return f"{instance.error.error_class}.{instance.error.error_code}"

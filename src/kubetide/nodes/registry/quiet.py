@@ -1,0 +1,70 @@
+"""Quiet ticks: nothing was wanted, wrong or on its way at the last look, and nothing has changed since.
+
+Then the update and scale-up steps come to what they came to before, whatever the time is, and the
+last view holds. Only what depends on the passing of time alone could differ, so a state that has
+any of that is never quiet.
+"""
+
+from __future__ import annotations
+
+from kubetide.nodes.decision import Commands
+from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant
+
+
+def is_quiet(state: State) -> bool:
+    """Whether the last look still holds."""
+    # With a deletion in flight pods may want a place that only the memory of deletions knows of.
+    return (
+        state.memo
+        and state.quiet_at is not None
+        and state.quiet_at == state.version
+        and not state.memory.scale_down.deletions
+    )
+
+
+def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant) -> None:
+    """Notes whether the state is quiet as of this look."""
+    memory, tick = state.memory, state.tick
+    busy = (
+        commands.actions
+        or commands.events
+        or tick is None
+        or tick.result != "ScaleUpNotNeeded"
+        or tick.wanted.placed
+        or tick.wanted.too_new
+        or state.pending
+        or any(intent.due > now for intent in state.intents)
+        or memory.wanted_since
+        or memory.scale_up_requests
+        or memory.unregistered_since
+        or memory.incorrect_sizes
+        or memory.backoff
+        or memory.attempts
+        or memory.useless
+        or memory.scale_down.deletions
+        or view.failed
+        or view.total.not_started
+        or not view.healthy
+        or not state.settings.scale_up_from_zero
+        or state.settings.enforce_node_group_min_size
+        or any(_is_young(state, name, now) for name in state.nodes)
+    )
+    state.quiet_at = None if busy else state.version
+
+
+def quiet_tick(state: State, view: ClusterView) -> Tick:
+    """Opens a tick in which nothing is wanted."""
+    state.snapshot.fork()
+    state.tick = Tick(view)
+    return state.tick
+
+
+def _is_young(state: State, name: str, now: Instant) -> bool:
+    """Whether the node may become a template by the passing of time alone."""
+    health = state.health(name)
+    return (
+        not health.unready and not health.is_good_template(now) and not state.nodes[name].spec.unschedulable
+    )

@@ -1,0 +1,210 @@
+"""The status ConfigMap ``cluster-autoscaler-status``: its YAML, as dashboards and scripts read it.
+
+Source: Cluster Autoscaler, cluster state status (YAML since 1.30).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kubetide.nodes.memory import StatusTimes
+from kubetide.nodes.registry.cluster_state import ClusterView, Counts, GroupView, is_known, is_scaling_up
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
+
+LAST_UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
+_MAX_ERROR = 500
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
+_RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
+
+
+def status_time(now: Instant) -> str:
+    """Gives the time as Go prints it: ``2026-01-01 00:00:10.5 +0000 UTC``."""
+    return f"{format_rfc3339_nano(now)[:-1].replace('T', ' ')} +0000 UTC"
+
+
+def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
+    """Gives the document when it must be written: something but the times of probing has changed, or it is due.
+
+    Brings the times of transition in ``Memory`` up to date.
+    """
+    document = status_document(state, view, now)
+    memory = state.memory
+    bare = to_yaml(_without_probes(document))
+    written = memory.status_written
+    if (
+        bare == memory.status_text
+        and written is not None
+        and now < after(written, state.settings.status_interval)
+    ):
+        return None
+    memory.status_text, memory.status_written = bare, now
+    memory.status_candidates = memory.scale_down.status.unneeded or ()
+    return to_yaml(document)
+
+
+def is_status_due(state: State, now: Instant) -> bool:
+    """Whether the document must be looked at though the groups are as they were: candidates differ, or it is time."""
+    written = state.memory.status_written
+    if written is None or now >= after(written, state.settings.status_interval):
+        return True
+    return state.memory.status_candidates != (state.memory.scale_down.status.unneeded or ())
+
+
+def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, Any]:
+    """Gives the document as plain data, keys in upstream's order."""
+    scaling = any(is_scaling_up(state, group_view) for group_view in view.groups.values())
+    status = state.memory.scale_down.status
+    unneeded = status.unneeded or ()
+    per_group: dict[str, int] = {}
+    for name in unneeded:
+        group_id = state.group_of(name)
+        if group_id is not None:
+            per_group[group_id] = per_group.get(group_id, 0) + 1
+    groups = [
+        _group(state, group_view, per_group.get(group_id, 0), now)
+        for group_id, group_view in sorted(view.groups.items())
+    ]
+    cluster = {
+        "health": {
+            "status": "Healthy" if view.healthy else "Unhealthy",
+            "nodeCounts": _node_counts(view.total),
+            **_times(state.memory.health_status, "", "Healthy" if view.healthy else "Unhealthy", now),
+        },
+        "scaleUp": _line(state.memory.scale_up_status, "", "InProgress" if scaling else "NoActivity", now),
+        "scaleDown": _scale_down(state, "", len(unneeded), state.memory.scale_down.last_update),
+    }
+    return {
+        "time": status_time(now),
+        "autoscalerStatus": "Running",
+        "clusterWide": cluster,
+        "nodeGroups": groups,
+    }
+
+
+def initializing_status(message: str, now: Instant) -> str:
+    """Gives the document of a cluster that has not begun: nothing is known but why."""
+    times = {"lastProbeTime": None, "lastTransitionTime": None}
+    return to_yaml(
+        {
+            "time": status_time(now),
+            "autoscalerStatus": "Initializing",
+            "message": message,
+            "clusterWide": {
+                "health": {"nodeCounts": _node_counts(Counts()), **times},
+                "scaleUp": times,
+                "scaleDown": times,
+            },
+        }
+    )
+
+
+def to_yaml(value: Any, indent: int = 0) -> str:
+    """Writes plain data as YAML; a list's items stand at their parent's indent."""
+    pad = " " * indent
+    lines = []
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            lines.append(f"{pad}{key}: {{}}\n" if not item else f"{pad}{key}:\n{to_yaml(item, indent + 2)}")
+        elif isinstance(item, list):
+            lines.append(f"{pad}{key}: []\n" if not item else f"{pad}{key}:\n")
+            for entry in item:
+                body = to_yaml(entry, indent + 2)
+                lines.append(f"{pad}- {body[indent + 2 :]}")
+        else:
+            lines.append(f"{pad}{key}: {_scalar(item)}\n")
+    return "".join(lines)
+
+
+def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict[str, Any]:
+    memory, group = state.memory, view.group
+    health = "Healthy" if view.healthy else "Unhealthy"
+    backoff = memory.backoff.get(group.id)
+    backed_off = backoff is not None and backoff.until > now
+    word = "NoActivity"
+    if is_scaling_up(state, view):
+        word = "InProgress"
+    elif not view.healthy:
+        word = "Unhealthy"
+    elif backed_off:
+        word = "Backoff"
+    info: dict[str, Any] = {}
+    if word == "Backoff" and backoff is not None:
+        words = {"errorCode": backoff.error_code, "errorMessage": backoff.error_message[:_MAX_ERROR]}
+        info = {name: text for name, text in words.items() if text}
+    # Of a group of which nothing was ever seen upstream gives no times.
+    probe = now if is_known(view.counts) else None
+    times = _times(memory.health_status, group.id, health, probe)
+    scale_up = _line(memory.scale_up_status, group.id, word, probe)
+    return {
+        "name": group.id,
+        "health": {
+            "status": health,
+            "nodeCounts": _node_counts(view.counts),
+            "cloudProviderTarget": group.target_size,
+            "minSize": group.min_size,
+            "maxSize": group.max_size,
+            **times,
+        },
+        "scaleUp": {"status": scale_up.pop("status"), "backoffInfo": info, **scale_up},
+        "scaleDown": _scale_down(state, group.id, candidates, memory.scale_down.last_update),
+    }
+
+
+def _scale_down(state: State, group_id: str, candidates: int, probe: Instant | None) -> dict[str, Any]:
+    word = "CandidatesPresent" if candidates else "NoCandidates"
+    line = _line(state.memory.scale_down_status, group_id, word, probe)
+    return {"status": line.pop("status"), **({"candidates": candidates} if candidates else {}), **line}
+
+
+def _line(times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None) -> dict[str, Any]:
+    return {"status": status, **_times(times, key, status, probe)}
+
+
+def _times(times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None) -> dict[str, Any]:
+    known = times.get(key)
+    if known is None or known.status != status:
+        known = times[key] = StatusTimes(status, probe)
+    return {"lastProbeTime": _time(probe), "lastTransitionTime": _time(known.since)}
+
+
+def _time(at: Instant | None) -> str | None:
+    return None if at is None else format_rfc3339(at)
+
+
+def _node_counts(counts: Counts) -> dict[str, Any]:
+    deleted = {"beingDeleted": counts.being_deleted} if counts.being_deleted else {}
+    return {
+        "registered": {
+            "total": counts.registered,
+            "ready": counts.ready,
+            "notStarted": len(counts.not_started),
+            "suspended": 0,
+            **deleted,
+            "unready": {"total": counts.unready, "resourceUnready": counts.resource_unready},
+        },
+        "longUnregistered": len(counts.long_unregistered),
+        "unregistered": len(counts.unregistered),
+    }
+
+
+def _without_probes(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without_probes(item) for key, item in value.items() if key not in {"lastProbeTime", "time"}
+        }
+    return [_without_probes(item) for item in value] if isinstance(value, list) else value
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value)
+    text = str(value)
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
+        return text
+    return json.dumps(text, ensure_ascii=False)

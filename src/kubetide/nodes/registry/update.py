@@ -1,0 +1,192 @@
+"""The update step: what must be put right before anything is planned.
+
+Requests that timed out, machines that could not be made, machines that never registered, targets
+that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
+"""
+
+from __future__ import annotations
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes import scale_down
+from kubetide.nodes.decision import (
+    Action,
+    Commands,
+    DecreaseTarget,
+    DeleteInstances,
+    EventRecord,
+    Outcome,
+    RemoveTaint,
+)
+from kubetide.nodes.facts.nodes import readiness
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.memory import Attempt, Useless
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.cluster_state import ClusterView, recalculate
+from kubetide.nodes.registry.failures import is_zero_or_max, max_provision_time
+from kubetide.nodes.scale_up.events import (
+    cluster_unhealthy,
+    failed_to_revert,
+    on_status,
+    unregistered_deleted,
+)
+from kubetide.nodes.state import State
+from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
+
+_STARTING = minutes(10)
+"""For how long it is no news that no node is ready."""
+_SETTLING = minutes(1)
+"""How long the scheduler may take to use nodes that have joined."""
+
+
+def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | None:
+    """Gives what must be done first, or None when there is nothing and the tick can go on at once."""
+    events = list(view.events)
+    reasons = list(view.reasons)
+    actions: list[Action] = []
+    if not state.memory.cleaned:
+        state.memory.cleaned = True
+        actions += scale_down.startup_cleanup(state, now)
+    if not state.settings.scale_up_from_zero and (message := not_begun(state)):
+        if len(state.nodes) == 0 or _is_overdue(state, now):
+            events += on_status(state, "Warning", "ClusterUnhealthy", message)
+        return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons), result=message)
+    actions += [DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out]
+    _judge_attempts(state, reasons, now)
+    actions += _unregistered(state, view, reasons)
+    ends = False
+    if not view.healthy:
+        events += cluster_unhealthy(state)
+        reasons.append(reason("ClusterUnhealthy", unready=view.total.unready, nodes=len(state.nodes)))
+        scale_down.forget_unneeded(state)
+        ends = True
+    else:
+        for group_id, failed in view.failed.items():
+            ids = tuple(instance.provider_id for instance in failed)
+            actions.append(DeleteInstances(group_id, ids, "failed", state.settings.force_delete_failed_nodes))
+        fixes = _wrong_sizes(state, view, now)
+        reasons += [reason("SizeFixed", fix.group, delta=fix.delta) for fix in fixes]
+        actions += fixes
+        ends = bool(fixes)
+    if not actions and not events and not ends:
+        return None
+    return Commands(
+        actions=tuple(actions),
+        events=tuple(events),
+        next_step="" if ends else "scale_up",
+        reasons=tuple(reasons),
+    )
+
+
+def absorb_update(
+    state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
+) -> list[EventRecord]:
+    """Takes in what the cloud said: targets and machines as they are now."""
+    events: list[EventRecord] = []
+    for action, outcome in zip(actions, results, strict=True):
+        if isinstance(action, RemoveTaint):
+            # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
+            events.append(scale_down.cleanup_event(action, outcome))
+        elif isinstance(action, DecreaseTarget):
+            if outcome.status == "ok":
+                state.set_target(action.group, state.groups[action.group].target_size - action.delta)
+            elif action.why == "timeout" and outcome.tried:
+                events += failed_to_revert(state, action, outcome.error)
+        elif isinstance(action, DeleteInstances):
+            if outcome.status == "ok":
+                state.drop_instances(action.group, action.provider_ids)
+            if action.why == "failed" and state.view is not None:
+                recalculate(state, state.view)
+            if action.why == "unregistered":
+                events += unregistered_deleted(state, action, outcome)
+    return events
+
+
+def not_begun(state: State) -> str:
+    """Why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
+    if not state.nodes:
+        return "Cluster has no nodes."
+    for node in state.nodes.values():
+        if not readiness(node, state.settings) and not node.spec.unschedulable:
+            return ""
+    return "Cluster has no ready nodes."
+
+
+def _is_overdue(state: State, now: Instant) -> bool:
+    started = state.memory.started
+    return started is not None and after(started, _STARTING) < now
+
+
+def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> list[DeleteInstances]:
+    found = []
+    for group_id, group_view in view.groups.items():
+        ids = sorted(group_view.counts.long_unregistered)
+        group = group_view.group
+        force = state.settings.force_delete_unregistered_nodes
+        spare = group.target_size - group.min_size
+        if not ids or (spare <= 0 and not force):
+            continue
+        if is_zero_or_max(group):
+            ids = sorted(instance.provider_id for instance in group.instances or ())
+        elif not force:
+            ids = ids[:spare]
+        reasons += [reason("UnregisteredRemoved", group_id, instance=one) for one in ids]
+        found.append(DeleteInstances(group_id, tuple(ids), "unregistered", force))
+    return found
+
+
+def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[DecreaseTarget]:
+    found = []
+    for group_id, wrong in sorted(state.memory.incorrect_sizes.items()):
+        group_view = view.groups[group_id]
+        overdue = after(wrong.first_observed, max_provision_time(group_view.group, state.settings)) < now
+        waiting = len(group_view.counts.unregistered) + len(group_view.counts.long_unregistered)
+        short = wrong.expected - waiting - wrong.current
+        if overdue and short > 0:
+            found.append(DecreaseTarget(group_id, wrong.expected - wrong.current, "size"))
+    return found
+
+
+def _judge_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
+    """Backs a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
+    memory = state.memory
+    kept: list[Attempt] = []
+    for attempt in memory.attempts:
+        if attempt.group in memory.scale_up_requests or attempt.group not in state.groups:
+            if attempt.group in state.groups:
+                kept.append(attempt)
+            continue
+        joined = attempt.joined if attempt.joined is not None else now
+        if after(joined, _SETTLING) > now:
+            kept.append(
+                Attempt(attempt.group, attempt.nodes, attempt.time, attempt.kind, attempt.pods, joined)
+            )
+            continue
+        key = f"{attempt.group} {attempt.kind}"
+        pending = attempt.pods and all(pod in state.pending for pod in attempt.pods)
+        if pending and _are_unused(state, attempt):
+            former = memory.useless.get(key)
+            times = former.times + 1 if former else 1
+            first, longest = (
+                state.settings.initial_node_group_backoff_duration,
+                state.settings.max_node_group_backoff_duration,
+            )
+            pause = Duration(min(first * 2 ** min(times - 1, 10), longest))
+            memory.useless[key] = Useless(times, after(now, pause))
+            reasons.append(reason("LeftPending", attempt.group, nodes=attempt.nodes, pods=len(attempt.pods)))
+        else:
+            memory.useless.pop(key, None)
+    memory.attempts = tuple(kept)
+
+
+def _are_unused(state: State, attempt: Attempt) -> bool:
+    """Whether nodes have come for the attempt, and none of them holds more than its node's own pods."""
+    new = [
+        name
+        for name, node in state.nodes.items()
+        if state.group_of(name) == attempt.group
+        and node.metadata.creation_timestamp is not None
+        and parse_rfc3339(node.metadata.creation_timestamp) >= attempt.time
+    ]
+    return bool(new) and all(
+        is_daemon_set_pod(pod) or is_mirror_pod(pod) for name in new for pod in state.snapshot.pods_on(name)
+    )

@@ -1,0 +1,179 @@
+"""The choice: which groups grow, cut to the limits, and shared between similar groups."""
+
+from __future__ import annotations
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.expander import Option, choose, packs_all_groups
+from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.least_cost.buy import choose_fleet
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.scale_up.balancing import balance
+from kubetide.nodes.scale_up.events import max_nodes_total
+from kubetide.nodes.scale_up.limits import Headroom
+from kubetide.nodes.scale_up.options import find_options, judge_groups
+from kubetide.nodes.scale_up.tick import Bargain, Increase, Tick
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant, before, hours
+
+MAX_TOTAL_REACHED = "max node total count already reached"
+
+
+def choose_groups(
+    state: State, tick: Tick, reasons: list[Reason], now: Instant, *, choosing: bool = True
+) -> list[EventRecord]:
+    """Finds options, chooses and cuts to the limits: fills in the tick; gives the events before the act."""
+    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
+    headroom = Headroom(state.settings, nodes)
+    judge_groups(state, tick, headroom, now)
+    reasons += [
+        reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
+    ]
+    for verdict in tick.verdicts:
+        pod = spoken_name(verdict.pods.pods[0])
+        said: dict[int, Reason] = {}
+        for group_id, rejection in verdict.rejected.items():
+            # Many groups refuse in the same words, and then share them.
+            one = said.get(id(rejection))
+            if one is None:
+                why = ", ".join(rejection.reasons)
+                one = said[id(rejection)] = reason("GroupRefuses", group_id, pod=pod, why=why)
+            else:
+                one = Reason(one.code, group_id, one.fields)
+            reasons.append(one)
+    if choosing and packs_all_groups(state.settings.expander):
+        return _choose_together(state, tick, headroom, reasons, now)
+    find_options(state, tick)
+    reasons += [
+        reason("Option", option.group.id, nodes=option.nodes, pods=len(option.pods))
+        for option in tick.options
+    ]
+    if not tick.options:
+        tick.result = "ScaleUpNoOptionsAvailable"
+    return _choose_one(state, tick, headroom, reasons, now) if choosing and tick.options else []
+
+
+def _choose_one(
+    state: State, tick: Tick, headroom: Headroom, reasons: list[Reason], now: Instant
+) -> list[EventRecord]:
+    settings = state.settings
+    chosen, by = choose(tick.options, settings.expander, seed=settings.seed, now=now)
+    tick.chosen = (chosen,)
+    reasons.append(reason("Chosen", chosen.group.id, expander=by, nodes=chosen.nodes, pods=len(chosen.pods)))
+    count = chosen.nodes
+    there = len(state.snapshot)
+    if settings.max_nodes_total and there + count > settings.max_nodes_total:
+        count = settings.max_nodes_total - there
+        reasons.append(
+            reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
+        )
+        if count < 1:
+            tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
+            return max_nodes_total(state)
+    events = max_nodes_total(state) if count < chosen.nodes else []
+    count = _within_limits(state, chosen, headroom, count, reasons, now)
+    if count < 1:
+        tick.result, tick.error = "ScaleUpError", "the limits leave no node"
+        return events
+    tick.increases = _increases(state, chosen, count)
+    return events
+
+
+def _choose_together(
+    state: State, tick: Tick, headroom: Headroom, reasons: list[Reason], now: Instant
+) -> list[EventRecord]:
+    """Buys for all pods at once, over all groups; the limits are part of the reckoning."""
+    settings = state.settings
+    there = len(state.snapshot)
+    bought_lately = _increases_within_an_hour(state, now)
+    hourly = max(0, settings.max_node_increases_per_hour - bought_lately)
+    room = [hourly]
+    if settings.max_nodes_per_scaleup > 0:
+        room.append(settings.max_nodes_per_scaleup)
+    if settings.max_nodes_total:
+        room.append(max(0, settings.max_nodes_total - there))
+    options, bargain = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+    tick.options, tick.chosen, tick.bargain = list(options), options, bargain
+    reasons += _bargain_reasons(options, bargain)
+    nodes = sum(option.nodes for option in options)
+    events: list[EventRecord] = []
+    if bargain.left and settings.max_nodes_total and there + nodes >= settings.max_nodes_total:
+        events = max_nodes_total(state)
+    if bargain.left and nodes >= hourly:
+        reasons.append(
+            reason(
+                "ScaleUpCapReached", used=bought_lately + nodes, limit=settings.max_node_increases_per_hour
+            )
+        )
+    if not options:
+        if bargain.left:
+            tick.result, tick.error = (
+                "ScaleUpError",
+                MAX_TOTAL_REACHED if events else "the limits leave no node",
+            )
+        else:
+            tick.result = "ScaleUpNoOptionsAvailable"
+    tick.increases = [one for option in options for one in _increases(state, option, option.nodes)]
+    return events
+
+
+def _bargain_reasons(options: tuple[Option, ...], bargain: Bargain) -> list[Reason]:
+    found = []
+    nodes = sum(option.nodes for option in options)
+    for option in options:
+        group = option.group.id
+        found.append(
+            reason("Chosen", group, expander="least-cost", nodes=option.nodes, pods=len(option.pods))
+        )
+        found.append(
+            reason(
+                "ChosenTogether",
+                group,
+                nodes=nodes,
+                groups=len(options),
+                price=f"{bargain.price:.4f}",
+                bound=f"{bargain.bound:.4f}",
+                by=bargain.bound_by,
+                gap=f"{bargain.gap:.2%}",
+                greedy=f"{bargain.greedy_price:.4f}",
+                rounds=bargain.rounds,
+                minding=bargain.minding,
+            )
+        )
+    if bargain.cut:
+        found.append(reason("SearchCut", price=f"{bargain.price:.4f}", gap=f"{bargain.gap:.2%}"))
+    if bargain.left:
+        found.append(reason("LeftForLater", pods=bargain.left))
+    return found
+
+
+def _increases(state: State, option: Option, count: int) -> list[Increase]:
+    groups = [option.group, *(state.groups[group] for group in option.similar)]
+    return [Increase(group, size) for group, size in balance(groups, count)]
+
+
+def _within_limits(
+    state: State, chosen: Option, headroom: Headroom, count: int, reasons: list[Reason], now: Instant
+) -> int:
+    allowed = headroom.cap(chosen.template.node, count)
+    if allowed < count:
+        reasons.append(
+            reason("Capped", chosen.group.id, wanted=count, nodes=allowed, limit="resource limits")
+        )
+    cap = state.settings.max_node_increases_per_hour
+    used = _increases_within_an_hour(state, now)
+    if used + allowed > cap:
+        reasons.append(reason("ScaleUpCapReached", used=used, limit=cap))
+        allowed = max(0, cap - used)
+    if is_zero_or_max(chosen.group) and allowed < chosen.nodes:
+        return 0
+    return allowed
+
+
+def _increases_within_an_hour(state: State, now: Instant) -> int:
+    """Forgets older increases and gives the number of nodes asked for since."""
+    state.memory.increases = tuple(
+        (at, nodes) for at, nodes in state.memory.increases if at > before(now, hours(1))
+    )
+    return sum(nodes for _, nodes in state.memory.increases)

@@ -1,0 +1,255 @@
+"""Which pods a new node of each group would take, for all groups at once.
+
+With hundreds of groups, asking each template about each class is most of a tick. So templates stand in
+one snapshot, and a class is compared with all of them by vectors: node objects and amounts. Reasons are
+asked for only where a template refuses, and once for templates of the same amounts. What classes mind of
+other pods is the same for templates that pass so far and have the same values of the labels that matter
+and the same DaemonSet pods, and for classes that stand alike to other pods: one is asked, in the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kubetide.nodes.templates.matrix import Lineup
+from kubetide.scheduling import PodClass, Snapshot
+from kubetide.scheduling.columns.rows import BoolVector
+from kubetide.scheduling.estimator.template import check_in_cluster
+from kubetide.scheduling.filters.in_use import filters_in_use
+from kubetide.scheduling.filters.registry import FIRST_FILTERS
+from kubetide.scheduling.refusal import Refusal
+
+Refusals = dict[int, Refusal]
+"""By number of the template: why it does not take a class. Templates that are not there take it. Not to be changed."""
+
+
+def judge_templates(
+    snapshot: Snapshot, lineup: Lineup, pod_classes: Iterable[PodClass]
+) -> dict[PodClass, Refusals]:
+    """Says for each class why a fresh node of which templates would not take it.
+
+    A class that minds other pods is judged as if the node had joined the cluster. The snapshot is left as
+    found.
+
+    Args:
+        snapshot: The cluster.
+        lineup: The templates.
+        pod_classes: What is to be placed.
+    """
+    together = _Together(snapshot, lineup)
+    classes = dict.fromkeys(pod_classes)
+    found = {pod_class: together.judge(pod_class) for pod_class in classes}
+    together.ask_in_cluster()
+    together.forget_classes()
+    return {pod_class: together.whole(refusals) for pod_class, refusals in found.items()}
+
+
+class _Question:
+    """What a template is asked in the cluster about a class, for other classes and templates too, and the answer."""
+
+    __slots__ = ("answer", "pod_class")
+
+    def __init__(self, pod_class: PodClass) -> None:
+        self.pod_class = pod_class
+        self.answer: Refusal | None = None
+
+
+class _Judged:
+    """What is said of a class: refusals that are known, and questions whose answer holds for some templates."""
+
+    __slots__ = ("asked", "refusals")
+
+    def __init__(self) -> None:
+        self.refusals: Refusals = {}
+        self.asked: list[tuple[_Question, Sequence[int]]] = []
+
+
+class _Family(NamedTuple):
+    """What is the same for all classes that differ in amounts alone.
+
+    Attributes:
+        minds: Whether they must be asked about in the cluster.
+        keys: The labels by which pods of other nodes bear on them; None where templates must be asked one by one.
+        static: (templates,) whether the node object lets them in; None where amounts are not all that else counts.
+    """
+
+    minds: bool
+    keys: tuple[str, ...] | None
+    static: BoolVector | None
+
+
+class _Together:
+    """What is found out in one call: refusals by class, and what is still to be asked in the cluster."""
+
+    def __init__(self, snapshot: Snapshot, lineup: Lineup) -> None:
+        self._snapshot = snapshot
+        self._lineup = lineup
+        self._templates, self._names, self._all = lineup.templates, lineup.names, lineup.all
+        self._questions: dict[int, list[_Question]] = {}
+        self._asked_alone: dict[int, None] = {}
+        # Memos of this call: templates by place, questions and refusals that hold for more than one.
+        self._by_place: dict[tuple[tuple[str, ...], bytes], list[tuple[int, list[int]]]] = {}
+        self._same: dict[tuple[bytes, tuple[str, ...], int], _Question] = {}
+        self._short: dict[tuple[Hashable, int], Refusal] = {}
+        self._families: dict[tuple[bytes, bytes], _Family] = {}
+        self._free = lineup.all.free
+
+    def judge(self, pod_class: PodClass) -> _Judged:
+        """Gives the refusals by node objects and amounts; notes what must be asked in the cluster."""
+        judged = _Judged()
+        family = self._family_of(pod_class)
+        if family.keys is None:
+            self._judge_one_by_one(judged, family, pod_class)
+            return judged
+        passes = self._passes(family, pod_class)
+        refused = np.flatnonzero(~passes).tolist()
+        if refused:
+            refusal_of = self._refusal_of(family, pod_class)
+            for at in refused:
+                refusal = refusal_of(at)
+                if refusal is not None:
+                    judged.refusals[at] = refusal
+                if family.minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
+                    self._ask(judged, at, pod_class, [at])
+        if family.minds:
+            for place, these in self._at_places(family.keys, passes):
+                self._ask_once(judged, pod_class, family.keys, place, these)
+        return judged
+
+    def _judge_one_by_one(self, judged: _Judged, family: _Family, pod_class: PodClass) -> None:
+        for at in range(len(self._templates)):
+            if family.minds:
+                self._ask(judged, at, pod_class, [at])
+            else:
+                refusal = self._by_itself(at, pod_class)
+                if refusal is not None:
+                    judged.refusals[at] = refusal
+
+    def _family_of(self, pod_class: PodClass) -> _Family:
+        """Gives what holds for all classes that differ from this one in amounts alone."""
+        if not filters_in_use().shares_verdicts:
+            return self._family(pod_class, by_amounts=False)
+        if pod_class.ports or pod_class.minding is None or pod_class.standing is None:
+            return self._family(pod_class, by_amounts=False)
+        name = (pod_class.standing, pod_class.minding)
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = self._family(pod_class, by_amounts=True)
+        return family
+
+    def _family(self, pod_class: PodClass, *, by_amounts: bool) -> _Family:
+        minds = self._snapshot.minds_others(pod_class) or self._snapshot.asks_for_devices(pod_class)
+        keys = self._snapshot.topology_keys(pod_class)
+        if _is_special(pod_class) or (not minds and self._all.minds_others(pod_class)):
+            keys = None
+        return _Family(minds, keys, self._all.static_part(pod_class) if by_amounts else None)
+
+    def _passes(self, family: _Family, pod_class: PodClass) -> BoolVector:
+        """(templates,): whether node object and amounts let the class in."""
+        if family.static is None:
+            return self._all.fits_alone(pod_class)
+        passes = family.static.copy()
+        for name, amount in pod_class.needs:
+            free = self._free.get(str(name))
+            if free is None:
+                passes[:] = False
+                break
+            passes &= free >= amount
+        return passes
+
+    def ask_in_cluster(self) -> None:
+        """Answers what was noted: each template joins the cluster once."""
+        for at, questions in self._questions.items():
+            template = self._templates[at]
+            classes = [question.pod_class for question in questions]
+            refusals = check_in_cluster(self._snapshot, template.node, template.pods, classes)
+            for question, refusal in zip(questions, refusals, strict=True):
+                question.answer = refusal
+
+    def whole(self, judged: _Judged) -> Refusals:
+        """Gives all refusals in order of the templates, once questions are answered.
+
+        Templates that are spoken for by one of them pass by themselves: only a question about one alone may take a refusal back.
+        """
+        refusals = judged.refusals
+        changed = False
+        for question, these in judged.asked:
+            if question.answer is not None:
+                refusals.update(dict.fromkeys(these, question.answer))
+                changed = True
+            elif len(these) == 1:
+                refusals.pop(these[0], None)
+        return {at: refusals[at] for at in sorted(refusals)} if changed else refusals
+
+    def _ask(self, judged: _Judged, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
+        question = _Question(pod_class)
+        self._questions.setdefault(at, []).append(question)
+        judged.asked.append((question, these))
+        return question
+
+    def _ask_once(
+        self, judged: _Judged, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
+    ) -> None:
+        if pod_class.minding is None or not filters_in_use().shares_verdicts:
+            self._ask(judged, these[0], pod_class, these)
+            return
+        key = (pod_class.minding, keys, place)
+        known = self._same.get(key)
+        if known is None:
+            self._same[key] = self._ask(judged, these[0], pod_class, these)
+        else:
+            judged.asked.append((known, these))
+
+    def forget_classes(self) -> None:
+        """Leaves the templates, which are kept for later calls, as they were."""
+        self._all.forget_classes()
+        for at in self._asked_alone:
+            self._templates[at].fresh.forget_classes()
+
+    def _by_itself(self, at: int, pod_class: PodClass) -> Refusal | None:
+        self._asked_alone[at] = None
+        return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
+
+    def _refusal_of(self, family: _Family, pod_class: PodClass) -> Callable[[int], Refusal | None]:
+        """Gives what says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
+        passes = family.static
+        if passes is None:
+            return lambda at: self._by_itself(at, pod_class)
+        asked = tuple(pod_class.requests.items())
+
+        def refusal_of(at: int) -> Refusal | None:
+            if not passes[at]:
+                return self._by_itself(at, pod_class)
+            key = (asked, self._lineup.amounts[at])
+            refusal = self._short.get(key)
+            if refusal is None:
+                refusal = self._templates[at].fresh.amounts_refusal(pod_class, self._names[at])
+                if refusal is not None:
+                    self._short[key] = refusal
+            return refusal
+
+        return refusal_of
+
+    def _at_places(self, keys: tuple[str, ...], passes: BoolVector) -> list[tuple[int, list[int]]]:
+        """Gives the templates that pass, by what tells them apart for terms about these labels."""
+        known = (keys, passes.tobytes())
+        found = self._by_place.get(known)
+        if found is None:
+            places = self._lineup.places(keys)
+            by_place: dict[int, list[int]] = {}
+            for at in np.flatnonzero(passes).tolist():
+                by_place.setdefault(int(places[at]), []).append(at)
+            found = self._by_place[known] = list(by_place.items())
+        return found
+
+
+def _is_special(pod_class: PodClass) -> bool:
+    """Whether its verdict on a template may depend on more than that template's labels, taints and amounts."""
+    return (
+        pod_class.names_nodes
+        or pod_class.devices is not None
+        or bool(pod_class.claims or pod_class.disks or pod_class.features)
+    )

@@ -1,0 +1,226 @@
+"""Expansion options: what each group could do for the pods, or why it is left out.
+
+Source: Cluster Autoscaler's scale-up orchestrator: valid groups, schedulable pod groups, binpacking.
+"""
+
+from __future__ import annotations
+
+from kubetide.nodes.expander import Option, packs_all_groups
+from kubetide.nodes.reasons import (
+    ATOMIC_OVER_MAX_TOTAL,
+    BACKED_OFF,
+    MAX_SIZE_REACHED,
+    NO_PRICE,
+    NOT_READY,
+    USELESS,
+    exceeded_resources,
+    quota_exceeded,
+)
+from kubetide.nodes.registry.backoff import is_backed_off
+from kubetide.nodes.registry.cluster_state import GroupView
+from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.scale_up.balancing import are_similar
+from kubetide.nodes.scale_up.evaluate import judge_templates
+from kubetide.nodes.scale_up.limits import Headroom
+from kubetide.nodes.scale_up.pods import kind_of
+from kubetide.nodes.scale_up.tick import Rejection, Tick, Verdict
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.templates.template import Template
+from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling.estimator.packing import (
+    Estimator,
+    Limits,
+    cluster_threshold,
+    similar_groups_threshold,
+)
+from kubetide.scheduling.pods.grouping import equivalence_groups
+from kubetide.units.time import Instant
+
+CLUSTER_WIDE = "cluster-wide"
+
+
+def skip_reasons(
+    view: GroupView,
+    group: NodeGroup,
+    template: Template | None,
+    headroom: Headroom,
+    *,
+    backed_off: bool,
+    nodes: int,
+    max_nodes_total: int,
+) -> tuple[str, ...]:
+    """Gives upstream's words for why the group is not offered at all; none when it is.
+
+    Args:
+        view: The group as the registry sees it.
+        group: The group as it is now.
+        template: What its nodes look like.
+        headroom: The cluster-wide limits.
+        backed_off: Whether the group has failed lately.
+        nodes: Nodes in the cluster, those on their way included.
+        max_nodes_total: The flag, 0 for no limit.
+    """
+    if not view.healthy:
+        return (NOT_READY,)
+    if backed_off:
+        return (BACKED_OFF,)
+    if group.target_size >= group.max_size:
+        return (MAX_SIZE_REACHED,)
+    atomic = is_zero_or_max(group)
+    count = group.max_size - group.target_size if atomic else 1
+    if atomic and max_nodes_total and nodes + count > max_nodes_total:
+        return (ATOMIC_OVER_MAX_TOTAL,)
+    if template is None:
+        return (NOT_READY,)  # upstream's word for it
+    exceeded = headroom.exceeded_by(template.capacity, count)
+    return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
+
+
+def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
+    """Fills in the tick: the groups that are skipped, and each group's verdict on the pods.
+
+    The pods and the snapshot are those of the tick; the snapshot is left as found.
+    """
+    needs_price = packs_all_groups(state.settings.expander)
+    settings = state.settings
+    nodes = len(state.snapshot)
+    state.laps.begin("scaleUp:buildPodEquivalenceGroups")
+    tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
+    state.laps.end("scaleUp:buildPodEquivalenceGroups")
+    state.snapshot.add_guards(verdict.pods.pod_class for verdict in tick.verdicts)
+    offered: list[tuple[str, Template]] = []
+    for group_id, view in tick.view.groups.items():
+        template = tick.templates[group_id]
+        skipped = skip_reasons(
+            view,
+            state.groups[group_id],
+            template,
+            headroom,
+            backed_off=is_backed_off(state.memory.backoff.get(group_id), now),
+            nodes=nodes,
+            max_nodes_total=settings.max_nodes_total,
+        )
+        if not skipped and needs_price and state.groups[group_id].price_per_hour is None:
+            skipped = (NO_PRICE,)
+        if skipped:
+            tick.skipped[group_id] = skipped
+            tick.over_limits += [("up", found) for word in skipped if (found := exceeded_resources(word))]
+            continue
+        assert template is not None, "a group without template is skipped"
+        offered.append((group_id, template))
+    _judge(state, tick, offered, now)
+
+
+def find_options(state: State, tick: Tick) -> None:
+    """Fills in the tick's options: what each group that is not skipped would need for the pods that it takes."""
+    estimator = Estimator(state.snapshot, [verdict.pods for verdict in tick.verdicts])
+    for group_id in tick.view.groups:
+        if group_id not in tick.skipped:
+            option = _option(state, tick, state.groups[group_id], estimator)
+            if option is not None:
+                tick.options.append(option)
+
+
+def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:
+    """Gives the groups that may share an increase of this one, in order of id.
+
+    A similar group is offered itself and takes every kind of pods that this one takes.
+    """
+    template = tick.templates[group.id]
+    if not state.settings.balance_similar_node_groups or is_zero_or_max(group) or template is None:
+        return ()
+    found = []
+    for other_id in tick.view.groups:
+        other = tick.templates[other_id]
+        if other_id == group.id or other is None or other_id in tick.skipped:
+            continue
+        takes_all = all(
+            other_id in verdict.accepted for verdict in tick.verdicts if group.id in verdict.accepted
+        )
+        if takes_all and are_similar(template, other, state.settings):
+            found.append(other_id)
+    return tuple(found)
+
+
+def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
+    """Fills in the verdicts of groups that are not skipped."""
+    classes = [verdict.pods.pod_class for verdict in tick.verdicts]
+    judged = judge_templates(state.snapshot, _lineup(state, [template for _, template in groups]), classes)
+    names = [group_id for group_id, _ in groups]
+    rejections: dict[int, Rejection] = {}
+    accepted: dict[tuple[int, ...], dict[str, None]] = {}
+    for verdict in tick.verdicts:
+        refusals = judged[verdict.pods.pod_class]
+        for at, refusal in refusals.items():
+            # Refusals live as long as ``judged``; many classes and templates share one.
+            rejection = rejections.get(id(refusal))
+            if rejection is None:
+                rejection = rejections[id(refusal)] = Rejection(refusal.reasons, refusal)
+            verdict.rejected[names[at]] = rejection
+        refused = tuple(refusals)
+        if refused not in accepted:
+            accepted[refused] = {name: None for at, name in enumerate(names) if at not in refusals}
+        verdict.accepted = accepted[refused]
+        useless = _useless(state, verdict, now)
+        if useless:
+            verdict.accepted = {name: None for name in verdict.accepted if name not in useless}
+            rejected = {name: Rejection((USELESS,)) for name in names if name in useless}
+            every = {**verdict.rejected, **rejected}
+            verdict.rejected = {name: every[name] for name in names if name in every}
+
+
+def _lineup(state: State, templates: list[Template]) -> Lineup:
+    """Gives the lineup of an earlier tick, where it still holds."""
+    facts, lineup = state.snapshot.facts, state.lineup
+    if lineup is None or not state.memo or not lineup.holds(templates, facts):
+        lineup = state.lineup = Lineup(templates, facts)
+    return lineup
+
+
+def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:
+    """The groups whose nodes have lately not helped pods of this kind."""
+    found = state.memory.useless
+    if not found:
+        return set()
+    kind = kind_of(verdict.pods.pods[0])
+    return {group for group in state.groups if (one := found.get(f"{group} {kind}")) and one.until > now}
+
+
+def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) -> Option | None:
+    template = tick.templates[group.id]
+    takes = [at for at, verdict in enumerate(tick.verdicts) if group.id in verdict.accepted]
+    if template is None or not takes:
+        return None
+    similar = similar_groups(state, tick, group)
+    settings = state.settings
+    sizes = [(state.groups[one].max_size, state.groups[one].target_size) for one in (group.id, *similar)]
+    limits = Limits(
+        (
+            settings.max_nodes_per_scaleup,
+            similar_groups_threshold(sizes),
+            cluster_threshold(settings.max_nodes_total, len(state.snapshot)),
+        )
+    )
+    state.laps.begin("scaleUp:estimate")
+    packed = estimator.estimate(
+        template.node,
+        template.pods,
+        takes,
+        limits,
+        start=state.memory.rotation,
+        fast_path=settings.fastpath_binpacking_enabled,
+    )
+    state.laps.end("scaleUp:estimate")
+    state.memory.rotation = packed.start
+    pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
+    if not packed.nodes or not pods:
+        return None
+    count = group.max_size - group.target_size if is_zero_or_max(group) else packed.nodes
+    return Option(group, template, count, pods, similar)
+
+
+def pods_left(verdicts: list[Verdict]) -> list[Verdict]:
+    """Gives the verdicts on pods that no group would take."""
+    return [verdict for verdict in verdicts if not verdict.accepted]

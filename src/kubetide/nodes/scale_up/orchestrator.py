@@ -1,0 +1,260 @@
+"""Scale-up: from demand to increases.
+
+``plan_scale_up`` opens the tick: it forks the snapshot, puts the upcoming nodes and what fits into
+it, and chooses what to buy. ``absorb_scale_up`` takes in what came of the increases.
+
+Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orchestrator.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.memory import Attempt
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
+from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
+from kubetide.nodes.registry.failures import note_request
+from kubetide.nodes.scale_up.choice import choose_groups
+from kubetide.nodes.scale_up.events import (
+    failed_to_scale_up,
+    max_nodes_total,
+    scaled_up,
+    scaling_up,
+)
+from kubetide.nodes.scale_up.limits import Headroom
+from kubetide.nodes.scale_up.options import pods_left
+from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
+from kubetide.nodes.scale_up.pods import all_are_new, kind_of, wanted_pods
+from kubetide.nodes.scale_up.tick import Increase, Tick, Wanted
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.template import all_templates
+from kubetide.plan.board import Workload
+from kubetide.scheduling import hint_key
+from kubetide.units.time import Instant
+
+
+def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
+    """Forks the snapshot and puts into it what is certain to come: nodes on their way, pods that fit."""
+    tick = Tick(view, all_templates(state))
+    found = [template for template in tick.templates.values() if template is not None]
+    state.snapshot.set_device_templates({one.node.metadata.name: one.slices for one in found if one.slices})
+    state.snapshot.fork()
+    state.tick = tick
+    for group_view in view.groups.values():
+        _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
+    tick.wanted = wanted_pods(state, now, tick.hints)
+    return tick
+
+
+def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
+    """Gives the increases that the demand calls for, if any, and says why.
+
+    Without ``choosing`` it ends with the options: for those who only ask what each group could do.
+    """
+    wanted, settings = tick.wanted, state.settings
+    reasons: list[Reason] = [
+        reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
+    ]
+    reasons += _intent_reasons(wanted)
+    events: list[EventRecord] = []
+    if wanted.placed:
+        reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
+    if wanted.too_new:
+        reasons.append(reason("PodsTooNew", pods=len(wanted.too_new)))
+    if not wanted.pods:
+        tick.result = "ScaleUpNotNeeded"
+        reasons.append(reason("NoDemand"))
+    elif settings.max_nodes_total and tick.view.total.ready >= settings.max_nodes_total:
+        tick.result = "ScaleUpLimitedByMaxNodesTotal"
+        events = max_nodes_total(state)
+        reasons.append(reason("MaxNodesTotal", nodes=tick.view.total.ready, limit=settings.max_nodes_total))
+    elif all_are_new(wanted.pods, state, now):
+        tick.result = "ScaleUpInCooldown"
+        reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
+    else:
+        state.laps.begin("scaleUp")
+        events = choose_groups(state, tick, reasons, now, choosing=choosing)
+    return Commands(
+        actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
+        events=tuple(events),
+        next_step="scale_down" if settings.scale_down_enabled else after_scale_down(state),
+        result=tick.result,
+        reasons=tuple(reasons),
+    )
+
+
+def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
+    """Gives the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
+    reasons: list[Reason] = []
+    state.laps.begin("scaleUp")
+    actions = _raise_to_minimum(state, tick, reasons, now)
+    return Commands(actions=tuple(actions), reasons=tuple(reasons))
+
+
+def after_scale_down(state: State) -> Literal["", "min_size"]:
+    """Gives the step that follows scale-down."""
+    return "min_size" if state.settings.enforce_node_group_min_size else ""
+
+
+def absorb_scale_up(
+    state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
+) -> tuple[list[EventRecord], list[Reason]]:
+    """Takes in what came of the increases: requests, backoff, events for the pods."""
+    state.laps.end("scaleUp")
+    events: list[EventRecord] = []
+    reasons: list[Reason] = []
+    failed = done = False
+    withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
+    for action, outcome in zip(actions, results, strict=True):
+        if outcome.tried:
+            events += scaling_up(state, action)
+        if outcome.status == "ok":
+            done = True
+            _increased(state, tick, action, now)
+            events += scaled_up(state, action)
+            reasons.append(reason("Increased", action.group, size=action.size, to=action.size + action.delta))
+        elif outcome.status == "failed":
+            failed = True
+            reasons.append(_failed(state, action, outcome, now))
+            events += failed_to_scale_up(state, action, outcome)
+            tick.error = tick.error or outcome.error
+        elif outcome.status == "withheld":
+            reasons.append(
+                reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
+            )
+    if done and not failed:
+        # As upstream: an increase of which a part failed starts no delay and is not looked at again.
+        state.memory.last_scale_up = now
+        recalculate(state, tick.view)
+    if state.step == "min_size":
+        return events, reasons
+    if withheld:
+        tick.result = "ScaleUpNotTried"
+    elif tick.chosen and tick.increases:
+        tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
+    if tick.result == "ScaleUpSuccessful" and tick.chosen:
+        events += triggered(tick)
+    elif tick.result != "ScaleUpError":
+        events += not_triggered(tick, pods_left(tick.verdicts))
+    return events, reasons
+
+
+def _intent_reasons(wanted: Wanted) -> list[Reason]:
+    """Says what other loops want that does not exist yet, by workload."""
+    missing: dict[tuple[Workload, str], int] = {}
+    for key, source in wanted.virtual.items():
+        workload = wanted.workloads.get(key)
+        if workload is not None and source != "drain":
+            missing[workload, source] = missing.get((workload, source), 0) + 1
+    return [
+        reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
+        for (one, source), count in sorted(missing.items())
+    ]
+
+
+def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None:
+    template = tick.templates[view.group.id]
+    planned = state.memory.planned.pop(view.group.id, ())[-count:] if count else ()
+    if planned:
+        state.memory.planned[view.group.id] = planned
+    if not count or template is None:
+        return
+    for name in view.counts.not_started:
+        # A template copy stands for it until it has started.
+        state.snapshot.remove_node(name)
+    tick.upcoming[view.group.id] = count
+    names = [f"{template.node.metadata.name}-upcoming-{number:04d}" for number in range(count)]
+    state.snapshot.add_templates(template.node, template.pods, names)
+    for number, name in enumerate(names):
+        tick.upcoming_nodes[name] = view.group.id
+        tick.hints.update(dict.fromkeys(planned[number] if number < len(planned) else (), name))
+
+
+def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
+    """Gives increases for groups below their minimum. Source: --enforce-node-group-min-size."""
+    rising = [increase.group.id for increase in tick.increases]
+    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
+    headroom = Headroom(state.settings, nodes)
+    found = []
+    for group_id, view in tick.view.groups.items():
+        group, template = state.groups[group_id], tick.templates[group_id]
+        short = group.min_size - group.target_size
+        safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
+        if short <= 0 or group_id in rising or template is None or not safe:
+            continue
+        if exceeded := headroom.exceeded_by(template.capacity):
+            tick.over_limits.append(("up", exceeded))
+        if state.settings.max_nodes_total:
+            short = min(short, state.settings.max_nodes_total - len(nodes))
+        short = headroom.cap(template.node, max(short, 0))
+        if short > 0:
+            reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
+            found.append(_command(state, Increase(group, group.target_size + short), "min_size"))
+    return found
+
+
+def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
+    group = increase.group
+    return IncreaseSize(
+        group=group.id,
+        delta=increase.size - group.target_size,
+        size=group.target_size,
+        max_size=group.max_size,
+        why="pods" if why == "pods" else "min_size",
+        parallel=state.settings.parallel_scale_up,
+    )
+
+
+def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> None:
+    memory, group = state.memory, state.groups[action.group]
+    note_request(state, group, action.delta, now)
+    memory.last_scale_up_of[group.id] = now
+    memory.increases = (*memory.increases, (now, action.delta))
+    _note_plan(state, tick, action)
+    state.set_target(group.id, action.size + action.delta)
+    if action.why == "pods":
+        kinds: dict[str, list[tuple[str, str]]] = {}
+        helped = (one.pods for one in tick.chosen if group.id in {one.group.id, *one.similar})
+        for pod in itertools.chain.from_iterable(helped):
+            key = (pod.metadata.namespace, pod.metadata.name)
+            if key not in tick.wanted.virtual:
+                kinds.setdefault(kind_of(pod), []).append(key)
+        memory.attempts += tuple(
+            Attempt(group.id, action.delta, now, kind, tuple(keys)) for kind, keys in kinds.items()
+        )
+
+
+def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
+    """Remembers for which pods each new node was bought, where the choice said so."""
+    if action.why != "pods":
+        return
+    for option in tick.chosen:
+        at = 0
+        for group_id in (option.group.id, *option.similar):
+            share = sum(
+                one.size - one.group.target_size for one in tick.increases if one.group.id == group_id
+            )
+            nodes = option.plan[at : at + share]
+            at += share
+            if group_id == action.group and nodes:
+                keys = tuple(tuple(map(hint_key, pods)) for pods in nodes)
+                state.memory.planned[group_id] = (*state.memory.planned.get(group_id, ()), *keys)
+
+
+def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) -> Reason:
+    memory = state.memory
+    entry = start_backoff(
+        memory.backoff.get(action.group),
+        now,
+        state.settings,
+        error_class=outcome.error_class,
+        error_code=outcome.error_code or "cloudProviderError",
+        error_message=f"failed to increase node group size: {outcome.error}",
+    )
+    memory.backoff[action.group] = entry
+    memory.last_failure_of[action.group] = now
+    return reason("IncreaseRefused", action.group, delta=action.delta, error=outcome.error)

@@ -1,0 +1,55 @@
+"""The events of scale-up on pods: upstream's reasons and messages, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.scale_up.tick import Tick, Verdict
+from kubetide.objects.pod import Pod
+
+MAX_TOTAL_NODES = "max total nodes in cluster reached"
+
+
+def on_pod(pod: Pod, reason: str, message: str) -> EventRecord:
+    meta = pod.metadata
+    return EventRecord("Pod", meta.name, "Normal", reason, message, meta.namespace, meta.uid)
+
+
+def triggered(tick: Tick) -> list[EventRecord]:
+    """One for each pod that the new nodes are for: it tells of the groups that grow for this pod."""
+    found = []
+    for option in tick.chosen:
+        groups = (option.group.id, *option.similar)
+        parts = [
+            f"{{{one.group.id} {one.group.target_size}->{one.size} (max: {one.group.max_size})}}"
+            for one in tick.increases
+            if one.group.id in groups
+        ]
+        message = f"pod triggered scale-up: [{' '.join(parts)}]"
+        found += [on_pod(pod, "TriggeredScaleUp", message) for pod in _real(tick, option.pods)]
+    return found
+
+
+def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
+    """One for each pod that no group helps, with the counts of the reasons."""
+    if tick.result == "ScaleUpLimitedByMaxNodesTotal":
+        message = f"pod didn't trigger scale-up: {MAX_TOTAL_NODES}"
+        return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.wanted.pods)]
+    found = []
+    for verdict in left:
+        counts: dict[str, int] = {}
+        for reasons in tick.skipped.values():
+            for text in reasons:
+                counts[text] = counts.get(text, 0) + 1
+        for rejection in verdict.rejected.values():
+            for text in rejection.reasons:
+                counts[text] = counts.get(text, 0) + 1
+        parts = sorted(f"{count} {text}" for text, count in counts.items())
+        message = f"pod didn't trigger scale-up: {', '.join(parts)}"
+        found += [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, verdict.pods.pods)]
+    return found
+
+
+def _real(tick: Tick, pods: Sequence[Pod]) -> list[Pod]:
+    return [pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.wanted.virtual]

@@ -1,0 +1,137 @@
+"""What the scale-up step of a tick finds out: for the later steps, for the statuses, for explanations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kubetide.nodes.expander import Option
+from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.templates.template import Template
+from kubetide.objects.pod import Pod
+from kubetide.plan.board import Workload
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import Refusal
+from kubetide.scheduling.pods.grouping import PodGroup
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why one group does not serve one group of pods: upstream's words, and the scheduler's refusal if it was that."""
+
+    reasons: tuple[str, ...]
+    refusal: Refusal | None = None
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What each node group says to one group of like pods; groups that would serve are not in ``rejected``."""
+
+    pods: PodGroup
+    rejected: dict[str, Rejection] = field(default_factory=dict)
+    accepted: dict[str, None] = field(default_factory=dict)
+    """The groups that would serve, as keys; not to be changed, verdicts share it."""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """Pods without a place, after filtering.
+
+    Attributes:
+        pods: What new nodes are wanted for.
+        placed: Pods that fit on existing or upcoming nodes, with the node's name.
+        virtual: Pods that do not exist yet, and who wants them; they get no events.
+        too_new: Pods that are not old enough to be looked at.
+        workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
+        overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
+        unprocessed: Pods for which no place was looked for.
+    """
+
+    pods: list[Pod] = field(default_factory=list)
+    placed: list[tuple[Pod, str]] = field(default_factory=list)
+    virtual: dict[Key, str] = field(default_factory=dict)
+    too_new: list[Pod] = field(default_factory=list)
+    workloads: dict[Key, Workload] = field(default_factory=dict)
+    overflowing: int = 0
+    unprocessed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bargain:
+    """What was bought over all groups at once, and how far that is from the least possible price.
+
+    Attributes:
+        price: Of all new nodes an hour, those for pods that mind others included.
+        bound: No choice that places the same pods on new nodes within the same limits costs less.
+        bound_by: What proves the bound.
+        greedy_price: What the greedy choice alone would have cost.
+        rounds: Rounds of column generation.
+        minding: Pods that were placed one by one, as they mind more than their own node.
+        cut: Whether the budget of work ended the search for something cheaper.
+        left: Pods that would fit but for which the limits leave no node.
+    """
+
+    price: float
+    bound: float
+    bound_by: str
+    greedy_price: float
+    rounds: int
+    minding: int
+    left: int
+    cut: bool = False
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound the price is, as a share of the bound."""
+        return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
+
+
+@dataclass(slots=True)
+class Increase:
+    """One group's part of a scale-up."""
+
+    group: NodeGroup
+    size: int
+    """The new target."""
+
+
+@dataclass(slots=True)
+class Tick:
+    """State of a tick between its steps. The snapshot is forked as long as it lives.
+
+    Attributes:
+        view: The registry's view.
+        templates: Of each group; None where nobody knows.
+        upcoming: Nodes on their way, by group; they stand in the snapshot.
+        upcoming_nodes: Names of those nodes in the snapshot -> group.
+        hints: Names of those nodes that were bought for certain pods, by ``hint_key`` of the pod.
+        wanted: The demand.
+        skipped: Groups that are left out, and upstream's words for why.
+        verdicts: Each group of like pods and what the node groups say to it.
+        options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        bargain: How good the choice is, when it was reckoned over all groups at once.
+        over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
+            that one keeps: ``up`` or ``down``, and the resources whose limits these are.
+        not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
+        result: Upstream's word for how scale-up went.
+        error: What went wrong, when ``result`` is ``ScaleUpError``.
+    """
+
+    view: ClusterView
+    templates: dict[str, Template | None] = field(default_factory=dict)
+    upcoming: dict[str, int] = field(default_factory=dict)
+    upcoming_nodes: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
+    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
+    chosen: tuple[Option, ...] = ()
+    bargain: Bargain | None = None
+    over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
+    not_simulated: tuple[str, ...] = ()
+    increases: list[Increase] = field(default_factory=list)
+    result: str = "ScaleUpNotTried"
+    error: str = ""

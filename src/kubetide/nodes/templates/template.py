@@ -1,0 +1,333 @@
+"""Templates: what a new node of each group will look like, and how we know.
+
+In order, the first that there is: a good live node of the group; a node of it that was seen earlier;
+what the cloud says; any live node, however unwell. What live nodes have shown is remembered, with
+the least that was ever seen of each resource, so that a template never promises more than a machine
+has been seen to have.
+
+Source of the order: Cluster Autoscaler, mixed template node info provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.facts.nodes import (
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    TEMPLATE_LABEL,
+    template_taints,
+)
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.memory import SeenTemplate
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_up.limits import capacity_of
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.cached import KnownTemplates
+from kubetide.objects.base import Quantities
+from kubetide.objects.meta import ObjectMeta, OwnerReference
+from kubetide.objects.node import Node, NodeSpec, NodeStatus
+from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
+from kubetide.objects.workload import DaemonSet
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import Snapshot, classify, classify_unbound, fresh_node
+from kubetide.scheduling.pods.pod_class import ColumnKey
+from kubetide.units.quantity import Quantity, quantity_error
+from kubetide.units.time import Instant, after, format_rfc3339
+
+Origin = Literal["live", "seen", "cloud", "unwell"]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A node that does not exist yet, the pods that will be on it, and who vouches for it."""
+
+    node: Node
+    pods: tuple[Pod, ...]
+    origin: Origin
+    source: str
+    """One sentence for people."""
+    fresh: Snapshot
+    """Just this node with its pods, under ``node.metadata.name``, without devices: to be asked, not changed."""
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices that will be its own."""
+
+    @cached_property
+    def stock(self) -> Mapping[ColumnKey, int]:
+        """What it has left of everything."""
+        return self.fresh.stock(self.node.metadata.name)
+
+    @cached_property
+    def capacity(self) -> Mapping[str, int]:
+        """What it counts for where the whole cluster is limited."""
+        return capacity_of(self.node)
+
+    @cached_property
+    def keeps_others_away(self) -> bool:
+        """Whether a DaemonSet's pod on it may keep others off other nodes."""
+        return any(classify_unbound(pod).anti_affinity for pod in self.pods)
+
+
+class LookedAt(NamedTuple):
+    """What a group's template was learned from: as long as this is the same, it says the same."""
+
+    good: list[Node]
+    pods: tuple[Pod, ...]
+    """Those of the first node."""
+    slices: tuple[ResourceSlice, ...]
+    """Those of the first node."""
+    seen: SeenTemplate
+
+
+def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
+    """Remembers what the good live nodes of each group look like; says where the cloud was wrong."""
+    memory, settings = state.memory, state.settings
+    found: list[Reason] = []
+    devices = state.node_devices()
+    for group_id, names in state.nodes_by_group().items():
+        former = memory.templates.get(group_id)
+        good = [state.nodes[name] for name in names if state.health(name).is_good_template(now)]
+        if not good:
+            if former is not None and former.live:
+                memory.templates[group_id] = replace(former, live=False, seen_at=now)
+            continue
+        pods = state.snapshot.pods_on(good[0].metadata.name)
+        slices = devices.left_of(good[0].metadata.name, _own_pods(state, good[0].metadata.name))
+        known = state.looked_at.get(group_id) if state.memo else None
+        same_sight = known is not None and (known.good, known.pods, known.slices) == (good, pods, slices)
+        if known is not None and known.seen is former and same_sight:
+            continue
+        seen = _seen(group_id, good, state, now, former, slices)
+        if former is None or former.node.status != seen.node.status:
+            found.append(reason("TemplateLearned", group_id, node=seen.from_node))
+            found += _differences(state.groups[group_id], seen)
+        # While nothing changes the time stands still; it moves when the last good node is gone.
+        same = former is not None and former.live and replace(seen, seen_at=former.seen_at) == former
+        learned = memory.templates[group_id] = former if same and former is not None else seen
+        state.looked_at[group_id] = LookedAt(good, pods, slices, learned)
+    for group_id in sorted(memory.templates):
+        expires = after(memory.templates[group_id].seen_at, settings.node_info_cache_expire_time)
+        if group_id not in state.groups or expires < now:
+            del memory.templates[group_id]
+    return tuple(found)
+
+
+def all_templates(state: State) -> dict[str, Template | None]:
+    """Gives ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
+    names = state.nodes_by_group()
+    known = state.known_templates if state.memo else KnownTemplates()
+    known.settle(state)
+    found: dict[str, Template | None] = {}
+    for group_id, group in state.groups.items():
+        made_of = state.memory.templates.get(group_id) or group.template
+        template = known.find(group_id, made_of)
+        if template is None:
+            template = template_of(state, group, names[group_id])
+            if template is not None and template.origin != "unwell":
+                known.keep(group_id, made_of, template)
+        found[group_id] = template
+    return found
+
+
+def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Template | None:
+    """Gives the group's template, or None when nobody can say what its nodes look like.
+
+    Args:
+        state: Read only; ``learn_templates`` has been called for this tick.
+        group: The group.
+        nodes: Names of the group's nodes, in name order.
+    """
+    seen = state.memory.templates.get(group.id)
+    if seen is not None:
+        if seen.live:
+            source = f"live node {seen.from_node}"
+            return _template(seen.node, seen.pods, seen.slices, "live", source, state)
+        source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
+        return _template(seen.node, seen.pods, seen.slices, "seen", source, state)
+    if group.template is not None and _is_readable(group.template.node):
+        node = _labelled(_sanitised(group.template.node, group.id, state.settings))
+        source = f"cloud: {group.template.source or 'the provider gave no source'}"
+        own = group.template.pods or ()
+        return _template(node, own, group.template.slices or (), "cloud", source, state)
+    for name in nodes:
+        node = _sanitised(state.nodes[name], group.id, state.settings)
+        pods = _own_pods(state, name)
+        slices = state.node_devices().left_of(name, pods)
+        return _template(node, pods, slices, "unwell", f"live node {name}, which is not well", state)
+    return None
+
+
+def _is_readable(node: Node) -> bool:
+    """Whether the sizes that a cloud gave can be read; what cannot is as good as no template."""
+    sizes = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
+    return all(quantity_error(value) is None for value in sizes.values())
+
+
+def _seen(
+    group_id: str,
+    good: Sequence[Node],
+    state: State,
+    now: Instant,
+    former: SeenTemplate | None,
+    slices: tuple[ResourceSlice, ...],
+) -> SeenTemplate:
+    first = good[0]
+    statuses = [_readable(node.status) for node in good if _machine(node) == _machine(first)]
+    if former is not None and _machine(former.node) == _machine(first):
+        statuses.append(former.node.status)
+    node = _sanitised(first, group_id, state.settings)
+    status = NodeStatus(
+        capacity=_least([status.capacity for status in statuses]),
+        allocatable=_least([status.allocatable for status in statuses]),
+        conditions=node.status.conditions,
+        declared_features=node.status.declared_features,
+    )
+    return SeenTemplate(
+        node=replace(node, status=status),
+        pods=_own_pods(state, first.metadata.name),
+        slices=slices,
+        from_node=first.metadata.name,
+        seen_at=now,
+    )
+
+
+def _machine(node: Node) -> str:
+    return (node.metadata.labels or {}).get(INSTANCE_TYPE_LABEL, "")
+
+
+def _least(each: Sequence[Quantities | None]) -> Quantities:
+    """Gives the least of every resource of the first; one that another lacks is 0 there, so it is left out."""
+    # Machines of one type mostly say the same: what is equal is compared once.
+    given: list[Quantities] = []
+    for quantities in each:
+        if (quantities or {}) not in given:
+            given.append(quantities or {})
+    names = [name for name in given[0] if all(name in other for other in given)]
+    return {name: min((other[name] for other in given), key=Quantity.parse) for name in names}
+
+
+def _differences(group: NodeGroup, seen: SeenTemplate) -> list[Reason]:
+    said = (group.template.node.status.allocatable if group.template else None) or {}
+    real = seen.node.status.allocatable or {}
+    return [
+        reason(
+            "TemplateDiffers",
+            group.id,
+            resource=name,
+            seen=str(real.get(name, 0)),
+            said=str(said[name]),
+            node=seen.from_node,
+        )
+        for name in sorted(said)
+        if Quantity.parse(real.get(name, 0)) != Quantity.parse(said[name])
+    ]
+
+
+def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
+    """Gives the pods that a new node of the same kind will have too."""
+    return tuple(
+        pod
+        for pod in state.snapshot.pods_on(node_name)
+        if (is_daemon_set_pod(pod) or is_mirror_pod(pod)) and not pod.metadata.deletion_timestamp
+    )
+
+
+def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
+    name = f"template-node-for-{group_id}"
+    labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name}
+    status = _readable(node.status)
+    ready = tuple(
+        condition
+        for condition in status.conditions or ()
+        if condition.type == "Ready" and condition.status == "True"
+    )
+    return Node(
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=NodeSpec(
+            unschedulable=node.spec.unschedulable,
+            taints=template_taints(node.spec.taints, settings) or None,
+        ),
+        status=NodeStatus(
+            capacity=status.capacity,
+            allocatable=status.allocatable,
+            conditions=ready,
+            declared_features=status.declared_features,
+        ),
+    )
+
+
+def _readable(status: NodeStatus) -> NodeStatus:
+    """Gives the status without amounts that cannot be read: a new node promises none of these."""
+    sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
+    kept = {
+        part: {name: value for name, value in given.items() if quantity_error(value) is None}
+        for part, given in sizes.items()
+    }
+    return status if kept == sizes else replace(status, **kept)
+
+
+def _labelled(node: Node) -> Node:
+    """Marks a node that only the cloud vouches for, as upstream does: it is similar to no live node's group."""
+    labels = {**(node.metadata.labels or {}), TEMPLATE_LABEL: "true"}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _template(
+    node: Node,
+    pods: tuple[Pod, ...],
+    slices: tuple[ResourceSlice, ...],
+    origin: Origin,
+    source: str,
+    state: State,
+) -> Template:
+    if origin == "cloud" or state.settings.force_ds:
+        pods = pods + _daemon_pods(node, pods, state.daemon_sets)
+    return Template(node, pods, origin, source, fresh_node(node, pods, state.snapshot.facts), slices)
+
+
+def _daemon_pods(
+    node: Node, there: Sequence[Pod], daemon_sets: Mapping[tuple[str, str], DaemonSet]
+) -> tuple[Pod, ...]:
+    """Gives the pods that DaemonSets will put on the node and that are not among ``there``."""
+    if not daemon_sets:
+        return ()
+    has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}
+    bare = fresh_node(node, ())
+    made = []
+    for key in sorted(daemon_sets):
+        daemon_set = daemon_sets[key]
+        if daemon_set.metadata.uid in has:
+            continue
+        pod = _daemon_pod(daemon_set)
+        refusal = bare.first_refusal(classify(pod), node.metadata.name)
+        # The DaemonSet controller does not look at room: its pod is made, and then waits.
+        if refusal is None or refusal.plugin == "NodeResourcesFit":
+            made.append(pod)
+    return tuple(made)
+
+
+def _daemon_pod(daemon_set: DaemonSet) -> Pod:
+    template = daemon_set.spec.template
+    owner = OwnerReference(
+        api_version="apps/v1",
+        kind="DaemonSet",
+        name=daemon_set.metadata.name,
+        uid=daemon_set.metadata.uid,
+        controller=True,
+    )
+    metadata = ObjectMeta(
+        name=f"{daemon_set.metadata.name}-pod",
+        namespace=daemon_set.metadata.namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=(owner,),
+    )
+    return Pod(metadata=metadata, spec=template.spec)

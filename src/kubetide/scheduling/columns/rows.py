@@ -1,0 +1,348 @@
+"""All columns of a snapshot: those of nodes, and how many pods of which kind are on each node and in each domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubetide.objects.node import Node
+from kubetide.scheduling.columns.counting import (
+    READ_MINDING,
+    AskingPods,
+    CountColumn,
+    CountKey,
+    Domains,
+    DomainTable,
+    GuardingPods,
+)
+from kubetide.scheduling.columns.node_rows import NodeRows
+from kubetide.scheduling.columns.pod_index import ByMark, PodKinds, choices_of, marks_of
+from kubetide.scheduling.devices.ledger import Ledger
+from kubetide.scheduling.pods.pod_class import PodClass, Use
+from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.scheduling.snapshot.node_pods import NodePods
+
+Int64Vector = npt.NDArray[np.int64]
+BoolVector = npt.NDArray[np.bool_]
+
+_MEMO_SIZE = 1 << 14
+_MOST_DOMAINS = 64
+"""With more of them, domains are made anew when asked for rather than all told of a new node."""
+_FEW_CHANGES = 4096
+"""So many changes beside the kinds of pods, or new kinds, and a fourth of the pods, and kinds are made anew when asked for."""
+
+
+class Rows(NodeRows):
+    """All columns of a snapshot, as ``NodeRows`` has them, and counts. Only ``Snapshot`` writes; filters read."""
+
+    def __init__(
+        self,
+        capacity: int = 16,
+        *,
+        facts: ClusterFacts,
+        pods: Mapping[str, NodePods],
+    ) -> None:
+        super().__init__(capacity)
+        self.facts = facts
+        self.devices: Ledger | None = None
+        self.pods = pods
+        self.counts: dict[CountKey, CountColumn] = {}
+        self.guards: list[GuardingPods] = []
+        self.asks: list[AskingPods] = []
+        self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
+        self._counted: dict[tuple[PodClass | bytes, bool], tuple[int, tuple[CountColumn, ...]]] = {}
+        """By ``PodClass.minding``, where there is that and only such keys are counted as read no more."""
+        self._reads_more = False
+        self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
+        """The same by the identity of a use, which is kept here so that it stays its own."""
+        self._guards_by_mark: ByMark[GuardingPods] = ByMark()
+        self._asks_by_mark: ByMark[AskingPods] = ByMark()
+        self._counts_by_mark: ByMark[CountKey] = ByMark()
+        self._kinds: PodKinds | None = None
+        self._domains: dict[tuple[str, Hashable], Domains] = {}
+
+    def extend(self, nodes: Sequence[Node], template: object) -> bool:
+        """Adds rows for copies of a template; False where domains have changed, so that judges do not hold.
+
+        Copies differ in their names and the label of the hostname. ``template`` stands for what is the same.
+        """
+        capacity = self.capacity
+        self.append_copies(nodes)
+        domains = self._domains.values()
+        told = self.capacity == capacity and len(domains) <= _MOST_DOMAINS
+        if told and all(one.append_copies(self.n, template) for one in domains):
+            return True
+        self.drop_tables()
+        return False
+
+    def shrink(self, count: int) -> None:
+        """Takes back the last ``extend`` of so many; judges hold as they did."""
+        self.pop(count)
+        for domains in self._domains.values():
+            domains.pop(self.n)
+
+    def pods_on(self, row: int) -> Iterator[PodClass]:
+        """Gives the class of each pod on a row."""
+        there = self.pods.get(self.names[row])
+        for use in there.uses if there is not None else ():
+            yield use.pod_class
+
+    def count_column(self, key: CountKey) -> CountColumn:
+        """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
+        column = self.counts.get(key)
+        if column is None:
+            kinds = self._pod_kinds()
+            choices = key.choices()
+            meant = []
+            for number in kinds.bearing(choices):
+                pod_class, terminating = kinds.kinds[number]
+                if key.counts(pod_class, self.facts, terminating=terminating):
+                    meant.append(number)
+            counts = np.zeros(self.capacity, np.int64) if meant else None
+            if counts is not None:
+                kinds.add_up(meant, counts)
+            column = self.counts[key] = CountColumn(self.capacity, counts)
+            self._counts_by_mark.add(choices, key)
+            self._reads_more = self._reads_more or not isinstance(key, READ_MINDING)
+        return column
+
+    def forget_kinds(self) -> None:
+        """Forgets which pods are where; asked for anew, it is found in one pass over all pods."""
+        self._kinds = None
+
+    def _pod_kinds(self) -> PodKinds:
+        if self._kinds is None:
+            row_of = self.row_of
+            self._kinds = PodKinds(
+                (row, there.uses)
+                for name, there in self.pods.items()
+                if (row := row_of.get(name)) is not None
+            )
+        return self._kinds
+
+    def add_guards(self, pod_class: PodClass) -> bool:
+        """Makes the columns of a class's anti-affinity, before its first pod is placed; says whether any was new."""
+        new = [key for key in map(GuardingPods, pod_class.anti_affinity) if key not in self.counts]
+        for key in dict.fromkeys(new):
+            self.count_column(key)
+            self.guards.append(key)
+            self._guards_by_mark.add(choices_of(key.term.selector), key)
+        return bool(new)
+
+    def add_asks(self, pod_class: PodClass) -> None:
+        """Make the columns of the terms by which a class adds to the scores of others, before its first pod is placed."""
+        for ask in pod_class.preferences.asking:
+            key = AskingPods(*ask)
+            if key not in self.counts:
+                self.count_column(key)
+                self.asks.append(key)
+                self._asks_by_mark.add(choices_of(key.term.selector), key)
+
+    def asks_of(self, pod_class: PodClass, since: int = 0) -> Sequence[AskingPods]:
+        """Return the terms of other pods that mean a pod of the class, but for the first ``since`` of ``asks``."""
+        namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
+        asked = self._asks_by_mark.borne(labels.items(), since)
+        return [key for key in asked if key.term.guards(namespace, labels, known)]
+
+    def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
+        """Gives the anti-affinity terms of pods that keep the class away from their domains."""
+        judged, found = self._guarded.get(pod_class, (0, ()))
+        if judged < len(self.guards):
+            if len(self._guarded) >= _MEMO_SIZE:
+                self._guarded.clear()
+            namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
+            asked = self._guards_by_mark.borne(labels.items(), judged)
+            more = [key for key in asked if key.term.guards(namespace, labels, known)]
+            found = (*found, *more)
+            self._guarded[pod_class] = (len(self.guards), found)
+        return found
+
+    def table(
+        self,
+        key: CountKey,
+        topology_key: str,
+        eligibility: Hashable = None,
+        eligible: Callable[[], BoolVector | None] = lambda: None,
+        *,
+        copies_differ: bool = False,
+    ) -> DomainTable:
+        """Gives the pods that a key means, by the values of a node label.
+
+        Args:
+            key: Which pods.
+            topology_key: The label.
+            eligibility: Tells which nodes take part; equal values mean the same nodes.
+            eligible: Gives these nodes, or None for all; asked when the table is made, and when nodes come.
+            copies_differ: Whether of copies of one template some may take part and some not.
+        """
+        return self.table_of(
+            self.count_column(key), topology_key, eligibility, eligible, copies_differ=copies_differ
+        )
+
+    def table_of(
+        self,
+        column: CountColumn,
+        topology_key: str,
+        eligibility: Hashable = None,
+        eligible: Callable[[], BoolVector | None] = lambda: None,
+        *,
+        copies_differ: bool = False,
+    ) -> DomainTable:
+        """Gives what ``table`` gives, for a column that is at hand."""
+        table = column.tables.get((topology_key, eligibility))
+        if table is None:
+            domains = self._domains_of(topology_key, eligibility, eligible, copies_differ=copies_differ)
+            table = DomainTable([column], self.n, domains)
+            column.tables[topology_key, eligibility] = table
+        return table
+
+    def _domains_of(
+        self,
+        topology_key: str,
+        eligibility: Hashable = None,
+        eligible: Callable[[], BoolVector | None] = lambda: None,
+        *,
+        copies_differ: bool = False,
+    ) -> Domains:
+        """Gives the values of a label over the nodes that take part; kept until nodes change."""
+        domains = self._domains.get((topology_key, eligibility))
+        if domains is None:
+            label = self.label(topology_key)
+            domains = Domains(label, self.n, self.capacity, eligible, copies_differ=copies_differ)
+            self._domains[topology_key, eligibility] = domains
+        return domains
+
+    def joint_table(self, keys: Sequence[CountKey], topology_key: str) -> DomainTable:
+        """Gives the pods that any of the keys means, by the values of a node label; one counts once per key."""
+        if len(keys) == 1:
+            return self.table(keys[0], topology_key)
+        columns = [self.count_column(key) for key in keys]
+        name = (topology_key, tuple(map(id, columns)))
+        table = columns[0].tables.get(name)
+        if table is None:
+            table = DomainTable(columns, self.n, self._domains_of(topology_key))
+            # Each column keeps it up to date.
+            for column in columns:
+                column.tables[name] = table
+        return table
+
+    def drop_tables(self) -> None:
+        """Forgets domains and the tables of them: nodes have changed."""
+        self._domains.clear()
+        for column in self.counts.values():
+            column.tables.clear()
+
+    def drop_counts(self) -> None:
+        """Forgets the counts that depend on facts, which have changed: all but those of guards and asks."""
+        stay: tuple[CountKey, ...] = (*self.guards, *self.asks)
+        self.counts = {key: self.counts[key] for key in stay}
+        self._find_by_mark()
+        if not self.counts:
+            self.forget_kinds()  # nobody tells of changes where nothing is counted
+        self._counted.clear()
+        self._counting.clear()
+        self._guarded.clear()
+        self.drop_tables()
+
+    def forget_counts(self) -> None:
+        """Forgets counts that nobody may ask for any more; what is asked for is made anew."""
+        self.guards = [key for key in self.guards if self.counts[key].vector(self.n).any()]
+        self.asks = [key for key in self.asks if self.counts[key].vector(self.n).any()]
+        self._guarded.clear()
+        self.drop_counts()
+
+    def count(self, row: int, use: Use, sign: int) -> None:
+        """Counts a pod on a row (+1), or takes it off (-1)."""
+        known = self._counting.get(id(use))
+        if known is None or known[1] < self._counts_by_mark.number:
+            if len(self._counting) >= _MEMO_SIZE:
+                self._counting.clear()
+            columns = self.counting(use.pod_class, terminating=use.terminating)
+            known = self._counting[id(use)] = (use, self._counts_by_mark.number, columns)
+        for column in known[2]:
+            column.add(row, sign)
+        kinds = self._kinds
+        if kinds is not None:
+            kinds.change(use, row, sign)
+            most = _FEW_CHANGES + len(kinds) // 4
+            if kinds.changed > most or kinds.came > most:
+                self.forget_kinds()
+
+    def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
+        """Takes what so many pods of a class take from each of the rows, and counts them; each row once."""
+        for key, amount in pod_class.charges:
+            self.columns[key].free[rows] -= sign * amount * numbers
+        if self.counts:
+            for column in self.counting(pod_class, terminating=False):
+                column.add_many(rows, sign * numbers)
+
+    def charge_many(self, rows: Int64Vector, use: Use, numbers: Int64Vector) -> None:
+        """Takes what so many pods take from each of the rows, and counts them; each row once."""
+        for key, amount in use.charges:
+            self.columns[key].free[rows] -= amount * numbers
+        self.forget_kinds()
+        if self.counts:
+            for column in self.counting(use.pod_class, terminating=use.terminating):
+                column.add_many(rows, numbers)
+
+    def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
+        """Gives the columns that count a pod of the class."""
+        kind = (pod_class if self._reads_more else pod_class.minding or pod_class, terminating)
+        judged, columns = self._counted.get(kind, (0, ()))
+        if judged < self._counts_by_mark.number:
+            if len(self._counted) >= _MEMO_SIZE:
+                self._counted.clear()
+            asked = self._counts_by_mark.borne(marks_of(pod_class), judged)
+            more = [
+                self.counts[key]
+                for key in asked
+                if key.counts(pod_class, self.facts, terminating=terminating)
+            ]
+            columns = (*columns, *more)
+            self._counted[kind] = (self._counts_by_mark.number, columns)
+        return columns
+
+    def _find_by_mark(self) -> None:
+        self._counts_by_mark, self._guards_by_mark, self._asks_by_mark = ByMark(), ByMark(), ByMark()
+        for key in self.counts:
+            self._counts_by_mark.add(key.choices(), key)
+        for guard in self.guards:
+            self._guards_by_mark.add(choices_of(guard.term.selector), guard)
+        for ask in self.asks:
+            self._asks_by_mark.add(choices_of(ask.term.selector), ask)
+
+    def without(self, dead: Mapping[int, None]) -> Rows:
+        """Gives a copy without some rows, in the same order; this one is left as it is."""
+        keep = np.ones(self.n, np.bool_)
+        keep[list(dead)] = False
+        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)
+        kept.devices = self.devices
+        kept.n = self.n - len(dead)
+        kept.names = [name for row, name in enumerate(self.names) if row not in dead]
+        kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
+        kept.row_of = {name: row for row, name in enumerate(kept.names)}
+        kept.ports = {key: list(ports) for key, ports in self.ports.items()}
+        kept._unschedulable[: kept.n] = self.unschedulable[keep]
+        # Made anew: sets that only removed nodes had would pile up, as some taints carry a time.
+        for row, node in enumerate(kept.nodes):
+            kept._taint_codes[row] = kept._taint_code(node)
+        for name, column in self.columns.items():
+            kept.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
+        for key, counted in self.counts.items():
+            counts = np.zeros(kept.capacity, np.int64)
+            counts[: kept.n] = counted.vector(self.n)[keep]
+            kept.counts[key] = CountColumn(kept.capacity, counts)
+        kept.guards, kept.asks = list(self.guards), list(self.asks)
+        kept._find_by_mark()
+        kept._reads_more = self._reads_more
+        if self._kinds is not None:
+            row_of = np.where(keep, np.cumsum(keep) - 1, -1)
+            kept._kinds = self._kinds.renumbered(row_of)
+        return kept
+
+    def _grow(self) -> None:
+        super()._grow()
+        for counted in self.counts.values():
+            counted.resize(self.capacity)

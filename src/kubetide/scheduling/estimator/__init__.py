@@ -1,0 +1,1 @@
+"""How many new nodes of a template a set of pods needs."""

@@ -1,0 +1,70 @@
+"""How many pods of a class rows take, condition by condition: what estimates on a fork reckon with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubetide.scheduling.columns.counting import DomainTable
+from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
+from kubetide.scheduling.filters.base import UNLIMITED, Term
+from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
+from kubetide.scheduling.pods.node_selection import HOSTNAME
+from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.resources import PODS
+from kubetide.scheduling.snapshot.verdicts import Known
+
+
+def terms_of(known: Known) -> list[Term] | None:
+    """All conditions of a class, or None when a plugin gives none."""
+    found: list[Term] = []
+    for judge in known.judges:
+        if judge.terms is None:
+            return None
+        found.extend(judge.terms)
+    return found
+
+
+def is_shared(term: Term) -> bool:
+    """Whether the group's pods change the verdict for all new nodes alike."""
+    return term.counted and term.topology_key not in {HOSTNAME, ""}
+
+
+def may_loosen(term: Term) -> bool:
+    first = getattr(term, "is_first", None)
+    return first is not None and bool(first())
+
+
+def places_of(term: SpreadTerm, first: int, last: int) -> Int64Vector:
+    """How many pods the rows from first to last take while the minimum stays as it is."""
+    codes = term.label.codes[first:last]
+    places = np.maximum(0, term.most() + 1 - term.table.counts.take(codes))
+    places[codes == 0] = 0
+    # Nodes that take no part are not counted: their verdict does not change.
+    outside = (term.table.codes[first:last] == 0) & (places > 0)
+    places[outside] = UNLIMITED
+    return places
+
+
+def lowest_of(table: DomainTable, first: int, last: int | None = None) -> BoolVector:
+    """Whether each of the rows is in one of the least-filled domains."""
+    codes = table.codes[first:last]
+    lowest: BoolVector = (codes != 0) & (table.counts.take(codes) == table.minimum())
+    return lowest
+
+
+def room_by_amounts(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
+    """How many pods the rows from first to last have room for."""
+    room = np.full(last - first, UNLIMITED, np.int64)
+    if known.impossible:
+        room[:] = 0
+        return room
+    amounts = {PODS: 1, **pod_class.requests}
+    for key, column, least in known.gates:
+        free = column.free[first:last]
+        if isinstance(key, str):
+            np.minimum(room, free // amounts[key], out=room)
+        else:
+            room[free < least] = 0
+    if pod_class.ports:
+        np.minimum(room, 1, out=room)
+    return np.maximum(room, 0, out=room)

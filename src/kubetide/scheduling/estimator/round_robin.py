@@ -1,0 +1,52 @@
+"""Dealing out equal pods one by one, going round the nodes that have room: by arithmetic.
+
+Source: cluster-autoscaler core (Jul 2026), the scan over nodes from one past the last match.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kubetide.scheduling.columns.rows import Int64Vector
+
+
+class Fill(NamedTuple):
+    """How many pods each node takes, and which was the last to take one (-1: none)."""
+
+    taken: Int64Vector
+    last: int
+
+
+def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
+    """Deals pods out one by one, going round the nodes that have room, from ``start`` on.
+
+    Args:
+        room: (nodes,), how many pods each can take, not negative.
+        pods: How many there are, at least 1.
+        start: Node to begin with.
+    """
+    if not room.any():
+        return Fill(np.zeros(len(room), np.int64), -1)
+    if int(room.sum()) <= pods:
+        rounds, taken, rest = int(room.max()), room.copy(), 0
+    else:
+        # The largest number of whole rounds, by bisection.
+        rounds, above = pods // int(np.count_nonzero(room)), min(pods + 1, int(room.max()))
+        while above - rounds > 1:
+            middle = (rounds + above) // 2
+            if int(np.minimum(room, middle).sum()) <= pods:
+                rounds = middle
+            else:
+                above = middle
+        taken = np.minimum(room, rounds)
+        rest = pods - int(taken.sum())
+    served = np.flatnonzero(room > rounds if rest else room >= rounds)
+    # In the order of the scan: from ``start`` to the end, then from the beginning.
+    first = int(np.searchsorted(served, start))
+    served = np.concatenate([served[first:], served[:first]])
+    if rest:
+        served = served[:rest]
+        taken[served] += 1
+    return Fill(taken, int(served[-1]))

@@ -1,0 +1,65 @@
+"""The pods on one node, as a snapshot holds them: no object of its own for each."""
+
+from __future__ import annotations
+
+from array import array
+
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.pods.pod_class import Use
+
+PodKey = tuple[str, str]
+"""(namespace, name)"""
+
+
+class NodePods:
+    """Pods on a node, or waiting for it to be there, in the order in which they came.
+
+    Attributes:
+        name: The node's.
+        keys, pods, uses: Of the same length and order.
+        listed: The pods as they were given out last; None once they have changed.
+    """
+
+    __slots__ = ("_hashes", "keys", "listed", "name", "pods", "uses")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.keys: list[PodKey] = []
+        # Looked at in the place of the keys, each of which lies elsewhere in memory.
+        self._hashes = array("q")
+        self.pods: list[Pod] = []
+        self.uses: list[Use] = []
+        self.listed: tuple[Pod, ...] | None = None
+
+    def place_of(self, key: PodKey) -> int:
+        """Gives the number of a pod's place. Raises ValueError for a pod that is not here."""
+        at = self._hashes.index(hash(key))
+        return at if self.keys[at] == key else self.keys.index(key)
+
+    def append(self, key: PodKey, pod: Pod, use: Use) -> None:
+        """Puts a pod behind the others."""
+        self.keys.append(key)
+        self._hashes.append(hash(key))
+        self.pods.append(pod)
+        self.uses.append(use)
+        self.listed = None
+
+    def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
+        """Puts a pod in the place of that number."""
+        self.keys.insert(at, key)
+        self._hashes.insert(at, hash(key))
+        self.pods.insert(at, pod)
+        self.uses.insert(at, use)
+        self.listed = None
+
+    def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
+        """Takes the pod out that has that place."""
+        self.listed = None
+        del self._hashes[at]
+        return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
+
+    def put_instead(self, at: int, pod: Pod, use: Use) -> None:
+        """Takes over what changed of the pod in that place."""
+        self.pods[at] = pod
+        self.uses[at] = use
+        self.listed = None
