@@ -110,7 +110,7 @@ class Player:
             self._nodes[name] = f"{group}-{number}"
 
     def answer(self, step: Step) -> Answer:
-        """Types one step, again and again until it says what it waits for."""
+        """Types one step, again and again until it says what it waits for. Raises TimeoutError where it never does."""
         by_name = {called: name for name, called in self._nodes.items()}
         words = [
             re.sub(r"NODE:([\w-]+)", lambda found: by_name[found[1]], word).replace("FILES", str(FILES))
@@ -120,8 +120,10 @@ class Player:
         while True:
             said, errors, code = self._run(words, editor=step.editor)
             is_there = "(NotFound)" not in errors
-            if not (step.until and is_there) or re.search(step.until, said) or time.monotonic() > deadline:
+            if not (step.until and is_there) or re.search(step.until, said):
                 break
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{step.name}: never said {step.until}, but: {said}")
             time.sleep(0.1)
         return Answer(self._normal(said), self._normal(errors), code)
 
