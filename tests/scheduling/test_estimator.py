@@ -151,8 +151,8 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
     limits = Limits((threshold or 30,))
     estimator = Estimator(snapshot, groups)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "_FEW", few)
-        patch.setattr(packing_single, "_LOOKS", looks)
+        patch.setattr(packing, "PODS_A_CLASS_ONE_BY_ONE", few)
+        patch.setattr(packing_single, "NEW_NODES_ONE_BY_ONE", looks)
         for template, daemon_pods in asked:
             numbers = [
                 at for at in range(len(groups)) if data.draw(st.sampled_from((True, True, True, False)))
@@ -230,7 +230,7 @@ def with_claim(number):
 @pytest.mark.parametrize("few", [0, 100])
 def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
     """Claims whose volumes are made in one zone, or are there, bring nodes in that zone alone; limits of other nodes bear on none."""
-    monkeypatch.setattr(packing, "_FEW", few)
+    monkeypatch.setattr(packing, "PODS_A_CLASS_ONE_BY_ONE", few)
     claims = [
         samples.claim(f"c{at}", **({"volumeName": "v"} if at == 4 else {"storageClassName": "late"}))
         for at in range(5)

@@ -130,7 +130,7 @@ def test_counts_are_those_of_a_recount(given_operations):
 
 def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
     """Many changes make it cheaper to look through all pods again; counts asked for after that are right."""
-    monkeypatch.setattr(rows, "_FEW_CHANGES", 3)
+    monkeypatch.setattr(rows, "POD_INDEX_CHANGES", 3)
     snapshot = Snapshot()
     for name in NODES:
         snapshot.set_node(make_node(name))

@@ -138,7 +138,7 @@ def test_columns_agree_with_plain_rules_whatever_happened(steps, asked):
 
 def test_counts_that_pile_up_are_forgotten(monkeypatch):
     """Old counts go, also those of anti-affinity; pods that wait for their node still guard it when it comes."""
-    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 3)
+    monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 3)
     snapshot, book = Snapshot(), Book()
     snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
     app = LabelSelector(match_labels={"app": "a"})

@@ -23,9 +23,7 @@ from kubetide.scheduling.snapshot.lineage import Lineage
 from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.node_pods import NodePods, PodKey
 from kubetide.scheduling.snapshot.volumes import Volumes
-
-_MOST_COUNTS = 2048
-"""Columns of counts cached, if not more are in use; each rollout of a spread workload may ask for a new one."""
+from kubetide.scheduling.thresholds import COUNT_COLUMNS_BEFORE_FORGETTING
 
 
 class SnapshotStore:
@@ -48,7 +46,7 @@ class SnapshotStore:
         self.volume_version = 0
         self.device_version = 0
         self.layout = 0
-        self._most_counts = _MOST_COUNTS
+        self._most_counts = COUNT_COLUMNS_BEFORE_FORGETTING
         self.columns_version = 0
         self.placed: dict[PodKey, NodePods] = {}
         self.pods: dict[str, NodePods] = {}
@@ -153,7 +151,7 @@ class SnapshotStore:
         if len(self.rows.counts) > self._most_counts and not self._log.is_forked:
             self.forget_counts()
             # Three times as many again as must stay, so that a cluster full of guards does not forget at every pod.
-            self._most_counts = max(_MOST_COUNTS, 4 * len(self.rows.counts))
+            self._most_counts = max(COUNT_COLUMNS_BEFORE_FORGETTING, 4 * len(self.rows.counts))
         self.add_guards(pod_class)
         self._log.record(self._take_back, self._append(node_name, key, pod, use))
         row = self.rows.row_of.get(node_name)

@@ -21,12 +21,12 @@ from kubetide.scheduling.pods.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.snapshot.lineage import Lineage
 from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.store import SnapshotStore
+from kubetide.scheduling.thresholds import FIRST_FIT_ROWS_ONE_BY_ONE
 from kubetide.units.recent import Recent
 
 _MOST_BYTES = 64 << 20
 """Of what is known about classes, roughly, in each of two halves."""
 _MAX_TEMPLATES = 64
-_SCALAR_ROWS = 32
 
 
 class Passing:
@@ -148,7 +148,7 @@ class Known:
             return -1
         static, closed = self.static_cells, memoryview(blocked)  # type: ignore[arg-type]  # numpy arrays have a buffer
         # A few single looks first: most pods find their place at once, and a look is cheaper than a vector.
-        for row in range(start, min(start + _SCALAR_ROWS, n)):
+        for row in range(start, min(start + FIRST_FIT_ROWS_ONE_BY_ONE, n)):
             if static[row] and not closed[row] and self.has_capacity(row):
                 return row
         open_rows = self.evaluate(n, version) & ~blocked
