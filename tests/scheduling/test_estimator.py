@@ -11,7 +11,6 @@ from tests.objects import samples
 from tests.scheduling import minding, plain
 from tests.scheduling.minding import HOSTNAME
 from tests.scheduling.plain import make_node, make_pod
-from tests.scheduling.test_packing import one_by_one
 
 from kubetide.objects.meta import LabelSelector, ObjectMeta
 from kubetide.objects.pod import (
@@ -42,6 +41,7 @@ from kubetide.scheduling import (
 from kubetide.scheduling.estimator import packing
 from kubetide.scheduling.estimator import single as packing_single
 from kubetide.scheduling.estimator.packing import Estimator
+from kubetide.scheduling.estimator.reference import reference_estimate
 
 
 def numbered(given):
@@ -161,7 +161,7 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
             version = snapshot.version
             found = estimator.estimate(template, daemon_pods, numbers, limits, start=start)
             assert snapshot.version == version
-            count, counts, added, limited, end = one_by_one(
+            count, counts, added, limited, end = reference_estimate(
                 snapshot, template, daemon_pods, given_groups, limits, start
             )
             assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
@@ -198,7 +198,7 @@ def test_names_that_are_taken_are_not_those_of_new_nodes():
     apart = PodAffinityTerm(label_selector=app, topology_key=HOSTNAME)
     groups = numbered([(minding.pod("p", "default", "a", [], [apart], [], 300, None), 2)])
     found = estimate(snapshot, make_node("t"), (), groups, Limits((5,)))
-    count, counts, *_ = one_by_one(snapshot, make_node("t"), (), groups, Limits((5,)), 1)
+    count, counts, *_ = reference_estimate(snapshot, make_node("t"), (), groups, Limits((5,)), 1)
     assert (found.nodes, [len(pods) for pods in found.scheduled]) == (
         count,
         [sum(row.values()) for row in counts],
@@ -263,7 +263,7 @@ def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
         template = make_node("t", labels={"zone": zone})
         found = estimator.estimate(template, (), range(5), Limits((9,)))
         assert [len(pods) for pods in found.scheduled] == served
-        count, counts, added, *_ = one_by_one(snapshot, template, (), groups, Limits((9,)), 1)
+        count, counts, added, *_ = reference_estimate(snapshot, template, (), groups, Limits((9,)), 1)
         assert (found.nodes, found.added) == (count, tuple(added))
         assert [sum(row.values()) for row in counts] == served
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.scheduling import minding, plain
 from tests.scheduling.plain import make_node
-from tests.scheduling.test_packing import one_by_one
 
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.pod import PodAffinityTerm, TopologySpreadConstraint
 from kubetide.scheduling import ClusterFacts, Limits, PodGroup, Snapshot, classify, estimate
+from kubetide.scheduling.estimator.reference import reference_estimate
 from kubetide.scheduling.snapshot import store as snapshot_store
 
 KIND = {
@@ -208,7 +208,9 @@ def test_estimates_are_those_of_one_pod_at_a_time(
     after = {key: column.tobytes() for key, column in snapshot.free.items()}
     assert (snapshot.version, before) == (version, {key: after[key] for key in before})
     assert [snapshot.feasible(group.pod_class).tolist() for group in groups] == verdicts
-    count, counts, added, limited, end = one_by_one(snapshot, template, daemon_pods, groups, limits, start)
+    count, counts, added, limited, end = reference_estimate(
+        snapshot, template, daemon_pods, groups, limits, start
+    )
     assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
     assert (found.nodes, found.added, found.limited) == (count, tuple(added), limited)
     for name in (*found.added, *found.borrowed):
