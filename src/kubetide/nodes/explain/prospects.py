@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.state import State
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
 
 def price_of(state: State, group_id: str) -> float | None:
@@ -28,3 +28,25 @@ def goes_at(state: State, node_name: str) -> Instant | None:
     since = state.memory.scale_down.unneeded.get(node_name)
     time = waits(state, node_name)
     return None if since is None or time is None else after(since, time)
+
+
+def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
+    """Return when the node may go, as a sentence; empty where that is not known.
+
+    Args:
+        state: After the last evaluation.
+        node_name: The node.
+        reason: Why it stays, in upstream's word; empty for a node that is unneeded or was not looked at.
+        blocking_pod: The pod that keeps it; empty for none.
+    """
+    time = waits(state, node_name)
+    if time is None:
+        return ""
+    at = goes_at(state, node_name)
+    if blocking_pod:
+        return f"when that pod no longer keeps it, and it has then been unneeded for {format_duration(time)}"
+    if reason == "NotUnderutilized":
+        return f"when its utilization has been below the threshold for {format_duration(time)}"
+    if at is not None:
+        return f"from {format_rfc3339(at)} on, if it stays unneeded and nothing else holds scale-down"
+    return ""
