@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 from tests.horizontal.running import START
+from tests.loops import run_alone
 from tests.nodes.live import Kept
 
 from kubetide.clouds.labels import Bounds, LabelsCloud, LabelsConfigError, read_groups
@@ -21,6 +22,7 @@ from kubetide.runtime.config import ConfigError, flag_values, make_config
 from kubetide.runtime.guard import Advice, guarded_cloud, guarded_cluster
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
+from kubetide.watching import Caches
 
 POOL = "cloud.google.com/gke-nodepool"
 
@@ -101,22 +103,25 @@ def test_advice_and_explain_work_on_a_cluster_without_a_cloud():
         await cluster.create(PODS, _on("alone"), namespace="default")
         async with cloud.open():
             await clock.sleep(seconds(1))
+            seen = guarded_cluster(cluster, Advice())
+            caches = Caches(seen, clock)
             loop = NodesController(
-                guarded_cluster(cluster, Advice()),
+                seen,
                 guarded_cloud(cloud, Advice()),
                 clock,
                 recorder,
                 None,
                 Settings(advises=True),
                 seed=1,
+                caches=caches,
             )
-            task = asyncio.create_task(loop.run())
+            task = asyncio.create_task(run_alone(loop, caches, clock))
             await clock.sleep(minutes(1))
             said = explain_pod(loop.state, ("default", "huge"), clock.now())
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        assert loop.failures == 0, loop.last_failure
+        assert loop.health.failures == 0, loop.health.last_failure
         return recorder.reasons, said
 
     reasons, said = play(story)
@@ -170,5 +175,7 @@ def test_it_only_advises_on_nodes():
     assert config.run.nodes == ("1:3:a", "0:5:b")
     with pytest.raises(ConfigError, match="labels is read only"):
         make_config([("--", flag_values([*labels, "--controllers=nodes", "--act"]))])
-    with pytest.raises(ConfigError, match="are for cloud-provider=labels"):
-        make_config([("--", flag_values(["--cloud-provider=mine", "--nodes=1:3:a"]))])
+    mine = ["--cloud-provider=mine", "--nodes=1:3:a"]
+    assert make_config([("--", flag_values(mine))]).run.nodes == ("1:3:a",)
+    with pytest.raises(ConfigError, match="node-group-label is for cloud-provider=labels"):
+        make_config([("--", flag_values([*mine, "--node-group-label=team"]))])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from kubetide.vertical.recommender import reasons as recommender
 from kubetide.vertical.updater import reasons as updater
 
 DOCS = Path(__file__).parents[2] / "docs"
+SRC = Path(__file__).parents[2] / "src" / "kubetide"
 REASONS = DOCS / "reasons.md"
+MAP = DOCS / "architecture.md"
 VOCABULARIES: dict[str, Vocabulary] = {
     **{entry.name: entry.vocabulary for entry in loop_entries()},
     "vertical/recommender": recommender.VOCABULARY,
@@ -63,9 +66,44 @@ def with_tables(page: str) -> str:
     return page
 
 
+CORES = ("horizontal", "vertical", "nodes", "scheduling", "plan", "loop")
+"""The packages whose modules the map names one by one."""
+
+
+def module_table() -> str:
+    """Return the modules of the cores by folder, each with the first sentence of what it says of itself."""
+    lines: list[str] = []
+    for core in CORES:
+        for folder in sorted({path.parent for path in (SRC / core).rglob("*.py")}):
+            named = [
+                f"`{path.name}` {_first_sentence(path)}"
+                for path in sorted(folder.glob("*.py"))
+                if path.name != "__init__.py"
+            ]
+            if named:
+                lines += [f"**{folder.relative_to(SRC)}/**", "", *(f"- {one}" for one in named), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _first_sentence(path: Path) -> str:
+    said = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
+    first = " ".join(said.split())
+    return (
+        first[0].lower() + first[1:].rstrip(".") if first and not first.startswith("`") else first.rstrip(".")
+    )
+
+
+def with_modules(page: str) -> str:
+    """Return the map with its list of modules as the code has it."""
+    begin, end = _BLOCK[0].format("modules"), _BLOCK[1]
+    head, rest = page.split(begin, 1)
+    return head + begin + module_table() + end + rest.split(end, 1)[1]
+
+
 def main() -> None:
     """Writes the tables of the pages anew."""
     REASONS.write_text(with_tables(REASONS.read_text(encoding="utf-8")), encoding="utf-8")
+    MAP.write_text(with_modules(MAP.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.docs.tables import DOCS, rows, section
+from tests.docs.tables import DOCS, rows, section, with_modules
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "kubetide"
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 PACKAGES = section(PAGE, "## Packages, from the top")
-PATHS = sorted(set(re.findall(r"`([\w./]+(?:/|\.py|\.md|\.toml))`", PAGE)))
+WRITTEN = PAGE.split("## Every module of the cores")[0] + PAGE.split("<!-- end -->")[-1]
+PATHS = sorted(set(re.findall(r"`([\w./]+(?:/|\.py|\.md|\.toml))`", WRITTEN)))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -30,6 +31,11 @@ def test_every_package_is_named():
     named = [row[1].strip("`/") for row in rows(PACKAGES)]
     there = {str(path.parent.relative_to(SRC)) for path in SRC.rglob("__init__.py")} - {"."}
     assert sorted(named) == sorted(there)
+
+
+def test_every_module_of_the_cores_is_named():
+    """The list of modules is the one that ``python -m tests.docs.tables`` writes."""
+    assert with_modules(PAGE) == PAGE
 
 
 def test_layers_are_those_of_the_import_contract():

@@ -36,7 +36,7 @@ def advised(story):
         world.usage.milli = 2000
         await world.add(replicas=4, extra={"spec": {"behavior": BEHAVIOR}})
         await story(world)
-        assert world.controller.bugs == 0, world.controller.last_failure
+        assert world.controller.health.bugs == 0, world.controller.health.last_failure
         return [one.verdict.desired for one in world.controller.result.settlements]
 
     return run_virtual(main, start=START)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.config import ConfigError, environment_values, flag_values, make_config, read_file
 from kubetide.units.time import seconds
@@ -112,8 +113,11 @@ def test_a_list_that_is_given_again_grows_and_any_other_flag_is_the_last_one():
         ]
     )
     config = make_config([("--", flags)])
-    assert config.loops.nodes.startup_taint == ("a", "b", "c", "d")
+    assert config.loops.of(NodesSettings).startup_taint == ("a", "b", "c", "d")
     assert config.run.controllers == ("horizontal", "nodes")
-    assert config.loops.horizontal.gates.scale_to_zero is True
-    assert config.loops.horizontal.gates.pod_level_resources is False
-    assert (config.loops.nodes.expander, config.loops.nodes.scan_interval) == ("least-nodes", seconds(2))
+    assert config.loops.of(HorizontalSettings).gates.scale_to_zero is True
+    assert config.loops.of(HorizontalSettings).gates.pod_level_resources is False
+    assert (config.loops.of(NodesSettings).expander, config.loops.of(NodesSettings).scan_interval) == (
+        "least-nodes",
+        seconds(2),
+    )

@@ -134,7 +134,7 @@ def test_a_removal_is_advised_once_as_advice_and_the_next_steps_follow_it():
         await world.after(minutes(10))
         memory = world.controller.state.memory.scale_down
         assert memory.last_failure is None
-        assert world.controller.failures == 0
+        assert world.controller.health.failures == 0
         advised = [name for name, one in memory.deletions.items() if one.phase == "advised"]
         assert len(advised) == 5
         said = explain_node(world.controller.state, advised[0], world.clock.now())

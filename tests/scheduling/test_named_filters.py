@@ -10,8 +10,8 @@ import pytest
 from tests.scheduling.plain import make_node, make_pod
 from tests.simulate.worlds import small
 
+from kubetide.clouds.registry import find_cloud
 from kubetide.ports.plugins import Plugin, PluginNotUsable
-from kubetide.runtime.clouds import cloud_factory
 from kubetide.runtime.records import SCHEMA, Header, RecordError, read_records
 from kubetide.scheduling import Snapshot, classify
 from kubetide.scheduling.filters.in_use import BUILT_IN, filters_in_use, using_filters, with_plugins
@@ -112,7 +112,7 @@ def test_what_cannot_be_used_is_named_with_the_setting(packages, entry, names, w
 def test_a_cloud_comes_with_its_package_and_version(packages):
     """All kinds of plug-ins are told by name, package and version."""
     install(packages, version="2.1")
-    plugin, _ = cloud_factory("odd-cloud")
+    plugin, _ = find_cloud("odd-cloud")
     assert plugin == Plugin("kubetide.clouds", "odd-cloud", "oddity", "2.1")
     assert str(plugin) == "odd-cloud (oddity 2.1)"
 

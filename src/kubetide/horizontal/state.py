@@ -262,9 +262,24 @@ class State:
 
     # ── a full record ──
 
+    def memories(self) -> list[MemoryEntry]:
+        """Return what is remembered of each HPA, ordered."""
+        selectors = self.table.members.selectors()
+        known = {*self.recommendations.keys(), *self.events, *self.options, *self.written, *selectors}
+        return [
+            MemoryEntry(
+                *key,
+                self.recommendations.of(key),
+                self.events.get(key, ScaleEvents()).copy(),
+                selectors.get(key, ""),
+                self.options.get(key),
+                self.written.get(key),
+            )
+            for key in sorted(known)
+        ]
+
     def dump(self) -> Delta:
         """Gives everything as one full delta: applied to a new state, it decides the same."""
-        selectors = self.table.members.selectors()
         return Delta(
             settings=self.settings,
             hpas=[self.views[key] for key in self.hpas],
@@ -272,18 +287,6 @@ class State:
             pods=[self.table.view(row) for row in self.table.rows.ordered()],
             scales=[self.scales[key] for key in sorted(self.scales)],
             holds=self.holds,
-            memory=[
-                MemoryEntry(
-                    *key,
-                    self.recommendations.of(key),
-                    self.events.get(key, ScaleEvents()).copy(),
-                    selectors.get(key, ""),
-                    self.options.get(key),
-                    self.written.get(key),
-                )
-                for key in sorted(
-                    {*self.recommendations.keys(), *self.events, *self.options, *self.written, *selectors}
-                )
-            ],
+            memory=self.memories(),
             sample_pods=self.samples.pods(),
         )

@@ -79,7 +79,13 @@ class Runner:
             health.failures += 1
             health.bugs += 1
             health.last_failure = traceback.format_exc()
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        try:
             self.loop.start_anew()
+        except Exception:  # noqa: BLE001  # the rim of the loop again: the next tick is tried with what there is
+            self.loop.health.last_failure += traceback.format_exc()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self._clock.sleep(Duration(due - self._clock.now()))

@@ -103,7 +103,7 @@ class NewGroup(ApiStruct):
     min_size: int = 0
     max_size: int = 0
     instance_type: str = ""
-    zones: tuple[str, ...] = ()
+    zones: tuple[str, ...] | None = None
     market: Market = "on-demand"
     labels: dict[str, str] | None = None
     taints: tuple[Taint, ...] | None = None

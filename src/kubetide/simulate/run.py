@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.apiserver.admission import Caller
-from kubetide.loop import parse_flags
+from kubetide.loop import loop_entries, parse_flags
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import Pace, run_paced, run_virtual
@@ -105,7 +105,11 @@ class _Run:
         return self.result()
 
     async def main(self, clock: Clock) -> None:
-        filters = with_plugins(parse_flags(self._scenario.flags).of(NodesSettings).scheduler_plugins)
+        filters = with_plugins(
+            parse_flags(self._scenario.flags, loop_entries(self._scenario.loops))
+            .of(NodesSettings)
+            .scheduler_plugins
+        )
         use_filters(filters)
         if filters.plugins:
             self._warn(plugins_told(filters))

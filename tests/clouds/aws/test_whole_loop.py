@@ -53,6 +53,7 @@ class AwsWorld(World):
             self.board,
             Settings(**settings),
             seed=1,
+            caches=self.caches,
         )
         self.cloud.run = self.join_and_leave
 

@@ -20,7 +20,7 @@ from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
 from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.clock import Pace, run_paced
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339, seconds
 
@@ -54,7 +54,7 @@ def in_a_world(test, tls=None, client_tls=None):
             await test(client, clock)
         machines.cancel()
 
-    run_real(main, start=START, speed=100.0)
+    run_paced(main, start=START, pace=Pace(100))
 
 
 @asynccontextmanager

@@ -171,12 +171,9 @@ def test_an_unreachable_and_flapping_server():
 
 def expired_context():
     """A listener whose certificate ran out in 2001."""
-    authority = tls._UNTIL
-    tls._UNTIL = datetime(2001, 1, 1, tzinfo=UTC)
-    try:
-        return AUTHORITY.server_context([HOST])
-    finally:
-        tls._UNTIL = authority
+    context = AUTHORITY.server_context([HOST])
+    tls.load_pair(context, AUTHORITY.server([HOST], end=datetime(2001, 1, 1, tzinfo=UTC)))
+    return context
 
 
 def test_the_server_s_certificate_has_run_out():

@@ -95,13 +95,15 @@ class HorizontalController(BaseLoop):
         targets = Targets(cluster, kinds, workloads, clock)
         owners = owners or NoOthers()
         own = OwnChanges(hpas.feed(), hpas.objects, owners)
-        self._pods = pods
+        self._hpas, self._pods = hpas, pods
+        self._feed = pods.feed()
+        self._anew = False
         # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
         values = ValueReader(custom, external, clock)
         self._gatherer = Gatherer(
             own,
-            pods.feed(),
+            self._feed,
             targets,
             metrics,
             values,
@@ -158,7 +160,7 @@ class HorizontalController(BaseLoop):
         clock = self._clock
         await in_turns(self._state.applying(delta), clock)
         self._tick += 1
-        full = self._recorder.wants_full(LOOP)
+        full = self._anew or self._recorder.wants_full(LOOP)
         gathered = await in_turns(self._encoding(delta, full=full), clock)
         commands = await in_turns(deciding(self._state, now), clock)
         outcomes = await self._actor.scale(commands.writes)
@@ -171,6 +173,17 @@ class HorizontalController(BaseLoop):
                 self._gatherer.suspect(ending.settlement.verdict.key)
         self.endings = MappingProxyType({ending.settlement.verdict.key: ending for ending in endings})
         await self._record(now, gathered, commands, outcomes, result, full=full)
+        self._anew = False
+
+    def start_anew(self) -> None:
+        """Forget all but what is remembered: the next tick reads the caches again, and its record holds everything."""
+        memory = self._state.memories()
+        self._state = State(self._state.settings)
+        self._state.apply(Delta(memory=memory))
+        self._pods.close_feed(self._feed)
+        self._feed = self._pods.feed()
+        self._gatherer.start_anew(self._hpas, self._feed)
+        self._anew = True
 
     def _encoding(self, delta: Delta, *, full: bool) -> Steps[bytes | Iterator[bytes]]:
         """Gives what was gathered, or everything with this tick's samples and values, as it is before deciding.

@@ -30,6 +30,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
+from kubetide.watching import Feed, Informer
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -46,7 +47,11 @@ class HpaChanges(Changes[HorizontalPodAutoscaler], Protocol):
     """Where changed HPAs come from."""
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
-        """Gives an HPA as it was last seen, None for one that is not there."""
+        """Return an HPA as it was last seen, None for one that is not there."""
+        ...
+
+    def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
+        """Begin with all HPAs again."""
         ...
 
 
@@ -82,6 +87,14 @@ class Gatherer:
     def sources(self) -> tuple[GuardedSource, ...]:
         """The guards of the metric sources."""
         return (self._guard, *self._values.guards)
+
+    def start_anew(self, hpas: Informer[HorizontalPodAutoscaler], pods: Feed[Pod | PodView]) -> None:
+        """Read everything again: the state that was given the changes so far is gone."""
+        self._hpas.start_anew(hpas)
+        self._pods = pods
+        self._workloads.clear()
+        self._sampled = None
+        self._suspect = {}
 
     def suspect(self, key: Key) -> None:
         """Notes that the status of an HPA may not be what the loop wrote: it is compared again."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from kubetide.horizontal.facts.views import Key
 from kubetide.loop import Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
-from kubetide.watching import Feed
+from kubetide.watching import Feed, Informer
 
 
 class NoOthers:
@@ -39,6 +39,12 @@ class OwnChanges:
         self._owners = owners
         self._left: frozenset[Key] = frozenset()
         self._unknown: frozenset[Key] = frozenset()
+
+    def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
+        """Begin with all HPAs again."""
+        hpas.close_feed(self._feed)
+        self._feed = hpas.feed()
+        self._left = frozenset()
 
     def drain(self) -> dict[Key, HorizontalPodAutoscaler | None]:
         """Return each changed object, None for one that is gone or is left alone from now on."""

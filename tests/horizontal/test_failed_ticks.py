@@ -1,0 +1,49 @@
+"""Ticks that end with a bug: the next one begins anew, and nothing is lost."""
+
+from __future__ import annotations
+
+import msgspec
+from tests.horizontal.running import World, play
+
+from kubetide.explain.records import Record
+from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.state import State
+from kubetide.units.time import seconds
+
+
+def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full(monkeypatch):
+    """What the failed tick had taken from the caches is read again; what was remembered stays; records replay."""
+    real, failed = State.applying, []
+
+    def applying(state, delta):
+        if len(delta.hpas) == 1 and not failed and state.views:
+            failed.append(delta)
+            raise RuntimeError("a bug")
+        return real(state, delta)
+
+    monkeypatch.setattr(State, "applying", applying)
+
+    async def story(world: World):
+        world.usage.milli = 100
+        await world.add("first", replicas=2)
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            before = world.controller.state.recommendations.of(("default", "first"))
+            assert before
+            await world.add("second", replicas=2)
+            await world.clock.sleep(seconds(15))
+            assert failed
+            await world.clock.sleep(seconds(15))
+            assert world.controller.health.bugs == 1
+            world.controller.health.bugs = 0
+            assert sorted(world.controller.state.views) == [("default", "first"), ("default", "second")]
+            assert world.controller.state.recommendations.of(("default", "first"))[0] == before[0]
+        records = [msgspec.json.decode(line, type=Record) for line in world.recorder.lines]
+        core = HorizontalCore()
+        for record in records:
+            core.apply(bytes(record.state), full=record.full)
+            assert core.decide(record.now) == bytes(record.commands)
+            assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+        assert records[1].full
+
+    play(story)
