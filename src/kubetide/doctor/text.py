@@ -35,7 +35,7 @@ def _summary(findings: Sequence[Finding], currency: str) -> str:
     counts = {severity: sum(one.severity == severity for one in findings) for severity in SEVERITIES}
     line = ", ".join(f"{count} {severity}" for severity, count in counts.items())
     cost = sum(one.cost_per_hour or 0.0 for one in findings)
-    return f"{line}; {_price(cost, currency)} an hour is held" if cost else line
+    return f"{line}; {_price(cost, currency)} an hour for nodes that cannot go" if cost else line
 
 
 def _block(findings: Sequence[Finding], currency: str) -> str:

@@ -19,28 +19,43 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     Source: kube-controller-manager 1.36, disruption controller: a share is rounded up, of both fields.
     """
     for pdb in snapshot.pdbs:
-        selector = Selector.from_object(pdb.spec.selector)
-        matched = [
-            workload
-            for workload in snapshot.workloads.values()
-            if workload.owner is None
-            and workload.kind in {"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"}
-            and workload.metadata.namespace == pdb.metadata.namespace
-            and selector.matches(workload.template.metadata.labels)
-        ]
-        replicas = sum(_most(snapshot, workload) for workload in matched)
-        if not replicas:
-            continue
-        seen = _never(pdb, replicas)
-        if seen:
-            yield Finding(
-                check="budgets",
-                severity="warning",
-                object=f"PodDisruptionBudget {pdb.metadata.namespace}/{pdb.metadata.name}",
-                seen=f"{seen} ({', '.join(one.title for one in matched)})",
-                why="no pod may ever be evicted: their nodes are never removed or upgraded, and a VPA never updates them",
-                fix="set maxUnavailable: 1, or run at least one replica more than minAvailable",
+        try:
+            yield from _finding(snapshot, pdb)
+        except ValueError as error:
+            yield _made(
+                pdb, f"it cannot be read: {error}", "correct its selector, minAvailable and maxUnavailable"
             )
+
+
+def _finding(snapshot: Snapshot, pdb: PodDisruptionBudget) -> Iterator[Finding]:
+    selector = Selector.from_object(pdb.spec.selector)
+    matched = [
+        workload
+        for workload in snapshot.workloads.values()
+        if workload.owner is None
+        and workload.kind in {"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"}
+        and workload.metadata.namespace == pdb.metadata.namespace
+        and selector.matches(workload.template.metadata.labels)
+    ]
+    replicas = sum(_most(snapshot, workload) for workload in matched)
+    seen = _never(pdb, replicas) if replicas else ""
+    if seen:
+        yield _made(
+            pdb,
+            f"{seen} ({', '.join(one.title for one in matched)})",
+            "set maxUnavailable: 1, or run at least one replica more than minAvailable",
+        )
+
+
+def _made(pdb: PodDisruptionBudget, seen: str, fix: str) -> Finding:
+    return Finding(
+        check="budgets",
+        severity="warning",
+        object=f"PodDisruptionBudget {pdb.metadata.namespace}/{pdb.metadata.name}",
+        seen=seen,
+        why="no pod may ever be evicted: their nodes are never removed or upgraded, and a VPA never updates them",
+        fix=fix,
+    )
 
 
 def _never(pdb: PodDisruptionBudget, replicas: int) -> str:

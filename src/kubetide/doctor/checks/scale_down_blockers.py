@@ -12,6 +12,7 @@ from kubetide.nodes.scale_down.drain_rules.judge import judge
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
 from kubetide.nodes.scale_down.facts import drain_context
 from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 
@@ -34,7 +35,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         if group is None:
             continue
         blocked: list[tuple[Pod, Answer]] = []
-        for pod in on_node.get(node.metadata.name, ()):
+        for pod in sorted(on_node.get(node.metadata.name, ()), key=key_of):
             answer, _ = judge(pod, context, rules)
             if answer.outcome == "block" and answer.reason in LASTING:
                 blocked.append((pod, answer))
