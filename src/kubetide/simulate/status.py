@@ -106,18 +106,20 @@ def _loop(
     folder: Path, entry: LoopEntry[Any], plugins: RecordedPlugins
 ) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]]:
     headers: list[Header] = []
+    header: Header | None = None
     waiting: list[Record] = []
     marks: list[Mark] = []
     for record in read_records(folder, entry.name, on_segment=headers.append, last=_SEGMENTS):
         if record.full:
             waiting.clear()
+            header = headers[-1]
         waiting.append(record)
         marks += marks_of(record)
-    if not waiting:
+    if header is None:
         raise RecordError(
             f"no whole record of the {entry.name} loop under {folder} yet; try again in a moment"
         )
-    plugins.take_up(headers[-1])
+    plugins.take_up(header)
     last = waiting[-1]
     core = entry.core()
     bring(core, waiting)
