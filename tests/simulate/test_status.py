@@ -33,9 +33,9 @@ def waiting(tmp_path_factory):
 def stuck(tmp_path_factory):
     """A service that wants more nodes than the cloud has."""
     out = tmp_path_factory.mktemp("stuck")
-    scenario = replace(
-        small(duration="25m", nodes=1, faults=(FaultSpec(kind="stock-out", start="0s"),)),
-    )
+    scenario = small(duration="15m", nodes=1, faults=(FaultSpec(kind="stock-out", start="0s"),))
+    larger = tuple(one.replace("cpu: 200m", "cpu: 1500m") for one in scenario.manifests)
+    scenario = replace(scenario, manifests=larger)
     run_simulation(scenario, base=out, out=out, seed=1, warn=pytest.fail)
     return out
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubetide.nodes.decision import Key
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
-from kubetide.nodes.explain.prospects import goes, price_of
+from kubetide.nodes.explain.prospects import found_before, goes, price_of
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable
@@ -219,6 +219,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
     since = memory.unneeded.get(name)
     found = next((one for one in memory.status.unremovable if one.node == name), None)
     if found is not None:
+        before = found_before(state, found)
         blocked = f" Pod {found.blocking_pod}: {found.blocking_reason}." if found.blocking_pod else ""
         detail = f" {found.detail}" if found.detail else ""
         return NodeExplanation(
@@ -227,9 +228,9 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
             status="unneeded" if since is not None else "stays",
             sentence=f"It stays: {found.reason}.{blocked}{detail}",
             reason=found.reason,
-            blocking_pod=found.blocking_pod,
-            blocking_reason=found.blocking_reason,
-            utilization=found.utilization,
+            blocking_pod=before.blocking_pod,
+            blocking_reason=before.blocking_reason,
+            utilization=found.utilization if found.utilization is not None else before.utilization,
             since=since,
         )
     if since is not None:

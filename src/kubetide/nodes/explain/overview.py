@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import explain_pod
-from kubetide.nodes.explain.prospects import goes_at, price_of
+from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import GroupView, observe, upcoming_nodes
@@ -87,7 +87,8 @@ def _nodes(state: State) -> Table:
         at = goes_at(state, name)
         text = "" if at is None else f"may go from {format_rfc3339(at)} on"
         rows.append((name, group, "unneeded", text, price_of(state, group)))
-    for name, one in sorted(kept.items()):
+    for name, verdict in sorted(kept.items()):
+        one = found_before(state, verdict)
         if one.blocking_pod and name in state.nodes:
             text = f"pod {one.blocking_pod}: {one.blocking_reason}"
             rows.append((name, one.group, "blocked", text, price_of(state, one.group)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
+from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
@@ -12,6 +13,12 @@ def price_of(state: State, group_id: str) -> float | None:
     """Return the price of one node of the group per hour; None where it is not known."""
     group = state.groups.get(group_id)
     return None if group is None else group.price_per_hour
+
+
+def found_before(state: State, verdict: UnremovableNode) -> UnremovableNode:
+    """Return the verdict of the simulation where this one only says that it is too early for another."""
+    known = state.memory.scale_down.unremovable.get(verdict.node)
+    return verdict if verdict.blocking_pod or known is None else known.verdict
 
 
 def waits(state: State, node_name: str) -> Duration | None:
