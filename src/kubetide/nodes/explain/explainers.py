@@ -65,6 +65,15 @@ def _node_lines(found: NodeExplanation) -> list[str]:
         lines.append(f"utilization: {found.utilization:.3g}")
     if found.since is not None and found.status == "unneeded":
         lines.append(f"unneeded since {format_rfc3339(found.since)}")
+    if found.way_out:
+        lines.append(f"way out: {found.way_out}")
+    if found.goes:
+        lines.append(f"goes: {found.goes}")
+    if found.price_per_hour is not None:
+        saves = "saves" if found.status in {"stays", "unneeded"} else "costs"
+        lines.append(
+            f"{saves}: {found.price_per_hour:.4g} an hour{' when it goes' if saves == 'saves' else ''}"
+        )
     return lines
 
 
