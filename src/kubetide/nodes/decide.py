@@ -33,7 +33,7 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_scale_up,
 )
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import learn_templates
+from kubetide.nodes.templates.learning import learn
 from kubetide.units.time import Instant
 
 
@@ -90,7 +90,7 @@ def _begin(state: State, now: Instant) -> Commands:
         state.laps.end("updateClusterState")
         return replace(plan_scale_up(state, quiet_tick(state, state.view), now), answers=())
     view = state.view = observe(state, now)
-    learned = learn_templates(state, now)
+    learned = learn(state, now)
     state.laps.end("updateClusterState")
     commands = plan_update(state, view, now)
     if commands is None:

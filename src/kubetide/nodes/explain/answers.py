@@ -16,7 +16,8 @@ from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import Template, learn_templates, template_of
+from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import Template, template_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.quantity import Quantity
@@ -225,7 +226,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
     """Explains one group. Raises KeyError for a group that is not there."""
     copy = state.copy()
     view = observe(copy, now).groups[group_id]
-    learn_templates(copy, now)
+    learn(copy, now)
     group = copy.groups[group_id]
     template = template_of(copy, group, copy.nodes_by_group()[group_id])
     obstacles = []

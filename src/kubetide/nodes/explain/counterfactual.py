@@ -25,7 +25,8 @@ from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Key, State
-from kubetide.nodes.templates.template import Template, learn_templates
+from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
@@ -119,7 +120,7 @@ class Supposing:
         for forgiven in supposed.forgiven:
             state.memory.backoff.pop(forgiven, None)
             state.memory.useless.pop(forgiven, None)
-        learn_templates(state, self._now)
+        learn(state, self._now)
         if supposed.machine is not None:
             _suppose_machine(state, group_id, supposed.machine)
         if supposed.labels:
