@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.nodes.frozen import START, World, group, node, pod, pods, template
+from tests.nodes.frozen import START, World, group, node, pod, template
 
 from kubetide.nodes.explain.answers import explain_group, explain_pod
 from kubetide.nodes.memory import Learned, SeenAmounts
-from kubetide.nodes.state import Delta, State
+from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
 from kubetide.nodes.templates.template import template_of
 from kubetide.units.quantity import Quantity
-from kubetide.units.time import format_rfc3339, minutes, seconds
+from kubetide.units.time import format_rfc3339, seconds
 
 TYPE = "node.kubernetes.io/instance-type"
 C5D = {TYPE: "c5d.large"}
@@ -23,7 +23,9 @@ BIG = {"cpu": "500m", "memory": "8Gi"}
 
 
 def of_type(name, *, memory="16Gi", cpu="2", labels=None, **extra):
-    return node(name, cpu=cpu, memory=memory, labels={**C5D, **(labels or {})}, **extra)
+    """Gives a node of type c5d.large that takes no more pods."""
+    full = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
+    return node(name, cpu=cpu, memory=memory, labels={**C5D, **(labels or {})}, **{**full, **extra})
 
 
 def two_groups(**fields):
@@ -76,10 +78,10 @@ def test_what_was_learned_outlives_the_process():
     assert memory_of(world, "a")[:2] == ("16Gi", "group")
     assert memory_of(world, "b")[:2] == ("16Gi", "type")
     assert memory_of(world, "a")[2].startswith("learned by group: node a-1 at ")
-    assert len(world.increases()) == 1
     verdicts = explain_pod(world.state, ("default", "p"), world.now).groups
     assert [one.takes for one in verdicts] == [True, True]
     assert verdicts[1].template.startswith("learned by instance type c5d.large: node a-1 of group a")
+    assert len(world.increases()) == 1
 
 
 def test_a_node_of_no_group_teaches_too():

@@ -33,6 +33,7 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_scale_up,
 )
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.keeping import document_due
 from kubetide.nodes.templates.learning import learn
 from kubetide.units.time import Instant
 
@@ -78,7 +79,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             return scale_down.absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
         assert state.view is not None, "every tick begins with a view"
-        return replace(result, status=_status(state, state.view, now))
+        status = _status(state, state.view, now)
+        return replace(result, status=status, learned=document_due(state, now))
     return result
 
 

@@ -151,9 +151,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step tells: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
+    ``learned`` is what was learned of machines, at the end of a tick that is to keep it; None otherwise.
     """
 
     events: tuple[EventRecord, ...] = ()
     status: str | None = None
+    learned: str | None = None
     reasons: tuple[Reason, ...] = ()
     wake_at: Instant | None = None

@@ -26,7 +26,7 @@ from kubetide.nodes.scale_up.tick import Rejection, Tick
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Key, State
 from kubetide.nodes.templates.learning import learn
-from kubetide.nodes.templates.template import Template
+from kubetide.nodes.templates.template import Template, learn_templates
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
@@ -80,6 +80,7 @@ class Supposing:
         self._key = key
         self._now = now
         self._state = state.copy()
+        learn(self._state, now)
         self._memory = msgspec.json.encode(self._state.memory)
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings
@@ -120,7 +121,7 @@ class Supposing:
         for forgiven in supposed.forgiven:
             state.memory.backoff.pop(forgiven, None)
             state.memory.useless.pop(forgiven, None)
-        learn(state, self._now)
+        learn_templates(state, self._now)
         if supposed.machine is not None:
             _suppose_machine(state, group_id, supposed.machine)
         if supposed.labels:
