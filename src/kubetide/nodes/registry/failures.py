@@ -45,6 +45,25 @@ def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
     return duration_or(text, settings.max_node_provision_time)
 
 
+def max_startup_time(group: NodeGroup | None, settings: Settings) -> Duration:
+    """Return how long a node of the group may take from its creation until it is ready; also for a node in no group."""
+    text = group.options.max_node_startup_time if group is not None and group.options else None
+    return duration_or(text, settings.max_node_startup_time)
+
+
+def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance, ...]:
+    """Return the machines to delete where some could not be made.
+
+    Of a group that exists at zero or at its maximum all go, or none where its growing to the maximum may fail in part.
+    Source: Cluster Autoscaler, clean-up of machines with creation errors, and allowNonAtomicScaleUpToMax.
+    """
+    if not is_zero_or_max(group):
+        return tuple(failed)
+    if group.options and group.options.allow_non_atomic_scale_up_to_max:
+        return ()
+    return group.instances or ()
+
+
 def is_zero_or_max(group: NodeGroup) -> bool:
     """Whether the group exists only at zero or at its maximum."""
     return bool(group.options and group.options.zero_or_max_node_scaling)
