@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kubetide.nodes import scale_down
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
+from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
@@ -98,7 +99,12 @@ def _begin(state: State, now: Instant) -> Commands:
     if commands is None:
         commands = _scale_up(state, view, now)
     note_quiet(state, view, commands, now)
-    return replace(commands, reasons=(*learned, *commands.reasons))
+    events, noticed = notices(state)
+    return replace(
+        commands,
+        events=(*events, *commands.events),
+        reasons=(*learned, *noticed, *commands.reasons),
+    )
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.plan.board import Capacity
+from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Instant
 
 Key = tuple[str, str]
@@ -134,6 +135,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
     error_class: str = "Other"
     error_code: str = ""
+    cause: CloudCause = "Other"
 
     @property
     def tried(self) -> bool:

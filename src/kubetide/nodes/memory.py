@@ -178,7 +178,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     joining: dict[str, Joining] = {}
     """By name of node."""
     noticed: dict[str, tuple[str, ...]] = {}
-    """By group: what is odd about it, as it was said."""
+    """By group: what is odd about it and was said."""
     longest_join: dict[str, Duration] = {}
     """By group: the longest time from an increase to its last node's joining."""
     attempts: tuple[Attempt, ...] = ()

@@ -9,8 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.facts.causes import cause_of, with_cause
 from kubetide.nodes.facts.nodes import duration_or
 from kubetide.nodes.memory import ScaleUpRequest
 from kubetide.nodes.reasons import reason
@@ -149,7 +152,8 @@ def _count_failure(
         error_code=first.error_code,
         error_message=first.error_message,
     )
-    memory.backoff[group_id] = entry
+    memory.backoff[group_id] = replace(entry, cause=cause_of(first))
+    error = with_cause(cause_of(first), error)
     memory.last_failure_of[group_id] = now
     told.reasons.append(reason("FailedInstance", group_id, instances=len(failed), error=error))
     told.reasons.append(
