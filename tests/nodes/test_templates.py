@@ -8,13 +8,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pod, template
 
-from kubetide.nodes.explain.answers import explain_group, explain_pod
-from kubetide.nodes.memory import Learned, SeenAmounts
+from kubetide.nodes.decision import DeleteInstances, Outcome
+from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
+from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
+from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
+from kubetide.nodes.templates.keeping import learned_document, read_learned
 from kubetide.nodes.templates.template import template_of
+from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, Offering
 from kubetide.units.quantity import Quantity
-from kubetide.units.time import format_rfc3339, seconds
+from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 
 TYPE = "node.kubernetes.io/instance-type"
 C5D = {TYPE: "c5d.large"}
@@ -114,9 +118,7 @@ def test_only_well_nodes_teach(unwell):
 
 def test_a_young_node_teaches_by_the_passing_of_time():
     """A node that nothing more happens to teaches once it has been ready for a minute."""
-    world = World(
-        nodes=[of_type("x", created=format_rfc3339(START))], groups=[group("b", made=CATALOGUE)]
-    )
+    world = World(nodes=[of_type("x", created=format_rfc3339(START))], groups=[group("b", made=CATALOGUE)])
     for at in (0, 30, 60, 70):
         world.tick(at=seconds(at))
     assert memory_of(world, "b")[:2] == ("16Gi", "type")
@@ -204,3 +206,226 @@ def test_images_that_are_not_told_apart_count_together():
     assert of_image(entries, {}).allocatable == {"memory": "8"}
     assert of_image(entries, {"kubernetes.io/os": "linux"}).allocatable == {"memory": "9"}
     assert of_image(entries, {"kubernetes.io/os": "bsd"}) is None
+
+
+YOUNG = {"metadata": {"creationTimestamp": format_rfc3339(START)}}
+
+
+def joining(name="b-1", *, ready_at=None, taints=(), **kwargs):
+    """Gives a node that was made at the start: not ready, or ready since then."""
+    extra = {
+        **YOUNG,
+        "spec": {
+            "providerID": f"cloud:///{name}",
+            "taints": [{"key": key, "effect": "NoSchedule"} for key in taints],
+        },
+        "status": {
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "False" if ready_at is None else "True",
+                    "lastTransitionTime": format_rfc3339(after(START, ready_at or seconds(0))),
+                }
+            ]
+        },
+    }
+    return of_type(name, **extra, **kwargs)
+
+
+def joined(**kwargs):
+    """Gives a world in which a node of group b has joined after 40 s, with the taints that it lost."""
+    world = World(nodes=[joining(**kwargs)], groups=[group("b", made=CATALOGUE, nodes=("b-1",))])
+    world.tick(at=seconds(10))
+    world.tick(at=seconds(50), nodes=(joining(ready_at=seconds(40)),))
+    world.tick(at=seconds(110))
+    return world
+
+
+def test_each_join_is_compared_with_its_template():
+    """After a join explain says what was promised by whom, what the node has, and how long it took."""
+    world = joined()
+    found = explain_group(world.state, "b", world.now).learned
+    assert found == (
+        "1 node joined; ready after 40s the last, 40s the slowest",
+        ("node b-1 at 2026-03-02T08:01:50Z had memory 16Gi where 4Gi was promised (+300.0%), "
+        "by cloud: catalogue: c5d.large, 2 CPU, 4Gi"),
+    )
+    assert world.state.memory.learned.groups["b"].last_join.errors == {"cpu": 0, "memory": 3, "pods": 0}
+    assert [one.code for one in world.reasons].count("NodeJoined") == 1
+    world.tick(at=seconds(120), nodes=(joining(ready_at=seconds(40), labels={"a": "b"}),))
+    assert world.state.memory.learned.groups["b"].joins == 1
+
+
+def test_taints_that_nodes_lose_are_left_out_of_the_clouds_template():
+    """A taint that the cloud lists and that every node loses does not keep pods off a group at zero."""
+    tainted = template(
+        cpu="2",
+        memory="4Gi",
+        labels=C5D,
+        spec={"taints": [{"key": key, "effect": "NoSchedule"} for key in ("agent-not-ready", "team")]},
+    )
+    world = joined(taints=("agent-not-ready",))
+    assert world.state.memory.learned.groups["b"].startup_taints == ("agent-not-ready",)
+    world = after_restart(world, [group("b", made=tainted)])
+    found = template_of(world.state, world.state.groups["b"], ())
+    assert [one.key for one in found.node.spec.taints] == ["team"]
+
+
+def test_a_node_that_was_well_at_the_start_has_not_joined():
+    """Nodes that are there and well when the process begins count as no joins."""
+    world = World(nodes=[of_type("a-1")], groups=two_groups())
+    world.tick()
+    assert world.state.memory.learned.groups["a"].joins == 0
+
+
+ZONE = "topology.kubernetes.io/zone"
+OVER_ZONES = (Offering(instance_type="c5d.large", zone="z1"), Offering(instance_type="c5d.large", zone="z2"))
+IN_Z1 = template(cpu="2", memory="16Gi", labels={**C5D, ZONE: "z1"})
+
+
+@pytest.mark.parametrize(
+    ("zones", "settings", "bought"),
+    [
+        (("z1",), {}, {}),
+        (("z1", "z2"), {}, {"g": 1}),
+        (("z1",), {"group_must_fit_in_every_zone": False}, {"g": 1}),
+    ],
+)
+def test_a_group_over_zones_takes_pods_that_may_run_in_each(zones, settings, bought):
+    """A pod bound to one zone of several gets no machine that may come in another."""
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    bound = pod("p", cpu="1", spec={"affinity": {"nodeAffinity": required}})
+    world = World(pods=[bound], groups=[group("g", made=IN_Z1, offerings=OVER_ZONES)], settings=settings)
+    verdict = explain_pod(world.state, ("default", "p"), world.now).groups[0]
+    assert world.increases() == bought
+    if not bought:
+        assert "the group's next node may be one of z2" in verdict.why
+
+
+def test_the_least_over_the_types_of_a_group_is_promised():
+    """A group whose next node may be of two types promises what the smaller of the machines that were seen has."""
+    either = (Offering(instance_type="c5d.large"), Offering(instance_type="m5.large"))
+    small = node("x", cpu="2", memory="8Gi", labels={TYPE: "m5.large"})
+    world = World(
+        nodes=[of_type("a-1"), small],
+        groups=[group("g", made=CATALOGUE, nodes=("a-1",), offerings=either)],
+    )
+    world.tick()
+    amount, origin, source = memory_of(world, "g")
+    assert (amount, origin) == ("8Gi", "live")
+    assert source == "live node a-1; the least of c5d.large, m5.large"
+
+
+def test_what_is_odd_about_a_group_is_said_once():
+    """Malformed tags and a spread over zones are one event and a line of explain, and a new one another event."""
+    world = World(groups=[group("g", made=IN_Z1, offerings=OVER_ZONES, warnings=("tag x: no number",))])
+    world.tick()
+    assert world.messages("NodeGroupNotice") == [
+        ("Node group g: tag x: no number; the cloud decides about its next node, which is in one of the zones z1, z2; "
+        "a group for each is predictable")
+    ]
+    assert len(explain_group(world.state, "g", world.now).notices) == 2
+    world.tick(at=seconds(10), nodes=(of_type("y"),))
+    assert world.messages("NodeGroupNotice") == []
+    world.change("g", warnings=("tag x: no number", "tag y: no number"))
+    world.tick(at=seconds(20))
+    assert world.messages("NodeGroupNotice") == ["Node group g: tag y: no number"]
+
+
+def test_no_node_of_a_group_with_an_old_view_goes():
+    """While the cloud does not tell of a group anew its empty nodes stay, and explain says why."""
+    nodes = [of_type("a-1"), of_type("a-2")]
+    world = World(
+        nodes=nodes,
+        groups=[group("a", nodes=("a-1", "a-2"), stale="throttled")],
+        settings={"scale_down_delay_after_add": 0},
+    )
+    for at in (0, 11, 22):
+        world.tick(at=minutes(at))
+        assert world.state.memory.scale_down.unneeded == {}
+    said = explain_node(world.state, "a-1", world.now)
+    assert (said.reason, "throttled" in said.sentence) == ("NodeGroupStale", True)
+    world.change("a", stale="")
+    world.tick(at=minutes(33))
+    assert sorted(world.state.memory.scale_down.unneeded) == ["a-1", "a-2"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("OutOfCapacity", "the cloud is out of capacity: no"),
+        ("Quota", "a quota of the cloud is used up: no"),
+        ("Throttled", "the cloud throttles calls: no"),
+        ("Permission", "a permission in the cloud is missing: no"),
+        ("Other", "no"),
+    ],
+)
+def test_refusals_name_their_cause(cause, words):
+    """Why the cloud refused is said in words, in the reason and while the group is left out."""
+    world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
+    world._do = lambda action: Outcome("failed", "no", "Other", "code", cause)
+    world.tick()
+    refused = next(one for one in world.reasons if one.code == "IncreaseRefused")
+    assert VOCABULARY.text(refused) == f"group g could not be increased by 1: {words}"
+    assert words.split(":")[0] in explain_group(world.state, "g", world.now).obstacles[0]
+
+
+def test_machines_that_could_not_be_made_name_their_cause():
+    """A machine that the cloud could not make for want of capacity says so in words."""
+    world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
+    world.tick()
+    error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT")
+    world.change("g", instances=(Instance(provider_id="i", state="Creating", error=error),))
+    world.tick(at=seconds(10))
+    failed = next(one for one in world.reasons if one.code == "FailedInstance")
+    assert dict(failed.fields)["error"] == "the cloud is out of capacity: OutOfResource.STOCKOUT"
+
+
+@pytest.mark.parametrize(("partly", "deleted"), [(None, ["i1", "i2"]), (True, None)])
+def test_a_group_at_zero_or_its_maximum_goes_as_a_whole(partly, deleted):
+    """With one machine that cannot be made all of them go, and none where the group may grow in part."""
+    options = GroupOptions(zero_or_max_node_scaling=True, allow_non_atomic_scale_up_to_max=partly)
+    world = World(pods=[pod("p", cpu="1")], groups=[group("g", maximum=2, options=options)])
+    world.tick()
+    failed = Instance(provider_id="i1", state="Creating", error=InstanceError(error_code="X"))
+    world.change("g", instances=(failed, Instance(provider_id="i2", state="Creating")))
+    found = [one for one in world.tick(at=seconds(10)) if isinstance(one, DeleteInstances)]
+    assert [sorted(one.provider_ids) for one in found] == ([] if deleted is None else [deleted])
+
+
+def test_a_groups_own_startup_time_holds_for_its_nodes():
+    """A node that is not ready counts as not started for as long as its group's options say."""
+    options = GroupOptions(max_node_startup_time="1m")
+    slow = [joining("b-1"), joining("c-1")]
+    world = World(
+        nodes=slow, groups=[group("b", nodes=("b-1",), options=options), group("c", nodes=("c-1",))]
+    )
+    world.tick(at=minutes(2))
+    counts = {name: one.counts for name, one in world.state.view.groups.items()}
+    assert (counts["b"].unready, counts["c"].unready) == (1, 0)
+    assert counts["c"].not_started == ["c-1"]
+
+
+def test_the_document_is_bounded_and_the_newest_stays():
+    """A document that would be too large loses groups before types, and what is oldest first."""
+    types = {
+        f"t{at}": (SeenAmounts(instance_type=f"t{at}", seen_at=Instant(at), allocatable={"cpu": "1"}),)
+        for at in range(50)
+    }
+    learned = Learned(types=types, groups={"g": GroupLearned(joins=1)})
+    assert read_learned(learned_document(learned)) == learned
+    small = read_learned(learned_document(learned, most=1000))
+    assert small.groups == {}
+    assert list(small.types) == [f"t{at}" for at in sorted(range(50 - len(small.types), 50), key=str)]
+    assert len(learned_document(learned, most=1000)) <= 1000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"types": {"t": [{"instance_type": "t", "capacity": {"cpu": "much"}}]}}'],
+)
+def test_a_document_that_is_not_ours_is_refused(text):
+    """What cannot be read is an error that says where."""
+    with pytest.raises(ValueError, match=r"."):
+        read_learned(text)

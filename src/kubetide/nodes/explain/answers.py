@@ -9,8 +9,8 @@ import msgspec
 
 from kubetide.nodes.decision import Key
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
-from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.explain.learned_lines import learned_lines
+from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable
@@ -241,7 +241,9 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(f"it is at its maximum of {group.max_size}")
     entry = copy.memory.backoff.get(group_id)
     if entry is not None and is_backed_off(entry, now):
-        obstacles.append(f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}")
+        obstacles.append(
+            f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
+        )
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:
@@ -321,7 +323,10 @@ def _unlooked(state: State, group: str) -> tuple[str, str]:
         return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
     known = state.groups[group]
     if known.stale:
-        return f"Group {group} is seen as it was earlier: {known.stale}; until it is read anew nothing of it is removed.", "NodeGroupStale"
+        return (
+            f"Group {group} is seen as it was earlier: {known.stale}; until it is read anew nothing of it is removed.",
+            "NodeGroupStale",
+        )
     if known.target_size <= known.min_size:
         return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
     return "It has not been looked at yet.", ""

@@ -164,11 +164,7 @@ def _count_node(
 ) -> None:
     why = state.health(node.metadata.name).unready
     created = node.metadata.creation_timestamp
-    starting = (
-        bool(why)
-        and created is not None
-        and after(parse_rfc3339(created), limit) > now
-    )
+    starting = bool(why) and created is not None and after(parse_rfc3339(created), limit) > now
     leaving = state.is_leaving(node.metadata.name)
     for counts in into:
         if counts is None:

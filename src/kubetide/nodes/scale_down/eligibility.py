@@ -37,7 +37,9 @@ def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
     open_groups = {
         group.id: group
         for group in state.groups.values()
-        if group.target_size > group.min_size and not group.stale and local_delay_ends(state, group.id, now) is None
+        if group.target_size > group.min_size
+        and not group.stale
+        and local_delay_ends(state, group.id, now) is None
     }
     found: dict[str, NodeGroup] = {}
     for name in sorted(state.nodes):

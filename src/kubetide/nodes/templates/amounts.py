@@ -68,7 +68,9 @@ def lowered(before: SeenAmounts, seen: SeenAmounts) -> SeenAmounts:
     return replace(seen, image=before.image, capacity=capacity, allocatable=allocatable)
 
 
-def with_amounts(known: Sequence[SeenAmounts], seen: SeenAmounts, most: int) -> tuple[SeenAmounts, ...] | None:
+def with_amounts(
+    known: Sequence[SeenAmounts], seen: SeenAmounts, most: int
+) -> tuple[SeenAmounts, ...] | None:
     """Return the entries with what was seen, in order of type and image; None where that changes nothing.
 
     An entry too many is left out: who is there first stays, so that looking again changes nothing.
@@ -183,6 +185,5 @@ def _corrected(said: Quantities, seen: Quantities) -> Quantities:
         said,
         seen,
         names,
-        lambda name: name in seen
-        and (name not in said or name in _MACHINE or _is_less(seen, said, name)),
+        lambda name: name in seen and (name not in said or name in _MACHINE or _is_less(seen, said, name)),
     )

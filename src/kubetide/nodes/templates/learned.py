@@ -54,7 +54,9 @@ def by_machines(
     if found is None:
         return node, "cloud", cloud
     where = f" of group {found.from_group}" if found.from_group else ""
-    words = f"learned by instance type {kind}: node {found.from_node}{where} at {format_rfc3339(found.seen_at)}"
+    words = (
+        f"learned by instance type {kind}: node {found.from_node}{where} at {format_rfc3339(found.seen_at)}"
+    )
     return corrected(node, found), "type", f"{words}; labels and taints by {cloud}"
 
 

@@ -90,7 +90,7 @@ def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: I
         source="" if promise is None else promise.source,
         promised=promised,
         real=real,
-        errors={name: _error(name, promised[name], real.get(name, "0")) for name in promised},
+        errors={name: _error(promised[name], real.get(name, "0")) for name in promised},
     )
     kept = {taint.key for taint in node.spec.taints or ()}
     begun = {key for key in joining.taints if key not in kept and key not in _MACHINE_TAINTS}
@@ -130,7 +130,7 @@ def _compared(amounts: Quantities | None) -> Quantities:
     return {name: given[name] for name in _COMPARED if name in given and quantity_error(given[name]) is None}
 
 
-def _error(resource: str, promised: str | float, real: str | float) -> float:
+def _error(promised: str | float, real: str | float) -> float:
     one, other = Quantity.parse(promised), Quantity.parse(real)
     if one.is_zero():
         return 0.0 if other.is_zero() else 1.0

@@ -48,9 +48,7 @@ class Ways:
 
     def __init__(self, template: Template, group: NodeGroup, facts: ClusterFacts) -> None:
         zones, types = offered_zones(group), offered_types(group)
-        ways = itertools.product(
-            zones if len(zones) > 1 else ("",), types if len(types) > 1 else ("",)
-        )
+        ways = itertools.product(zones if len(zones) > 1 else ("",), types if len(types) > 1 else ("",))
         self._name = template.node.metadata.name
         self._ways: list[tuple[str, Snapshot]] = []
         for zone, kind in itertools.islice(ways, _MOST_WAYS):
@@ -70,5 +68,5 @@ def _as_way(node: Node, zone: str, kind: str) -> Node:
     labels = dict(node.metadata.labels or {})
     for keys, value in ((ZONE_LABELS, zone), (INSTANCE_TYPE_LABELS, kind)):
         if value:
-            labels.update({key: value for key in (keys[0], *(key for key in keys if key in labels))})
+            labels.update(dict.fromkeys((keys[0], *(key for key in keys if key in labels)), value))
     return replace(node, metadata=replace(node.metadata, labels=labels))
