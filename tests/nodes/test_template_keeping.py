@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 from tests.nodes.live import START, World, play, replayed
 
 from kubetide.embedded.cloud import GroupSpec, InstanceType
@@ -109,5 +108,5 @@ def test_who_only_advises_keeps_nothing():
         with pytest.raises(NotFound):
             await kept(world)
 
-    small = replace(GROUPS[0], min_size=1)
+    small = GroupSpec(name="a", instance_type="c5d.large", min_size=1, max_size=5)
     play(story, (small,), catalogue=CATALOGUE, guard=Closed())

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.facts.amounts import amount_text
+from kubetide.nodes.facts.nodes import CONDITION_TAINTS, DELETION_CANDIDATE, TO_BE_DELETED
 from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
@@ -22,7 +23,8 @@ from kubetide.units.time import Duration, Instant, after, between, format_durati
 _YOUNG = hours(1)
 """A node that is older and not well has not just joined."""
 _COMPARED = ("cpu", "memory", "pods")
-_MACHINE_TAINTS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler")
+_PASSING = frozenset({*CONDITION_TAINTS, TO_BE_DELETED, DELETION_CANDIDATE})
+"""Taints that come and go on any node; templates never have them."""
 
 
 def learn(state: State, now: Instant) -> tuple[Reason, ...]:
@@ -93,7 +95,7 @@ def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: I
         errors={name: _error(promised[name], real.get(name, "0")) for name in promised},
     )
     kept = {taint.key for taint in node.spec.taints or ()}
-    begun = {key for key in joining.taints if key not in kept and key not in _MACHINE_TAINTS}
+    begun = {key for key in joining.taints if key not in kept and key not in _PASSING}
     taught = replace(
         former,
         startup_taints=tuple(sorted({*former.startup_taints, *begun})),
