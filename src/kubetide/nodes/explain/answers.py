@@ -13,15 +13,19 @@ from msgspec.structs import replace
 from kubetide.nodes.decision import Key
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
+from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.prospects import found_before, goes, price_of
 from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
+from kubetide.nodes.registry.notices import group_notices
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import Template, learn_templates, template_of
+from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import Template, template_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.quantity import Quantity
@@ -108,6 +112,10 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: dict[str, str]
     differs: tuple[str, ...]
     """Where a live node differs from what the cloud says."""
+    learned: tuple[str, ...]
+    """What nodes have taught: start-up taints, how long they take, how right the template was at the last join."""
+    notices: tuple[str, ...]
+    """What is odd about the group: its spread, malformed settings, a view that is old."""
     obstacles: tuple[str, ...]
 
 
@@ -250,7 +258,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
     """Explains one group. Raises KeyError for a group that is not there."""
     copy = state.copy()
     view = observe(copy, now).groups[group_id]
-    learn_templates(copy, now)
+    learn(copy, now)
     group = copy.groups[group_id]
     template = template_of(copy, group, copy.nodes_by_group()[group_id])
     obstacles = []
@@ -258,7 +266,9 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(f"it is at its maximum of {group.max_size}")
     entry = copy.memory.backoff.get(group_id)
     if entry is not None and is_backed_off(entry, now):
-        obstacles.append(f"it is in backoff until {format_rfc3339(entry.until)}: {entry.error_message}")
+        obstacles.append(
+            f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
+        )
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:
@@ -274,6 +284,8 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         template="" if template is None else template.source,
         allocatable={} if template is None else _texts(template),
         differs=_differences(copy, group_id),
+        learned=learned_lines(copy, group_id),
+        notices=group_notices(group),
         obstacles=tuple(obstacles),
     )
 
@@ -341,6 +353,11 @@ def _unlooked(state: State, group: str) -> tuple[str, str]:
     if not group:
         return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
     known = state.groups[group]
+    if known.stale:
+        return (
+            f"Group {group} is seen as it was earlier: {known.stale}; until it is read anew nothing of it is removed.",
+            "NodeGroupStale",
+        )
     if known.target_size <= known.min_size:
         return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
     return "It has not been looked at yet.", ""
