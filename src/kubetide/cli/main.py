@@ -13,6 +13,7 @@ from kubetide.ports.errors import KubetideError
 _COMMANDS = {
     "up": "Run the embedded cluster in real or sped-up time and watch the loops at work.",
     "run": "Run the loops on the cluster of your kubeconfig: advice, or with --act the real thing.",
+    "cluster-autoscaler": "Run the node loop by Cluster Autoscaler's own command line.",
     "handover": "Show who serves which HPA, and move HPAs between kubetide and another controller.",
     "config": "Show and check what `run` would be configured with.",
     "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
@@ -34,7 +35,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"kubetide.cli.{name}").command
+        command: click.Command = importlib.import_module(f"kubetide.cli.{name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -70,6 +70,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         gce_mig_instances_min_refresh_wait_time: Least time between two lists of a group's instances.
         bulk_mig_instances_listing_enabled: Whether GCE's instances are listed by zone.
         leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
+        leader_elect_resource_name: Of the Lease of a run with one; empty for the loop's own name.
         leader_elect_lease_duration: For so long others wait for a leader that says nothing.
         leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
         leader_elect_retry_period: Time between two tries.
@@ -106,6 +107,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     gce_mig_instances_min_refresh_wait_time: Duration = seconds(5)
     bulk_mig_instances_listing_enabled: bool = False
     leader_elect: bool = True
+    leader_elect_resource_name: str = ""
     leader_elect_lease_duration: Duration = seconds(15)
     leader_elect_renew_deadline: Duration = seconds(10)
     leader_elect_retry_period: Duration = seconds(2)
@@ -269,7 +271,7 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
     except FlagError as error:
         raise ConfigError(str(error)) from error
     run = RunSettings(**own)
-    _check(run)
+    check_run(run)
     return RunConfig(run, loops, values, sources)
 
 
@@ -350,7 +352,7 @@ def _check_cloud(run: RunSettings) -> None:
         )
 
 
-def _check(run: RunSettings) -> None:
+def check_run(run: RunSettings) -> None:
     """Raises ConfigError for settings that do not go together."""
     if not run.controllers:
         raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
@@ -363,6 +365,12 @@ def _check(run: RunSettings) -> None:
         raise ConfigError(
             "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
             "1.2 times leader-elect-retry-period"
+        )
+    leases = {entry.lease for entry in loop_entries(run.controllers)}
+    if run.leader_elect_resource_name and len(leases) > 1:
+        raise ConfigError(
+            "leader-elect-resource-name: names one Lease, and these controllers take several: "
+            f"{', '.join(sorted(leases))}; leave it out, or run one controller"
         )
     if min(run.max_answer_size, run.max_records_size) < _LEAST_SIZE or run.max_list_objects < 1:
         raise ConfigError(

@@ -1,0 +1,56 @@
+"""``kubetide cluster-autoscaler``: the node loop by upstream's command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+class _AsUpstream(click.Command):
+    """A command whose arguments click leaves alone: they are read by pflag's rules."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = list(args)
+        return ctx.args
+
+
+@click.command("cluster-autoscaler", cls=_AsUpstream)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Run the node loop by the command line of Cluster Autoscaler: every flag of upstream, and it acts.
+
+    Leave the arguments of your Deployment as they are. Flags that cannot be used are all named at once, each with the
+    fix; docs/cluster-autoscaler.md says of every flag what comes of it. Without --kubeconfig the pod's own account is
+    used.
+
+    \b
+    Beside upstream's flags there are kubetide's own settings of the node loop (docs/settings.md), and:
+      --advise             decide and explain, and write nothing
+      --context=NAME       of the kubeconfig  [its current one]
+      --log-format=FORMAT  console or json  [console]
+      --out=FOLDER         decision records, for `kubetide explain`  [kubetide-out]
+
+    \b
+    Examples:
+      kubetide cluster-autoscaler --cloud-provider=aws --nodes=1:10:workers-a --nodes=0:5:gpu
+      kubetide cluster-autoscaler --cloud-provider=labels --kubeconfig=$HOME/.kube/config --advise
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.log import ConsoleLog, JsonLog
+    from kubetide.cluster.incluster import SERVICE_ACCOUNT, may_be_in_cluster
+    from kubetide.runtime.folder import claimed
+    from kubetide.runtime.production import run_service
+    from kubetide.runtime.upstream import understand
+
+    in_pod = may_be_in_cluster(os.environ, SERVICE_ACCOUNT)
+    config, warnings, _ = understand(context.args, in_pod=in_pod)
+    if config is None:
+        click.echo(context.get_help())
+        return
+    told = JsonLog() if config.run.log_format == "json" else ConsoleLog()
+    out = Path(config.run.out)
+    with claimed(out):
+        for warning in warnings:
+            told.warn(warning)
+        run_service(config, out, told)

@@ -1,0 +1,163 @@
+"""The command line of Cluster Autoscaler into the configuration of a process that runs the node loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, get_args
+
+import msgspec
+
+from kubetide.cluster import is_protobuf_installed
+from kubetide.loop import LoopSettings, loop_entry
+from kubetide.objects.protobuf import MEDIA_TYPE
+from kubetide.runtime.config import ConfigError, RunConfig, RunSettings, check_run
+from kubetide.runtime.upstream.arguments import Arguments, parse_arguments
+from kubetide.runtime.upstream.checks import problems_of
+from kubetide.runtime.upstream.table import (
+    ADVISE,
+    NODES,
+    RUN,
+    Flag,
+    Status,
+    cluster_autoscaler_flags,
+    own_flags,
+)
+
+_JSON: Final = "application/json"
+_DEFAULT_QPS, _DEFAULT_BURST = 5.0, 10
+_UNLIMITED: Final = 1_000_000
+"""So many requests a second are no limit."""
+
+
+class Understood(NamedTuple):
+    """What a command line means.
+
+    Attributes:
+        config: Of the process; None where only help is asked for.
+        warnings: A sentence for what is accepted and does nothing.
+        arguments: As they were read.
+    """
+
+    config: RunConfig | None
+    warnings: tuple[str, ...]
+    arguments: Arguments
+
+
+def understand(arguments: Iterable[str], *, in_pod: bool = True) -> Understood:
+    """Return what Cluster Autoscaler's arguments mean.
+
+    Args:
+        arguments: Of the command line.
+        in_pod: Whether the process has a pod's account; without it a kubeconfig must be named, as upstream's.
+
+    Raises: ConfigError that names every flag that cannot be used, each with the fix.
+    """
+    flags = {**own_flags(), **cluster_autoscaler_flags()}
+    found = parse_arguments(arguments, flags)
+    if found.asks_for_help:
+        return Understood(None, (), found)
+    given = frozenset(found.values)
+    values = {name: flag.held for name, flag in cluster_autoscaler_flags().items()} | found.values
+    problems = [*found.problems, *problems_of(values, given, flags), *_refused(found, flags)]
+    advise = bool(values.get(ADVISE, False))
+    if not values["kubeconfig"] and not in_pod and not advise:
+        problems.append("--kubeconfig: this is no pod; name the file that says which cluster is to be scaled")
+    if problems:
+        raise ConfigError(_told(problems))
+    try:
+        config = _config(values, flags, advise=advise)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return Understood(config, tuple(_warnings(found, flags)), found)
+
+
+def _told(problems: list[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    lines = "\n".join(f"  {problem}" for problem in problems)
+    return f"{len(problems)} flags cannot be used:\n{lines}"
+
+
+def _refused(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
+    for name, value in sorted(found.values.items()):
+        flag = flags[name]
+        if flag.status is Status.REFUSED and value != flag.held:
+            yield f"--{name}: is not offered: {_plain(flag.note)}; leave it out"
+
+
+def _warnings(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
+    idle = [name for name in found.values if flags[name].status is Status.NO_EFFECT]
+    if idle:
+        yield f"without effect, as in Cluster Autoscaler itself: {', '.join(f'--{name}' for name in sorted(idle))}"
+    for name, value in sorted(found.values.items()):
+        flag = flags[name]
+        if flag.status is Status.WARNED and value != flag.held:
+            yield f"--{name} is not offered and passed over: {_plain(flag.note)}"
+    if found.stray:
+        yield (
+            f"belongs to no flag and is passed over, as by upstream: {' '.join(found.stray)}; a switch takes its value as "
+            "--name=value"
+        )
+    if found.values.get("kube-api-content-type") == MEDIA_TYPE and not is_protobuf_installed():
+        yield f"--kube-api-content-type={MEDIA_TYPE}: JSON is asked for; protobuf needs pip install 'protobuf>=7.34'"
+
+
+def _plain(note: str) -> str:
+    return note.replace("`", "")
+
+
+def _config(values: Mapping[str, Any], flags: Mapping[str, Flag], *, advise: bool) -> RunConfig:
+    parts: dict[str, dict[str, Any]] = {NODES: {}, RUN: {}}
+    for name, value in values.items():
+        flag = flags[name]
+        if flag.part:
+            fields = parts[flag.part]
+            # `--ignore-taint` and `--startup-taint` are one list.
+            fields[flag.field] = (*fields.get(flag.field, ()), *value) if flag.is_list else value
+    table = loop_entry(NODES).flags
+    made = table.model(**_converted(table.model, parts[NODES], table.readers))
+    table.check(made)
+    run = RunSettings(**_converted(RunSettings, {**parts[RUN], **_run(values, advise=advise)}, {}))
+    check_run(run)
+    sources = {name: f"--{name}" for name in values}
+    return RunConfig(run, LoopSettings({NODES: made}), {name: str(values[name]) for name in values}, sources)
+
+
+def _run(values: Mapping[str, Any], *, advise: bool) -> dict[str, Any]:
+    """Return the settings of the process that upstream says in words of its own."""
+    qps, burst = values["kube-client-qps"], values["kube-client-burst"]
+    protobuf = values["kube-api-content-type"] == MEDIA_TYPE and is_protobuf_installed()
+    text_log = values.get("log-format") or ("json" if values["logging-format"] == "json" else "console")
+    return {
+        "controllers": (NODES,),
+        "act": not advise,
+        "kube_api_qps": float(_UNLIMITED) if qps < 0 else qps or _DEFAULT_QPS,
+        "kube_api_burst": _UNLIMITED if qps < 0 else burst or _DEFAULT_BURST,
+        "kube_api_content_type": MEDIA_TYPE if protobuf else _JSON,
+        "log_format": text_log,
+        "max_startup_time": max(
+            values["max-startup-time"], values["max-inactivity"], values["max-failing-time"]
+        ),
+    }
+
+
+def _converted(
+    model: type[msgspec.Struct], fields: Mapping[str, Any], readers: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields as the types of a struct. Raises ValueError that names the flag."""
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(model):
+        if field.name not in fields:
+            continue
+        name, value = field.name.replace("_", "-"), fields[field.name]
+        if name in readers:
+            found[field.name] = readers[name](",".join(value) if isinstance(value, tuple) else str(value))
+            continue
+        wanted = getattr(field.type, "__supertype__", field.type)
+        try:
+            found[field.name] = msgspec.convert(value, wanted)
+        except msgspec.ValidationError as error:
+            choices = get_args(wanted)
+            takes = f"; give {' or '.join(map(str, choices))}" if choices else ""
+            raise ValueError(f"--{name}={value}: cannot be used: {error}{takes}") from error
+    return found
