@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.loop import loop_entries
+from kubetide.runtime.upstream import cluster_autoscaler_flags
 from kubetide.vertical.recommender import reasons as recommender
 from kubetide.vertical.updater import reasons as updater
 
@@ -18,6 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SRC = Path(__file__).parents[2] / "src" / "kubetide"
 REASONS = DOCS / "reasons.md"
 MAP = DOCS / "architecture.md"
+CLUSTER_AUTOSCALER = DOCS / "cluster-autoscaler.md"
 VOCABULARIES: dict[str, Vocabulary] = {
     **{entry.name: entry.vocabulary for entry in loop_entries()},
     "vertical/recommender": recommender.VOCABULARY,
@@ -88,9 +90,7 @@ def module_table() -> str:
 def _first_sentence(path: Path) -> str:
     said = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
     first = " ".join(said.split())
-    return (
-        first[0].lower() + first[1:].rstrip(".") if first and not first.startswith("`") else first.rstrip(".")
-    )
+    return (first[:1].lower() + first[1:] if first[1:2].islower() else first).rstrip(".")
 
 
 def with_modules(page: str) -> str:
@@ -100,8 +100,27 @@ def with_modules(page: str) -> str:
     return head + begin + module_table() + end + rest.split(end, 1)[1]
 
 
+def flag_table() -> str:
+    """Return the table of Cluster Autoscaler's flags: type, default, what comes of each, and why."""
+    lines = ["| Flag | Type | Default | Here | |", "|---|---|---|---|---|"]
+    for flag in cluster_autoscaler_flags().values():
+        default = "[]" if flag.is_list else flag.default or '""'
+        lines.append(f"| `--{flag.name}` | {flag.kind} | `{default}` | {flag.status} | {flag.note} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_flags(page: str) -> str:
+    """Return the page of Cluster Autoscaler's command line with its table as the code has it."""
+    begin, end = _BLOCK[0].format("flags"), _BLOCK[1]
+    head, rest = page.split(begin, 1)
+    return head + begin + flag_table() + end + rest.split(end, 1)[1]
+
+
 def main() -> None:
     """Writes the tables of the pages anew."""
+    CLUSTER_AUTOSCALER.write_text(
+        with_flags(CLUSTER_AUTOSCALER.read_text(encoding="utf-8")), encoding="utf-8"
+    )
     REASONS.write_text(with_tables(REASONS.read_text(encoding="utf-8")), encoding="utf-8")
     MAP.write_text(with_modules(MAP.read_text(encoding="utf-8")), encoding="utf-8")
 
