@@ -78,7 +78,11 @@ async def running(tmp_path, config, *flags):
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "kubetide", "cluster-autoscaler"),
-        *("--cloud-provider=still:connect", f"--cloud-config={tmp_path / 'increases'}", "--nodes=0:5:workers"),
+        *(
+            "--cloud-provider=still:connect",
+            f"--cloud-config={tmp_path / 'increases'}",
+            "--nodes=0:5:workers",
+        ),
         *("--address=127.0.0.1:0", f"--kubeconfig={config}", f"--out={tmp_path / 'out'}"),
         *("--scan_interval=200ms", "--v=4", "--stderrthreshold=info", "--logtostderr=true"),
         *flags,
@@ -141,7 +145,6 @@ def test_it_acts_as_upstream_does(tmp_path):
 
     async def main(cluster, config):
         flags = (
-            "--namespace=autoscaling",
             "--leader-elect-resource-name=ca-two",
             "--cluster-snapshot-parallelism=4",
         )
@@ -156,7 +159,7 @@ def test_it_acts_as_upstream_does(tmp_path):
                 metrics = await (await session.get(f"{address}/metrics")).text()
             assert "\ncluster_autoscaler_scaled_up_nodes_total" in metrics
         assert (tmp_path / "increases").read_text() == "workers +1\n"
-        lease = await cluster.get(LEASES, "ca-two", namespace="autoscaling")
+        lease = await cluster.get(LEASES, "ca-two", namespace="kube-system")
         assert lease.spec.holder_identity == ""
         events = [event.reason for event in (await cluster.list(EVENTS, namespace="default")).items]
         assert "TriggeredScaleUp" in events
