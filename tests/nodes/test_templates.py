@@ -15,6 +15,7 @@ from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
 from kubetide.nodes.templates.keeping import learned_document, read_learned
+from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import template_of
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, Offering
 from kubetide.units.quantity import Quantity
@@ -247,8 +248,10 @@ def test_each_join_is_compared_with_its_template():
     found = explain_group(world.state, "b", world.now).learned
     assert found == (
         "1 node joined; ready after 40s the last, 40s the slowest",
-        ("node b-1 at 2026-03-02T08:01:50Z had memory 16Gi where 4Gi was promised (+300.0%), "
-        "by cloud: catalogue: c5d.large, 2 CPU, 4Gi"),
+        (
+            "node b-1 at 2026-03-02T08:01:50Z had memory 16Gi where 4Gi was promised (+300.0%), "
+            "by cloud: catalogue: c5d.large, 2 CPU, 4Gi"
+        ),
     )
     assert world.state.memory.learned.groups["b"].last_join.errors == {"cpu": 0, "memory": 3, "pods": 0}
     assert [one.code for one in world.reasons].count("NodeJoined") == 1
@@ -322,8 +325,10 @@ def test_what_is_odd_about_a_group_is_said_once():
     world = World(groups=[group("g", made=IN_Z1, offerings=OVER_ZONES, warnings=("tag x: no number",))])
     world.tick()
     assert world.messages("NodeGroupNotice") == [
-        ("Node group g: tag x: no number; the cloud decides about its next node, which is in one of the zones z1, z2; "
-        "a group for each is predictable")
+        (
+            "Node group g: tag x: no number; the cloud decides about its next node, which is in one of the zones z1, z2; "
+            "a group for each is predictable"
+        )
     ]
     assert len(explain_group(world.state, "g", world.now).notices) == 2
     world.tick(at=seconds(10), nodes=(of_type("y"),))
@@ -429,3 +434,18 @@ def test_a_document_that_is_not_ours_is_refused(text):
     """What cannot be read is an error that says where."""
     with pytest.raises(ValueError, match=r"."):
         read_learned(text)
+
+
+def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
+    """Amounts that are one object for many nodes lead to the same memory as equal ones that are read again."""
+    alike = of_type("n1", cpu="2", memory="16Gi")
+    nodes = [
+        alike,
+        of_type("n2", cpu="4", memory="12Gi"),
+        replace(of_type("n3"), status=alike.status),
+    ]
+    world = World(nodes=nodes, groups=[group("g", made=CATALOGUE, nodes=("n1", "n2", "n3"))])
+    copy = world.state.copy()
+    assert learn(world.state, START) == learn(copy, START)
+    assert world.state.memory.learned == copy.memory.learned
+    assert world.state.memory.learned.types["c5d.large"][0].from_node == "n2"
