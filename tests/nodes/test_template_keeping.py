@@ -8,7 +8,7 @@ from tests.nodes.live import START, World, play, replayed
 from kubetide.embedded.cloud import GroupSpec, InstanceType
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
 from kubetide.objects.kinds import CONFIG_MAPS
-from kubetide.ports.errors import NotFound
+from kubetide.ports.errors import NotFound, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import minutes
 
@@ -110,3 +110,38 @@ def test_who_only_advises_keeps_nothing():
 
     small = GroupSpec(name="a", instance_type="c5d.large", min_size=1, max_size=5)
     play(story, (small,), catalogue=CATALOGUE, guard=Closed())
+
+
+def test_nothing_is_written_before_the_earlier_document_was_read():
+    """While the API server does not give out the ConfigMap it is not written over; afterwards both are one."""
+    text = learned_document().replace('"c5d.large"', '"m9.huge"')
+
+    class Silent:
+        """Does not answer for the ConfigMap for ten minutes."""
+
+        def __init__(self, cluster):
+            self._cluster, self.silent = cluster, True
+
+        def __getattr__(self, name):
+            return getattr(self._cluster, name)
+
+        async def get(self, kind, name, **where):
+            if self.silent and name == CONFIG_MAP:
+                raise Unavailable("etcd is slow")
+            return await self._cluster.get(kind, name, **where)
+
+    found = []
+
+    def wrap(cluster):
+        found.append(Silent(cluster))
+        return found[0]
+
+    async def story(world):
+        await world.deploy("little", replicas=1, cpu="1500m")
+        await world.after(minutes(8))
+        assert await kept(world) == text
+        found[0].silent = False
+        await world.after(minutes(1))
+        assert sorted(read_learned(await kept(world)).types) == ["c5d.large", "m9.huge"]
+
+    begun_with(text, story, wrap=wrap)

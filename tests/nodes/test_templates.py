@@ -12,11 +12,14 @@ from kubetide.nodes.decision import DeleteInstances, Outcome
 from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
 from kubetide.nodes.templates.keeping import learned_document, read_learned
+from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import template_of
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, Offering
+from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 
@@ -433,3 +436,33 @@ def test_a_document_that_is_not_ours_is_refused(text):
     """What cannot be read is an error that says where."""
     with pytest.raises(ValueError, match=r"."):
         read_learned(text)
+
+
+def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
+    """Amounts that are one object for many nodes lead to the same memory as equal ones that are read again."""
+    alike = of_type("n1", cpu="2", memory="16Gi")
+    nodes = [
+        alike,
+        of_type("n2", cpu="4", memory="12Gi"),
+        replace(of_type("n3"), status=alike.status),
+    ]
+    world = World(nodes=nodes, groups=[group("g", made=CATALOGUE, nodes=("n1", "n2", "n3"))])
+    copy = world.state.copy()
+    assert learn(world.state, START) == learn(copy, START)
+    assert world.state.memory.learned == copy.memory.learned
+    assert world.state.memory.learned.types["c5d.large"][0].from_node == "n2"
+
+
+def test_series_tell_how_right_the_last_template_was():
+    """The error by resource, the time to ready and the number of joins are told by group; a group that is gone has none."""
+    world = joined()
+    registry = Registry()
+    gauges = TemplateGauges(registry)
+    gauges.collect(world.state)
+    told = registry.text().decode()
+    assert 'kubetide_node_template_error_ratio{node_group="b",resource="memory"} 3' in told
+    assert 'kubetide_node_time_to_ready_seconds{node_group="b"} 40' in told
+    assert 'kubetide_node_joins_total{node_group="b"} 1' in told
+    world.state.set_groups(())
+    gauges.collect(world.state)
+    assert 'error_ratio{node_group="b"' not in registry.text().decode()

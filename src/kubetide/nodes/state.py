@@ -23,7 +23,7 @@ from kubetide.nodes.phases import Laps, NoLaps
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
-from kubetide.nodes.templates.amounts import merged
+from kubetide.nodes.templates.amounts import take_over
 from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
@@ -222,7 +222,7 @@ class State:
         if delta.groups is not None:
             self.set_groups(delta.groups)
         if delta.learned is not None:
-            self.memory.learned = merged(self.memory.learned, delta.learned)
+            take_over(self.memory, delta.learned)
             self.version += 1
         if delta.intents is not None:
             self.intents = delta.intents

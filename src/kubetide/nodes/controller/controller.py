@@ -185,7 +185,7 @@ class NodesController(BaseLoop):
             await self._events.emit(about, event.type, event.reason, event.message)
         if result.status is not None:
             await self._status.write(result.status, now)
-        await self._status.keep_learned(result.learned)
+        await self._status.keep_learned(result.learned, now=self._gatherer.has_read_learned)
         if commands.answers is not None:
             self._answer(commands.answers)
         if self._actor.bugs:

@@ -95,7 +95,8 @@ class Gatherer:
         self._reads_devices = False
         self._looked_for_devices = False
         self._midway = False
-        self._has_read_learned = False
+        self.has_read_learned = False
+        """Whether what an earlier process has learned was read: before, nothing may be written in its place."""
         self._unreadable = ""
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
@@ -141,15 +142,15 @@ class Gatherer:
     async def _learned(self) -> Learned | None:
         """Return what an earlier process has learned of machines: once, as soon as it can be read."""
         settings = self._known.settings
-        if self._has_read_learned or settings.advises or not settings.templates_by_instance_type:
+        if self.has_read_learned or settings.advises or not settings.templates_by_instance_type:
             return None
         try:
             found = await self._cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace=settings.namespace)
-            self._has_read_learned = True
+            self.has_read_learned = True
             text = (found.data or {}).get(DATA_KEY)
             return read_learned(text) if text else None
         except (NotFound, Forbidden):
-            self._has_read_learned = True
+            self.has_read_learned = True
         except ApiError:
             pass  # It is asked for again with the next tick.
         except ValueError as error:

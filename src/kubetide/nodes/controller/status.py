@@ -39,10 +39,13 @@ class StatusMap:
         except ApiError:
             self.failures += 1
 
-    async def keep_learned(self, document: str | None) -> None:
-        """Keep what was learned of machines in an object of its own; what cannot be written is tried again next time."""
+    async def keep_learned(self, document: str | None, *, now: bool) -> None:
+        """Keep what was learned of machines in an object of its own; what cannot be written is tried again next time.
+
+        ``now``: whether it may be written at once.
+        """
         self._unkept = document or self._unkept
-        if self._unkept is None:
+        if self._unkept is None or not now:
             return
         body: Json = {"data": {DATA_KEY: self._unkept}}
         try:

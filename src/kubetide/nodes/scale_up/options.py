@@ -30,6 +30,7 @@ from kubetide.nodes.templates.spread import Ways, spread_text
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import PodClass
 from kubetide.scheduling.estimator.packing import (
     Estimator,
     Limits,
@@ -150,7 +151,8 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
     judged = judge_templates(state.snapshot, _lineup(state, [template for _, template in groups]), classes)
     names = [group_id for group_id, _ in groups]
-    ways = _ways(state, groups)
+    pinned = any(_asks_of_labels(pod_class) for pod_class in classes)
+    ways = _ways(state, groups) if pinned else {}
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
     for verdict in tick.verdicts:
@@ -186,10 +188,15 @@ def _ways(state: State, groups: list[tuple[str, Template]]) -> dict[str, Ways]:
     }
 
 
+def _asks_of_labels(pod_class: PodClass) -> bool:
+    """Whether the pods, or their volumes, may ask for values of a node's labels."""
+    return pod_class.selection is not None or bool(pod_class.claims)
+
+
 def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
     """Reject groups of which one of the nodes that may come lacks what the pods ask of labels."""
     pod_class = verdict.pods.pod_class
-    if not ways or not (pod_class.selection is not None or pod_class.claims):
+    if not ways or not _asks_of_labels(pod_class):
         return
     rejected = {
         name: Rejection(refusal.reasons, refusal)

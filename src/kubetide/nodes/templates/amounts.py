@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
+from kubetide.nodes.memory import GroupLearned, Learned, Memory, SeenAmounts
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
 from kubetide.units.quantity import Quantity, quantity_error
@@ -100,6 +100,14 @@ def merged(own: Learned, earlier: Learned) -> Learned:
             last_join=mine.last_join or other.last_join,
         )
     return Learned(types=types, groups=groups)
+
+
+def take_over(memory: Memory, earlier: Learned) -> None:
+    """Add what an earlier process has learned; where this one knows more already, all of it is to be kept at once."""
+    own = memory.learned
+    memory.learned = merged(own, earlier)
+    if own != Learned():
+        memory.learned_changed, memory.learned_written = True, None
 
 
 def of_image(entries: Iterable[SeenAmounts], labels: Mapping[str, str]) -> SeenAmounts | None:

@@ -13,7 +13,14 @@ from kubetide.nodes.facts.nodes import CONDITION_TAINTS, DELETION_CANDIDATE, TO_
 from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.amounts import MOST_IMAGES, MOST_TYPES, seen_on, with_amounts
+from kubetide.nodes.templates.amounts import (
+    IMAGE_LABELS,
+    INSTANCE_TYPE_LABELS,
+    MOST_IMAGES,
+    MOST_TYPES,
+    seen_on,
+    with_amounts,
+)
 from kubetide.nodes.templates.template import expected, learn_templates
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, node_condition
@@ -57,10 +64,20 @@ def _look_at_nodes(state: State, now: Instant) -> list[Reason]:
         joining = memory.joining.pop(node.metadata.name, None)
         if joining is not None and group:
             found += _note_join(state, node, group, joining, now)
+    # Most nodes of a group are alike, and share their amounts as they were read.
+    alike: dict[tuple[object, ...], tuple[Node, str]] = {}
     for node, group in well:
+        alike.setdefault(_likeness(node, group), (node, group))
+    for node, group in alike.values():
         _note_amounts(state, node, group, now)
     state.unlooked = later
     return found
+
+
+def _likeness(node: Node, group_id: str) -> tuple[object, ...]:
+    labels = node.metadata.labels or {}
+    image = tuple(labels.get(key) for key in (*IMAGE_LABELS, *INSTANCE_TYPE_LABELS))
+    return group_id, id(node.status.capacity), id(node.status.allocatable), image
 
 
 def _note_joining(state: State, node: Node, now: Instant) -> None:
@@ -167,7 +184,10 @@ def _has_place(state: State, kind: str) -> bool:
 
 def _put_group(state: State, group_id: str, taught: GroupLearned) -> None:
     learned = state.memory.learned
-    _put(state, replace(learned, groups={**learned.groups, group_id: taught}))
+    groups = {**learned.groups, group_id: taught}
+    if len(groups) > len(state.groups) + MOST_TYPES:
+        groups = {name: one for name, one in groups.items() if name in state.groups}
+    _put(state, replace(learned, groups=groups))
 
 
 def _put(state: State, learned: Learned) -> None:
