@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 from tests.nodes.frozen import START, deployment, group, node, pod, replica_set
@@ -372,3 +375,10 @@ def test_a_check_that_fails_leaves_the_others():
 
     told = diagnose(Snapshot(now=START), (Check("broken", fail),))
     assert [(one.check, one.object, one.severity) for one in told] == [("broken", "the check itself", "info")]
+
+
+def test_the_page_lists_the_checks():
+    """The table in docs/usage.md has each check, in the order of the registry."""
+    page = (Path(__file__).parents[2] / "docs" / "usage.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([\w-]+)` \|", page.split("| Check |", 1)[1], flags=re.MULTILINE)
+    assert listed[: len(CHECKS)] == [check.name for check in CHECKS]
