@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 from tests.nodes.frozen import START, deployment, group, node, pod, replica_set
@@ -311,18 +314,18 @@ def test_pods_that_keep_a_node_for_ever():
     assert "default/bare: NotReplicated" in told[1].seen
 
 
-def test_rivals_at_work():
+def test_competing_controllers():
     """Two writers of one status lately are critical; an old entry that a handover left is not."""
     key = ("default", "web")
     ours, theirs = (
         Server(key, "kubetide", START),
         Server(key, "kube-controller-manager", before(START, minutes(2))),
     )
-    (one,) = found("rivals", servers=(ours, theirs))
+    (one,) = found("competing-controllers", servers=(ours, theirs))
     assert "kube-controller-manager and kubetide" in one.seen
     old = Server(key, "kube-controller-manager", before(START, hours(2)))
-    assert found("rivals", servers=(ours, old)) == []
-    (split,) = found("rivals", servers=(ours, Server(("default", "b"), "keda", START)))
+    assert found("competing-controllers", servers=(ours, old)) == []
+    (split,) = found("competing-controllers", servers=(ours, Server(("default", "b"), "keda", START)))
     assert (split.severity, split.object) == ("info", "controller keda")
 
 
@@ -341,10 +344,12 @@ def lease(name, renewed):
 def test_two_node_autoscalers():
     """Two Leases that are held are told; one that has run out is not."""
     ours = lease("cluster-autoscaler", START)
-    (one,) = found("rivals", leases=(ours, lease("karpenter-leader-election", before(START, seconds(5)))))
+    (one,) = found(
+        "competing-controllers", leases=(ours, lease("karpenter-leader-election", before(START, seconds(5))))
+    )
     assert one.severity == "critical"
     gone = lease("karpenter-leader-election", before(START, minutes(5)))
-    assert found("rivals", leases=(ours, gone)) == []
+    assert found("competing-controllers", leases=(ours, gone)) == []
 
 
 def test_one_bad_object_leaves_the_others():
@@ -372,3 +377,10 @@ def test_a_check_that_fails_leaves_the_others():
 
     told = diagnose(Snapshot(now=START), (Check("broken", fail),))
     assert [(one.check, one.object, one.severity) for one in told] == [("broken", "the check itself", "info")]
+
+
+def test_the_page_lists_the_checks():
+    """The table in docs/usage.md has each check, in the order of the registry."""
+    page = (Path(__file__).parents[2] / "docs" / "usage.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([\w-]+)` \|", page.split("| Check |", 1)[1], flags=re.MULTILINE)
+    assert listed[: len(CHECKS)] == [check.name for check in CHECKS]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import START, World, deployment, group, node, pod, replica_set, template
+from tests.nodes.frozen import START, World, convert, deployment, group, node, pod, replica_set, template
 
 from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
 from kubetide.nodes.reasons import VOCABULARY
+from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.plan.board import Intent, Workload
+from kubetide.testing import builders
 from kubetide.units.time import after, minutes
 
 C5D = template(cpu="2", memory="4Gi", source="catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory")
@@ -213,6 +215,26 @@ def test_a_node_says_when_it_goes_and_what_that_saves():
     )
     assert busy.reason == "NotUnderutilized"
     assert busy.goes == "when its utilization has been below the threshold for 10m0s"
+
+
+def test_a_node_that_is_not_simulated_again_still_names_the_pod():
+    """Between two simulations the verdict of the last one stands: the pod, the rule and the way out."""
+    budget = convert(
+        builders.pdb("web", {"app": "web"}, namespace="default", max_unavailable=0), PodDisruptionBudget
+    )
+    world = World(
+        nodes=[node("n1"), node("n2")],
+        pods=[pod("a", node="n1")],
+        groups=[group("g", nodes=["n1", "n2"])],
+        replica_sets=(replica_set("web", 1),),
+        pdbs=(budget,),
+    )
+    for minute in (0, 1):
+        world.tick(at=minutes(minute))
+        found = explain_node(world.state, "n1", world.now)
+        assert (found.blocking_pod, found.blocking_reason) == ("default/a", "NotEnoughPdb")
+        assert found.way_out == "let its PodDisruptionBudget allow one pod more to go"
+    assert found.reason == "RecentlyUnremovable"
 
 
 def test_of_equal_ways_out_the_cheaper_node_is_the_headline():

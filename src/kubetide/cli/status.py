@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kubetide.simulate.status import Status
 
 _MOST_ROWS = 20
-_WIDEST = 60
+_WIDEST = 100
 _SECONDS = 5
 
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kubetide.doctor.checks import (
     budgets,
+    competing_controllers,
     group_backoff,
     group_maximum,
     group_warnings,
@@ -19,7 +20,6 @@ from kubetide.doctor.checks import (
     no_group,
     owners,
     requests,
-    rivals,
     scale_down_blockers,
     zones,
 )
@@ -41,7 +41,7 @@ CHECKS: Final = (
     Check("hpa-shared-target", hpa_shared_target.find),
     Check("hpa-and-vpa", hpa_and_vpa.find),
     Check("hpa-bounds", hpa_bounds.find),
-    Check("rivals", rivals.find),
+    Check("competing-controllers", competing_controllers.find),
     Check("no-group", no_group.find),
     Check("group-backoff", group_backoff.find),
     Check("group-maximum", group_maximum.find),

@@ -36,7 +36,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     for (namespace, name), writers in sorted(by_hpa.items()):
         if len(set(writers)) > 1:
             yield Finding(
-                check="rivals",
+                check="competing-controllers",
                 severity="critical",
                 object=f"HorizontalPodAutoscaler {namespace}/{name}",
                 seen=f"its status was written within {format_duration(_RECENT)} by {' and '.join(sorted(set(writers)))}",
@@ -47,7 +47,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         for manager, hpas in sorted(managers.items()):
             if not is_own(manager):
                 yield Finding(
-                    check="rivals",
+                    check="competing-controllers",
                     severity="info",
                     object=f"controller {manager}",
                     seen=f"it serves {len(hpas)} HPAs ({', '.join(sorted(hpas)[:_SHOWN])}), and kubetide serves others",
@@ -62,7 +62,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     ]
     if len(holders) > 1:
         yield Finding(
-            check="rivals",
+            check="competing-controllers",
             severity="critical",
             object="node autoscalers",
             seen=f"{len(holders)} are at work, by their Leases: {', '.join(sorted(holders))}",
