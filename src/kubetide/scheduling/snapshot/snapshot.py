@@ -288,12 +288,12 @@ class Snapshot:
         return bool(self._verdicts.know(pod_class, self._store.compacted()).judges)
 
     def fits_alone(self, pod_class: PodClass) -> BoolVector:
-        """Return whether a pod of the class passes on each node but for what it minds of pods elsewhere; a fresh vector."""
+        """Return whether a pod of the class passes on each node, rules about pods elsewhere left aside; a fresh vector."""
         rows = self._store.compacted()
         return self._verdicts.know(pod_class, rows).evaluate_alone(rows.n)
 
     def topology_keys(self, pod_class: PodClass) -> tuple[str, ...] | None:
-        """Return the labels by which pods of other nodes bear on the class; None when a plugin cannot say."""
+        """Return the topology keys by which pods of other nodes change the verdict; None when a plugin cannot say."""
         keys = {term.topology_key for term in pod_class.affinity}
         for judge in self._verdicts.know(pod_class, self._store.compacted()).judges:
             if judge.terms is None:
@@ -316,12 +316,12 @@ class Snapshot:
         return self._verdicts.know(pod_class, self._store.compacted()).only_tightens
 
     def add_guards(self, pod_classes: Iterable[PodClass]) -> None:
-        """Make the counts of the classes' anti-affinity, as ``prepare`` does: what is known of others is found anew but once."""
+        """Make the counts of the classes' anti-affinity, as ``prepare`` does: for many classes at a time."""
         for pod_class in pod_classes:
             self._store.add_guards(pod_class)
 
     def prepare(self, pod_class: PodClass) -> Known:
-        """Return what is known about a class as nodes are now; makes the counts that it and its guards need."""
+        """Return what is known about a class as nodes are now; make the counts that it and its anti-affinity need."""
         rows = self._store.compacted()
         self._store.add_guards(pod_class)
         return self._verdicts.know(pod_class, rows)
@@ -339,7 +339,7 @@ class Snapshot:
         self._store.forget_counts()
 
     def counted_in(self, pod_class: PodClass) -> list[DomainTable]:
-        """Return the tables that one more pod of the class adds one to, of those that judges read; one may come twice."""
+        """Return the tables that one more pod of the class adds one to, of those that verdicts read; one may come twice."""
         columns = self._store.compacted().counting(pod_class, terminating=False)
         return [table for column in columns for table in column.tables.values()]
 
