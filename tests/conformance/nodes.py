@@ -403,7 +403,8 @@ class _Story:
         for group_id, provider_id, force, error in self._cloud.deleted:
             name = names.get(provider_id, provider_id)
             kind = {True: "drain", False: "empty", None: "cleanup"}[self._drains.get(name)]
-            entry = {"node": name, "group": group_id, "kind": kind}
+            # What is cleaned up was deleted as an instance, also where it has a node.
+            entry = {"node": provider_id if kind == "cleanup" else name, "group": group_id, "kind": kind}
             found.append(entry | ({"force": True} if force else {}) | ({"error": error} if error else {}))
         return found
 

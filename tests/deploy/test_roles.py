@@ -303,7 +303,12 @@ def test_a_role_holds_for_the_objects_that_are_named(rendered):
     granted = granted_by(rendered(*BOTH, ACT, *other))
     roles = [one for one in granted if one.role.startswith("Role ")]
     assert {one.namespace for one in roles} == {"scaling"}
-    assert {one.names for one in roles} == {(), ("mine",), ("cluster-autoscaler", "kubetide")}
+    assert {one.names for one in roles} == {
+        (),
+        ("mine",),
+        ("kubetide-node-templates",),
+        ("cluster-autoscaler", "kubetide"),
+    }
 
 
 def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import START, World, deployment, group, node, pod, template
+from tests.nodes.frozen import START, World, deployment, group, node, pod, replica_set, template
 
 from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
 from kubetide.nodes.reasons import VOCABULARY
@@ -191,6 +191,44 @@ def test_node_says_why_it_stays():
         "NotReplicated",
     )
     assert explain_node(world.state, "n2", world.now).status == "unneeded"
+
+
+def test_a_node_says_when_it_goes_and_what_that_saves():
+    """A blocked node has the way out and the price of its group; an unneeded one the time from which it may go."""
+    world = World(
+        nodes=[node("n1"), node("n2"), node("n3")],
+        pods=[pod("lonely", node="n1", kind=None), pod("busy", node="n3", cpu="3")],
+        groups=[group("g", nodes=["n1", "n2", "n3"], price_per_hour=0.25)],
+        replica_sets=(replica_set("web", 1),),
+    )
+    world.tick()
+    blocked, unneeded, busy = (explain_node(world.state, name, world.now) for name in ("n1", "n2", "n3"))
+    assert blocked.price_per_hour == 0.25
+    assert blocked.way_out.startswith("let a Deployment or a Job make the pod")
+    assert blocked.goes == "when that pod no longer keeps it, and it has then been unneeded for 10m0s"
+    assert unneeded.way_out == ""
+    assert (
+        unneeded.goes
+        == "from 2026-03-02T08:10:00Z on, if it stays unneeded and nothing else holds scale-down"
+    )
+    assert busy.reason == "NotUnderutilized"
+    assert busy.goes == "when its utilization has been below the threshold for 10m0s"
+
+
+def test_of_equal_ways_out_the_cheaper_node_is_the_headline():
+    """Two groups that need the same change: the one with the lower price is offered, whatever its name."""
+    world = World(
+        pods=[pod("a", memory="6Gi")],
+        groups=[
+            group("a-dear", made=C5D, price_per_hour=2.0),
+            group("b-unknown", made=C5D),
+            group("z-cheap", made=C5D, price_per_hour=0.1),
+        ],
+    )
+    found = explained(world)
+    assert found.remedy is not None
+    assert found.remedy.group == "z-cheap"
+    assert "(group z-cheap)" in found.sentence
 
 
 def test_of_equal_waits_the_soonest_is_the_headline():

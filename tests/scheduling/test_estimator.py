@@ -11,7 +11,6 @@ from tests.objects import samples
 from tests.scheduling import minding, plain
 from tests.scheduling.minding import HOSTNAME
 from tests.scheduling.plain import make_node, make_pod
-from tests.scheduling.test_packing import one_by_one
 
 from kubetide.objects.meta import LabelSelector, ObjectMeta
 from kubetide.objects.pod import (
@@ -42,6 +41,7 @@ from kubetide.scheduling import (
 from kubetide.scheduling.estimator import packing
 from kubetide.scheduling.estimator import single as packing_single
 from kubetide.scheduling.estimator.packing import Estimator
+from kubetide.scheduling.estimator.reference import reference_estimate
 
 
 def numbered(given):
@@ -151,8 +151,8 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
     limits = Limits((threshold or 30,))
     estimator = Estimator(snapshot, groups)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "_FEW", few)
-        patch.setattr(packing_single, "_LOOKS", looks)
+        patch.setattr(packing, "PODS_A_CLASS_ONE_BY_ONE", few)
+        patch.setattr(packing_single, "NEW_NODES_ONE_BY_ONE", looks)
         for template, daemon_pods in asked:
             numbers = [
                 at for at in range(len(groups)) if data.draw(st.sampled_from((True, True, True, False)))
@@ -161,7 +161,7 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
             version = snapshot.version
             found = estimator.estimate(template, daemon_pods, numbers, limits, start=start)
             assert snapshot.version == version
-            count, counts, added, limited, end = one_by_one(
+            count, counts, added, limited, end = reference_estimate(
                 snapshot, template, daemon_pods, given_groups, limits, start
             )
             assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
@@ -198,7 +198,7 @@ def test_names_that_are_taken_are_not_those_of_new_nodes():
     apart = PodAffinityTerm(label_selector=app, topology_key=HOSTNAME)
     groups = numbered([(minding.pod("p", "default", "a", [], [apart], [], 300, None), 2)])
     found = estimate(snapshot, make_node("t"), (), groups, Limits((5,)))
-    count, counts, *_ = one_by_one(snapshot, make_node("t"), (), groups, Limits((5,)), 1)
+    count, counts, *_ = reference_estimate(snapshot, make_node("t"), (), groups, Limits((5,)), 1)
     assert (found.nodes, [len(pods) for pods in found.scheduled]) == (
         count,
         [sum(row.values()) for row in counts],
@@ -230,7 +230,7 @@ def with_claim(number):
 @pytest.mark.parametrize("few", [0, 100])
 def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
     """Claims whose volumes are made in one zone, or are there, bring nodes in that zone alone; limits of other nodes bear on none."""
-    monkeypatch.setattr(packing, "_FEW", few)
+    monkeypatch.setattr(packing, "PODS_A_CLASS_ONE_BY_ONE", few)
     claims = [
         samples.claim(f"c{at}", **({"volumeName": "v"} if at == 4 else {"storageClassName": "late"}))
         for at in range(5)
@@ -263,7 +263,7 @@ def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
         template = make_node("t", labels={"zone": zone})
         found = estimator.estimate(template, (), range(5), Limits((9,)))
         assert [len(pods) for pods in found.scheduled] == served
-        count, counts, added, *_ = one_by_one(snapshot, template, (), groups, Limits((9,)), 1)
+        count, counts, added, *_ = reference_estimate(snapshot, template, (), groups, Limits((9,)), 1)
         assert (found.nodes, found.added) == (count, tuple(added))
         assert [sum(row.values()) for row in counts] == served
 

@@ -82,7 +82,7 @@ def operations():
 
 
 def check_counts(snapshot):
-    for key, column in snapshot._compacted().counts.items():
+    for key, column in snapshot._store.compacted().counts.items():
         expected = [
             sum(
                 key.counts(
@@ -92,7 +92,7 @@ def check_counts(snapshot):
             )
             for name in snapshot.node_names
         ]
-        capacity = snapshot._compacted().capacity
+        capacity = snapshot._store.compacted().capacity
         assert column.vector(len(snapshot)).tolist() == expected, key
         assert not column.vector(capacity)[len(snapshot) :].any(), "a row that is added begins with no pods"
 
@@ -107,7 +107,7 @@ def test_counts_are_those_of_a_recount(given_operations):
         elif what == "remove_pod":
             snapshot.remove_pod(("default", arguments[0]))
         elif what == "count":
-            snapshot._compacted().count_column(arguments[0])
+            snapshot._store.compacted().count_column(arguments[0])
             check_counts(snapshot)
         elif what == "add_template":
             if forks:
@@ -120,7 +120,7 @@ def test_counts_are_those_of_a_recount(given_operations):
             getattr(snapshot, what)(*arguments)
             forks += what == "fork"
     for key in KEYS:
-        snapshot._compacted().count_column(key)
+        snapshot._store.compacted().count_column(key)
     check_counts(snapshot)
     while forks:
         snapshot.revert()
@@ -130,15 +130,15 @@ def test_counts_are_those_of_a_recount(given_operations):
 
 def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
     """Many changes make it cheaper to look through all pods again; counts asked for after that are right."""
-    monkeypatch.setattr(rows, "_FEW_CHANGES", 3)
+    monkeypatch.setattr(rows, "POD_INDEX_CHANGES", 3)
     snapshot = Snapshot()
     for name in NODES:
         snapshot.set_node(make_node(name))
-    snapshot._compacted().count_column(KEYS[0])
+    snapshot._store.compacted().count_column(KEYS[0])
     for at in range(40):
         snapshot.add_pod(make_pod(f"p{at}", {"cpu": "1m"}, labels={"app": "ab"[at % 2]}), NODES[at % 3])
     for key in KEYS:
-        snapshot._compacted().count_column(key)
+        snapshot._store.compacted().count_column(key)
     check_counts(snapshot)
 
 
@@ -151,12 +151,12 @@ def test_pods_of_copies_are_forgotten_with_the_copies():
     snapshot.fork()
     daemon = make_pod("agent", {"cpu": "1m"}, labels={"app": "a"})
     snapshot.add_templates(make_node("t"), [daemon], ["c0", "c1"])
-    snapshot._compacted().count_column(KEYS[0])
+    snapshot._store.compacted().count_column(KEYS[0])
     snapshot.revert()
     snapshot.remove_node("n0")
     check_counts(snapshot)
     for key in KEYS:
-        snapshot._compacted().count_column(key)
+        snapshot._store.compacted().count_column(key)
     check_counts(snapshot)
 
 
@@ -198,13 +198,13 @@ def test_many_pods_at_once_are_as_one_by_one(before, many, keys):
         for one, name in before:
             snapshot.add_pod(one, name)
         for key in keys:
-            snapshot._compacted().count_column(key)
+            snapshot._store.compacted().count_column(key)
     for one, name in many:
         made[0].add_pod(one, name)
     made[1].add_pods([((one.metadata.namespace, one.metadata.name), one, name) for one, name in many])
     for snapshot in made:
         for key in KEYS:
-            snapshot._compacted().count_column(key)
+            snapshot._store.compacted().count_column(key)
         check_counts(snapshot)
     single, together = made
     assert [single.pods_on(name) for name in (*NODES, "n9")] == [

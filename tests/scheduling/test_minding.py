@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.scheduling import minding, plain
 from tests.scheduling.plain import make_node
-from tests.scheduling.test_packing import one_by_one
 
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.pod import PodAffinityTerm, TopologySpreadConstraint
 from kubetide.scheduling import ClusterFacts, Limits, PodGroup, Snapshot, classify, estimate
+from kubetide.scheduling.estimator.reference import reference_estimate
 from kubetide.scheduling.snapshot import store as snapshot_store
 
 KIND = {
@@ -138,7 +138,7 @@ def test_columns_agree_with_plain_rules_whatever_happened(steps, asked):
 
 def test_counts_that_pile_up_are_forgotten(monkeypatch):
     """Old counts go, also those of anti-affinity; pods that wait for their node still guard it when it comes."""
-    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 3)
+    monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 3)
     snapshot, book = Snapshot(), Book()
     snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
     app = LabelSelector(match_labels={"app": "a"})
@@ -208,7 +208,9 @@ def test_estimates_are_those_of_one_pod_at_a_time(
     after = {key: column.tobytes() for key, column in snapshot.free.items()}
     assert (snapshot.version, before) == (version, {key: after[key] for key in before})
     assert [snapshot.feasible(group.pod_class).tolist() for group in groups] == verdicts
-    count, counts, added, limited, end = one_by_one(snapshot, template, daemon_pods, groups, limits, start)
+    count, counts, added, limited, end = reference_estimate(
+        snapshot, template, daemon_pods, groups, limits, start
+    )
     assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
     assert (found.nodes, found.added, found.limited) == (count, tuple(added), limited)
     for name in (*found.added, *found.borrowed):

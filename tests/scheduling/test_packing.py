@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from tests.scheduling import plain
 from tests.scheduling.plain import make_container, make_node, make_pod
 
@@ -20,73 +19,13 @@ from kubetide.scheduling import (
     similar_groups_threshold,
 )
 from kubetide.scheduling.estimator.order import Orders
+from kubetide.scheduling.estimator.reference import reference_estimate
 from kubetide.scheduling.estimator.round_robin import go_round
 
 
 def group(pod, count):
     pods = tuple(plain.renamed(pod, f"{pod.metadata.name}-{index}") for index in range(count))
     return PodGroup(pods, classify(pods[0]))
-
-
-SPREAD = "node(s) didn't match pod topology spread constraints"
-
-
-def by_hostname(pod):
-    return any(
-        one.topology_key == "kubernetes.io/hostname" for one in pod.spec.topology_spread_constraints or ()
-    )
-
-
-def one_by_one(snapshot, template, daemon_pods, groups, limits, start):
-    """The estimator's steps with a real fork, a real search and a real limit for every single pod."""
-    existing = len(snapshot)
-    added, used, may_add = [], {}, True
-    counts = [{} for _ in groups]
-    snapshot.fork()
-
-    def put(index, pod, name):
-        snapshot.add_pod(
-            replace(pod, metadata=replace(pod.metadata, name=f"{index}/{pod.metadata.name}")), name
-        )
-        counts[index][name] = counts[index].get(name, 0) + 1
-        used[name] = True
-
-    for index in Orders(groups).of(template, range(len(groups))):
-        pending = list(groups[index].pods)
-        while pending and added:
-            blocked = np.array(snapshot.unschedulable)
-            blocked[:existing] = True
-            row = snapshot.first_fit(classify(pending[0]), start, blocked)
-            if row < 0:
-                break
-            put(index, pending.pop(0), snapshot.node_names[row])
-            start = row + 1
-        while pending and may_add:
-            pod_class = classify(pending[0])
-            refusal = snapshot.first_refusal(pod_class, added[-1]) if added else None
-            if added and refusal is None:
-                put(index, pending.pop(0), added[-1])
-                continue
-            if refusal is not None and SPREAD in refusal.reasons and by_hostname(pending[0]):
-                blocked = np.array(snapshot.unschedulable)
-                blocked[snapshot.row(added[-1])] = True
-                row = snapshot.first_fit(pod_class, start, blocked)
-                if row >= 0:
-                    put(index, pending.pop(0), snapshot.node_names[row])
-                    start = row + 1
-                    continue
-            if added and added[-1] not in used:
-                break
-            if limits.max_nodes is not None and len(added) >= limits.max_nodes:
-                may_add = False
-                break
-            added.append(f"{template.metadata.name}-e-{len(added)}")
-            snapshot.add_template(template, daemon_pods, added[-1])
-            if snapshot.first_refusal(pod_class, added[-1]) is not None:
-                break
-            put(index, pending.pop(0), added[-1])
-    snapshot.revert()
-    return len(used), counts, added, not may_add, start
 
 
 groups_of_pods = st.lists(
@@ -131,7 +70,9 @@ def test_arithmetic_is_the_same_as_one_pod_at_a_time(nodes, template, daemon_pod
         version,
         free,
     )
-    count, counts, added, limited, after = one_by_one(snapshot, template, daemon_pods, groups, limits, start)
+    count, counts, added, limited, after = reference_estimate(
+        snapshot, template, daemon_pods, groups, limits, start
+    )
     assert found.nodes == count
     assert found.added == tuple(added)
     assert found.limited == limited

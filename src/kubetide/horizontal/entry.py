@@ -9,6 +9,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.explain.overview import OVERVIEW
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
@@ -102,4 +103,5 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     lease="kubetide",
     series=_series,
     explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False),),
+    status=OVERVIEW,
 )

@@ -8,6 +8,7 @@ from kubetide.loop.registry import BUILT_IN, UnknownLoop, loop_entries, loop_ent
 from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
 from kubetide.loop.runner import Runner
 from kubetide.loop.settings import LoopSettings, flag_names, is_list, is_switch, parse_flags
+from kubetide.loop.status import Cell, Overview, Table
 from kubetide.loop.wiring import RunningLoop, wire
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "EVENTS",
     "Aside",
     "BaseLoop",
+    "Cell",
     "Explainer",
     "FlagError",
     "FlagTable",
@@ -25,6 +27,7 @@ __all__ = [
     "Loop",
     "LoopEntry",
     "LoopSettings",
+    "Overview",
     "Owners",
     "Parts",
     "Role",
@@ -32,6 +35,7 @@ __all__ = [
     "RunningLoop",
     "SourceHealth",
     "Sources",
+    "Table",
     "UnknownLoop",
     "Value",
     "flag_names",

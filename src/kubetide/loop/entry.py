@@ -14,6 +14,7 @@ from kubetide.explain.records import Core, Record
 from kubetide.loop.flags import FlagTable, Value
 from kubetide.loop.protocol import Loop, Parts
 from kubetide.loop.roles import Role
+from kubetide.loop.status import Overview
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
@@ -60,6 +61,7 @@ class LoopEntry(Generic[S]):
         lease: The name of the Lease whose holder alone acts.
         series: Adds the loop's series; returns who hears of its records. None for a loop without any.
         explainers: What can be asked about.
+        status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
         needs_cloud: Whether it cannot run without node groups.
         reads_board: Whether its ticks wait for those of the loops that announce on the board.
         optional_kinds: What it can do without where the cluster refuses it or does not serve it.
@@ -75,6 +77,7 @@ class LoopEntry(Generic[S]):
     lease: str = "kubetide"
     series: Callable[[Registry, Any, Clock], Listener] | None = None
     explainers: tuple[Explainer, ...] = ()
+    status: Overview | None = None
     needs_cloud: bool = False
     reads_board: bool = False
     optional_kinds: tuple[Kind[Any], ...] = ()

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kubetide.nodes import scale_down
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
+from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
@@ -33,7 +34,8 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_scale_up,
 )
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import learn_templates
+from kubetide.nodes.templates.keeping import document_due
+from kubetide.nodes.templates.learning import learn
 from kubetide.units.time import Instant
 
 
@@ -78,7 +80,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             return scale_down.absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
         assert state.view is not None, "every tick begins with a view"
-        return replace(result, status=_status(state, state.view, now))
+        status = _status(state, state.view, now)
+        return replace(result, status=status, learned=document_due(state, now))
     return result
 
 
@@ -90,13 +93,18 @@ def _begin(state: State, now: Instant) -> Commands:
         state.laps.end("updateClusterState")
         return replace(plan_scale_up(state, quiet_tick(state, state.view), now), answers=())
     view = state.view = observe(state, now)
-    learned = learn_templates(state, now)
+    learned = learn(state, now)
     state.laps.end("updateClusterState")
     commands = plan_update(state, view, now)
     if commands is None:
         commands = _scale_up(state, view, now)
     note_quiet(state, view, commands, now)
-    return replace(commands, reasons=(*learned, *commands.reasons))
+    events, noticed = notices(state)
+    return replace(
+        commands,
+        events=(*events, *commands.events),
+        reasons=(*learned, *noticed, *commands.reasons),
+    )
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.plan.board import Capacity
+from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Instant
 
 Key = tuple[str, str]
@@ -134,6 +135,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
     error_class: str = "Other"
     error_code: str = ""
+    cause: CloudCause = "Other"
 
     @property
     def tried(self) -> bool:
@@ -151,9 +153,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step tells: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
+    ``learned`` is what was learned of machines, at the end of a tick that is to keep it; None otherwise.
     """
 
     events: tuple[EventRecord, ...] = ()
     status: str | None = None
+    learned: str | None = None
     reasons: tuple[Reason, ...] = ()
     wake_at: Instant | None = None

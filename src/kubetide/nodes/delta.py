@@ -22,7 +22,7 @@ import msgspec
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.facts.volumes import VolumeChanges
-from kubetide.nodes.memory import Memory
+from kubetide.nodes.memory import Learned, Memory
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
@@ -71,6 +71,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
+        learned: What an earlier process has learned of machines; with the first delta that could read it.
         settings, memory, instances: Full form only.
     """
 
@@ -93,5 +94,6 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     intents: tuple[Intent, ...] | None = None
     holds: tuple[str, ...] = ()
     live_pods: dict[str, tuple[Pod, ...]] | None = None
+    learned: Learned | None = None
     settings: Settings | None = None
     memory: Memory | None = None

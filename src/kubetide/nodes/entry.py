@@ -12,6 +12,7 @@ from kubetide.nodes.controller.roles import NODES, NODES_STATUS
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.expander import parse_expanders
 from kubetide.nodes.explain.explainers import EXPLAINERS
+from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.series import NodesSeries
@@ -61,6 +62,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     lease="cluster-autoscaler",
     series=_series,
     explainers=EXPLAINERS,
+    status=OVERVIEW,
     needs_cloud=True,
     reads_board=True,
     optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
+from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
+from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Duration, Instant
 
 
@@ -28,6 +30,7 @@ class BackoffEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     error_class: str = "Other"
     error_code: str = ""
     error_message: str = ""
+    cause: CloudCause = "Other"
 
 
 class IncorrectSize(msgspec.Struct, frozen=True):
@@ -54,6 +57,71 @@ class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """When it was first seen so; once ``live`` is over, when it was last seen."""
     live: bool = True
     """Whether the node was there and well when last looked at."""
+
+
+class SeenAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The least that machines of one instance type have really had of each resource.
+
+    ``image`` holds the labels of theirs that tell one image from another; ``seen_at`` is when an amount was last new.
+    """
+
+    instance_type: str
+    image: dict[str, str] = {}
+    capacity: Quantities = {}
+    allocatable: Quantities = {}
+    from_node: str = ""
+    from_group: str = ""
+    seen_at: Instant = Instant(0)
+
+
+class Join(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of the template when a node of the group joined: what was promised, and by whom.
+
+    ``errors`` has (real - promised) / promised by resource, of all resources that were promised.
+    """
+
+    node: str
+    at: Instant
+    took: Duration
+    """From the node's creation until it was ready."""
+    source: str = ""
+    promised: Quantities = {}
+    real: Quantities = {}
+    errors: dict[str, float] = {}
+
+
+class GroupLearned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the nodes of a group have taught.
+
+    Attributes:
+        amounts: One entry for each instance type that was seen in the group, in order of type.
+        startup_taints: Keys of taints that nodes begin with and have lost once they are well, in order.
+        joins: How many nodes were seen from before they were well.
+        slowest: The longest that one of them took from its creation until it was ready.
+        last_join: The last of them.
+    """
+
+    amounts: tuple[SeenAmounts, ...] = ()
+    startup_taints: tuple[str, ...] = ()
+    joins: int = 0
+    slowest: Duration = Duration(0)
+    last_join: Join | None = None
+
+
+class Learned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What real machines have taught; the part of the memory that outlives the process.
+
+    ``types`` has the amounts by instance type, one entry for each image.
+    """
+
+    types: dict[str, tuple[SeenAmounts, ...]] = {}
+    groups: dict[str, GroupLearned] = {}
+
+
+class Joining(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A young node that is not well yet, and the keys of all taints that it has had."""
+
+    taints: tuple[str, ...] = ()
 
 
 class StatusTimes(msgspec.Struct, omit_defaults=True):
@@ -103,6 +171,14 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Provider id -> ``class.code`` of creation errors that were counted already."""
     incorrect_sizes: dict[str, IncorrectSize] = {}
     templates: dict[str, SeenTemplate] = {}
+    learned: Learned = Learned()
+    learned_changed: bool = False
+    """Whether ``learned`` has changed since it was last handed out to be kept."""
+    learned_written: Instant | None = None
+    joining: dict[str, Joining] = {}
+    """By name of node."""
+    noticed: dict[str, tuple[str, ...]] = {}
+    """By group: what is odd about it and was said."""
     longest_join: dict[str, Duration] = {}
     """By group: the longest time from an increase to its last node's joining."""
     attempts: tuple[Attempt, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from kubetide.nodes.delta import Delta, Gone, Key, Step
 from kubetide.nodes.facts.devices import KnownDevices
 from kubetide.nodes.facts.node_devices import NodeDevices
 from kubetide.nodes.facts.nodes import Health, health_of, readiness
+from kubetide.nodes.facts.objects import key_of, put_all
 from kubetide.nodes.facts.pod_store import HeldPods
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
@@ -22,9 +23,9 @@ from kubetide.nodes.phases import Laps, NoLaps
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.templates.amounts import merged
 from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.objects.batch import Job
-from kubetide.objects.meta import ApiObject
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
 
-_T = TypeVar(
-    "_T", ReplicaSet, ReplicationController, Deployment, DaemonSet, StatefulSet, Job, PodDisruptionBudget
-)
-
 
 class State:
     """Everything the loop decides on. Readers must not change what they get.
@@ -58,6 +55,7 @@ class State:
         memo: Whether findings of earlier ticks may be used again; off only to show that it changes nothing.
         looked_at: What the templates of groups were learned from; unread where ``memo`` is off.
         known_templates: Templates of earlier ticks; unread where ``memo`` is off.
+        unlooked: Nodes that are new, have changed or may soon be well, from which nothing was learned yet.
         lineup: All templates that were last judged by, together; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
@@ -95,6 +93,7 @@ class State:
         self.laps: Laps = NoLaps()
         self.looked_at: dict[str, LookedAt] = {}
         self.known_templates = KnownTemplates()
+        self.unlooked: dict[str, None] = {}
         self.lineup: Lineup | None = None
         self.quiet_at: int | None = None
         self._group_of_provider: dict[str, str] = {}
@@ -204,7 +203,7 @@ class State:
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
-        given = zip(keys or map(_key, delta.pods), delta.pods, strict=True)
+        given = zip(keys or map(key_of, delta.pods), delta.pods, strict=True)
         pods = given if keys else iter(sorted(given, key=itemgetter(0)))
         if full:
             self._put_many(pods)
@@ -212,16 +211,19 @@ class State:
             for key, pod in pods:
                 self.put_pod(pod, key)
         changed = [
-            _put_all(self.replica_sets, delta.replica_sets),
+            put_all(self.replica_sets, delta.replica_sets),
             self._put_replication_controllers(delta),
-            _put_all(self.deployments, delta.deployments),
-            _put_all(self.daemon_sets, delta.daemon_sets),
-            _put_all(self.stateful_sets, delta.stateful_sets),
-            _put_all(self.jobs, delta.jobs),
-            _put_all(self.pdbs, delta.pdbs),
+            put_all(self.deployments, delta.deployments),
+            put_all(self.daemon_sets, delta.daemon_sets),
+            put_all(self.stateful_sets, delta.stateful_sets),
+            put_all(self.jobs, delta.jobs),
+            put_all(self.pdbs, delta.pdbs),
         ]
         if delta.groups is not None:
             self.set_groups(delta.groups)
+        if delta.learned is not None:
+            self.memory.learned = merged(self.memory.learned, delta.learned)
+            self.version += 1
         if delta.intents is not None:
             self.intents = delta.intents
             self.version += 1
@@ -342,7 +344,7 @@ class State:
         known = dict(self.replication_controllers or {})
         for key in gone:
             known.pop(key, None)
-        _put_all(known, changed or ())
+        put_all(known, changed or ())
         self.replication_controllers = known
         return True
 
@@ -356,12 +358,13 @@ class State:
 
     def _put_node(self, node: Node) -> None:
         self.nodes[node.metadata.name] = node
+        self.unlooked[node.metadata.name] = None
         self.snapshot.set_node(node)
         self.version += 1
 
     def put_pod(self, pod: Pod, key: Key | None = None) -> None:
         """Adds a pod or takes over what changed of it; one that has finished goes."""
-        key = key or _key(pod)
+        key = key or key_of(pod)
         if node_name := self._take_pod(key, pod):
             self.snapshot.add_pod(pod, node_name, key=key)
         else:
@@ -387,12 +390,3 @@ class State:
     def _drop_pod(self, key: Key) -> None:
         if self.held_pods.drop(key):
             self.version += 1
-
-
-def _key(item: ApiObject) -> Key:
-    return item.metadata.namespace, item.metadata.name
-
-
-def _put_all(held: dict[Key, _T], items: Sequence[_T]) -> bool:
-    held.update((_key(item), item) for item in items)
-    return bool(items)

@@ -284,15 +284,16 @@ def _origin_of(path: Path) -> str:
 
 
 def read_records(
-    folder: Path, loop: str, *, on_segment: Callable[[Header], None] = lambda _: None
+    folder: Path, loop: str, *, on_segment: Callable[[Header], None] = lambda _: None, last: int | None = None
 ) -> Iterator[Record]:
     """Gives the records of one loop in order; a last line still being written, or cut, is left out.
 
     ``on_segment`` hears the header of each segment before the first of its records, which holds a whole state.
+    ``last``: only so many segments, the newest ones; None for all.
     Behind a process that was cut those of the next one follow, ticks from 1 on. ``ending`` tells whether they are all. Raises RecordError naming the file and line.
     """
     decoder = msgspec.json.Decoder(Record)
-    for path in segments(folder, loop):
+    for path in segments(folder, loop)[-(last or 0) :]:
         with path.open("rb") as lines:
             on_segment(_checked_header(path, lines.readline()))
             for number, line in enumerate(lines, start=2):

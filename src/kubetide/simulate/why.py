@@ -19,6 +19,7 @@ from kubetide.loop import BUILT_IN, Explainer, LoopEntry, loop_entry, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import Header, RecordError, read_records, recorded_loops
+from kubetide.simulate.bringing import bring, finish
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.simulate.when import Moment, start_of_records
@@ -78,7 +79,7 @@ def explain_object(
 def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, view: str) -> list[str]:
     last = brought.last
     if explainer.after_decision:
-        _finish(core, last)
+        finish(core, last)
     try:
         return explainer.lines(core, subject, last.now, view)
     except KeyError:
@@ -134,11 +135,7 @@ def _bring_to(
         raise _not_begun(folder, loop, last)
     if header is not None:
         plugins.take_up(header)
-    for record in waiting[:-1]:
-        core.apply(bytes(record.state), full=record.full)
-        core.decide(record.now)
-        core.absorb(bytes(record.outcomes), record.now)
-    core.apply(bytes(last.state), full=last.full)
+    bring(core, waiting)
     return _Brought(last, _without_repeats(decided), is_over)
 
 
@@ -172,11 +169,6 @@ def _decided_about(record: Record, subject: str) -> list[_Decided]:
         elif mark is not None and _is_about(reason, subject):
             found.append(_Decided(record, mark.title, mark.why))
     return found
-
-
-def _finish(core: Core, record: Record) -> None:
-    core.decide(record.now)
-    core.absorb(bytes(record.outcomes), record.now)
 
 
 def _is_about(reason: Reason, subject: str) -> bool:

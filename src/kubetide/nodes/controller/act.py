@@ -88,7 +88,7 @@ class Actor:
         except (CloudWithheld, Withheld) as error:
             return Outcome("withheld", str(error))
         except CloudError as error:
-            return Outcome("failed", str(error), error.error_class, error.error_code)
+            return Outcome("failed", str(error), error.error_class, error.error_code, error.cause)
         except ApiError as error:
             return Outcome("failed", str(error), "Other", error.reason)
         except Exception as error:  # noqa: BLE001  # the others go on; the tick fails once all are absorbed

@@ -36,6 +36,7 @@ from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
+from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.objects.cluster import ObjectReference
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
@@ -137,6 +138,11 @@ class NodesController(BaseLoop):
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
+        if why := self._gatherer.take_unreadable():
+            about = ObjectReference(
+                api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
+            )
+            await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
         phase = 0
         while True:
             commands = await self._step(delta, now, phase)
@@ -179,6 +185,7 @@ class NodesController(BaseLoop):
             await self._events.emit(about, event.type, event.reason, event.message)
         if result.status is not None:
             await self._status.write(result.status, now)
+        await self._status.keep_learned(result.learned)
         if commands.answers is not None:
             self._answer(commands.answers)
         if self._actor.bugs:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from kubetide.nodes.facts.devices import (
     DEVICE_KIND_OF,
     DeviceChanges,
@@ -29,8 +31,11 @@ from kubetide.nodes.facts.slimming import (
 )
 from kubetide.nodes.facts.volumes import KIND_OF, VolumeChanges
 from kubetide.nodes.facts.volumes import slim as slim_volume_object
+from kubetide.nodes.memory import Learned
 from kubetide.nodes.state import Delta, Gone, State, Step
+from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
 from kubetide.objects.kinds import (
+    CONFIG_MAPS,
     DAEMON_SETS,
     DEPLOYMENTS,
     DEVICE_KINDS,
@@ -52,6 +57,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, Forbidden, NotFound
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
 
@@ -89,6 +95,8 @@ class Gatherer:
         self._reads_devices = False
         self._looked_for_devices = False
         self._midway = False
+        self._has_read_learned = False
+        self._unreadable = ""
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
@@ -119,14 +127,42 @@ class Gatherer:
         self._known.laps.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
         self._known.laps.end("cloudProviderRefresh")
+        learned = await self._learned()
         if self._midway:
             self._begin_anew()
-        return await self._changes("update", groups)
+        delta = await self._changes("update", groups)
+        return delta if learned is None else replace(delta, learned=learned)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:
         """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
         live = {name: await self._pods_on(name) for name in read_pods}
         return await self._changes("actuate", None, live)
+
+    async def _learned(self) -> Learned | None:
+        """Return what an earlier process has learned of machines: once, as soon as it can be read."""
+        settings = self._known.settings
+        if self._has_read_learned or settings.advises or not settings.templates_by_instance_type:
+            return None
+        try:
+            found = await self._cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace=settings.namespace)
+            self._has_read_learned = True
+            text = (found.data or {}).get(DATA_KEY)
+            return read_learned(text) if text else None
+        except (NotFound, Forbidden):
+            self._has_read_learned = True
+        except ApiError:
+            pass  # It is asked for again with the next tick.
+        except ValueError as error:
+            self._unreadable = (
+                f"ConfigMap {settings.namespace}/{CONFIG_MAP}, data.{DATA_KEY} cannot be read: {error}. "
+                "What was learned of machines is learned anew; delete the object, or leave it to be written again."
+            )
+        return None
+
+    def take_unreadable(self) -> str:
+        """Return, once, why what an earlier process has learned cannot be read; empty where it can."""
+        why, self._unreadable = self._unreadable, ""
+        return why
 
     def finished(self) -> None:
         """Note that the tick of the last delta has come to its end."""

@@ -45,6 +45,7 @@ NODES_STATUS: Final = Role(
     "kubetide-nodes",
     (
         Grant(("patch", "delete"), "", ("configmaps",), ("cluster-autoscaler-status",), acting=True),
+        Grant(("get", "patch"), "", ("configmaps",), ("kubetide-node-templates",), acting=True),
         # What is created has no name yet that a rule could hold for.
         Grant(("create",), "", ("configmaps",), acting=True),
     ),

@@ -1,4 +1,4 @@
-"""Writes the status ConfigMap."""
+"""Writes the status ConfigMap, and the one of what was learned of machines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from contextlib import suppress
 
 from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION, status_time
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, NotFound
+from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Instant
 
 
@@ -21,6 +22,7 @@ class StatusMap:
         self._name = settings.status_config_map_name
         self._namespace = settings.namespace
         self.failures = 0
+        self._unkept: str | None = None
 
     async def write(self, document: str, now: Instant) -> None:
         """Puts up the document, in a new object when there is none."""
@@ -36,6 +38,25 @@ class StatusMap:
                 await self._cluster.create(CONFIG_MAPS, body, namespace=self._namespace)
         except ApiError:
             self.failures += 1
+
+    async def keep_learned(self, document: str | None) -> None:
+        """Keep what was learned of machines in an object of its own; what cannot be written is tried again next time."""
+        self._unkept = document or self._unkept
+        if self._unkept is None:
+            return
+        body: Json = {"data": {DATA_KEY: self._unkept}}
+        try:
+            try:
+                await self._cluster.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=self._namespace)
+            except NotFound:
+                body["metadata"] = {"name": CONFIG_MAP, "namespace": self._namespace}
+                await self._cluster.create(CONFIG_MAPS, body, namespace=self._namespace)
+        except Withheld:
+            pass  # Who only advises keeps nothing.
+        except ApiError:
+            self.failures += 1
+            return
+        self._unkept = None
 
     async def remove(self) -> None:
         """Takes the object away, if it can."""

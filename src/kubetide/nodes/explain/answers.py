@@ -5,18 +5,27 @@ Everything is decided again on a copy of the state; the state that is asked abou
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.nodes.decision import Key
+from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
+from kubetide.nodes.explain.learned_lines import learned_lines
+from kubetide.nodes.explain.prospects import found_before, goes, price_of
 from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
+from kubetide.nodes.registry.notices import group_notices
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import Template, learn_templates, template_of
+from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import Template, template_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.quantity import Quantity
@@ -50,7 +59,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod is where it is.
 
     Attributes:
-        remedy: The smallest verified change over all groups.
+        remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
         bargain: What is bought for it and all other pods together, and how far that is from the least
             possible price; empty unless the expander reckons over all groups at once.
     """
@@ -67,7 +76,13 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a node stays or goes."""
+    """Why a node stays or goes.
+
+    Attributes:
+        price_per_hour: What the node costs, and so what lifting the obstacle saves; None where it is not known.
+        way_out: What a person can do about the blocking pod; empty where nothing blocks.
+        goes: When the node may go, in words; empty where that is not known.
+    """
 
     node: str
     group: str
@@ -79,6 +94,9 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     blocking_reason: str = ""
     utilization: float | None = None
     since: Instant | None = None
+    price_per_hour: float | None = None
+    way_out: str = ""
+    goes: str = ""
 
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +112,10 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: dict[str, str]
     differs: tuple[str, ...]
     """Where a live node differs from what the cloud says."""
+    learned: tuple[str, ...]
+    """What nodes have taught: start-up taints, how long they take, how right the template was at the last join."""
+    notices: tuple[str, ...]
+    """What is odd about the group: its spread, malformed settings, a view that is old."""
     obstacles: tuple[str, ...]
 
 
@@ -139,7 +161,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
     bargain = _bargain_text(tick, key)
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.view.groups)
     remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
-    best = min(remedies, key=lambda one: (one.effort, one.group), default=None)
+    best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
     takers = [one.group for one in groups if one.takes]
     if takers:
         sentence = f"Group {', '.join(takers)} would take it: {tick.result}."
@@ -161,6 +183,16 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
 
 def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     """Explains one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
+    found = _node(state, name, now)
+    return replace(
+        found,
+        price_per_hour=price_of(state, found.group),
+        way_out=way_out(found.blocking_reason),
+        goes=goes(state, name, found.reason, found.blocking_pod) if found.status != "deleting" else "",
+    )
+
+
+def _node(state: State, name: str, now: Instant) -> NodeExplanation:
     node = state.nodes[name]
     group = state.group_of(node.metadata.name) or ""
     memory = state.memory.scale_down
@@ -195,6 +227,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     since = memory.unneeded.get(name)
     found = next((one for one in memory.status.unremovable if one.node == name), None)
     if found is not None:
+        before = found_before(state, found)
         blocked = f" Pod {found.blocking_pod}: {found.blocking_reason}." if found.blocking_pod else ""
         detail = f" {found.detail}" if found.detail else ""
         return NodeExplanation(
@@ -203,9 +236,9 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
             status="unneeded" if since is not None else "stays",
             sentence=f"It stays: {found.reason}.{blocked}{detail}",
             reason=found.reason,
-            blocking_pod=found.blocking_pod,
-            blocking_reason=found.blocking_reason,
-            utilization=found.utilization,
+            blocking_pod=before.blocking_pod,
+            blocking_reason=before.blocking_reason,
+            utilization=found.utilization if found.utilization is not None else before.utilization,
             since=since,
         )
     if since is not None:
@@ -225,7 +258,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
     """Explains one group. Raises KeyError for a group that is not there."""
     copy = state.copy()
     view = observe(copy, now).groups[group_id]
-    learn_templates(copy, now)
+    learn(copy, now)
     group = copy.groups[group_id]
     template = template_of(copy, group, copy.nodes_by_group()[group_id])
     obstacles = []
@@ -233,7 +266,9 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(f"it is at its maximum of {group.max_size}")
     entry = copy.memory.backoff.get(group_id)
     if entry is not None and is_backed_off(entry, now):
-        obstacles.append(f"it is in backoff until {format_rfc3339(entry.until)}: {entry.error_message}")
+        obstacles.append(
+            f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
+        )
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:
@@ -249,8 +284,16 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         template="" if template is None else template.source,
         allocatable={} if template is None else _texts(template),
         differs=_differences(copy, group_id),
+        learned=learned_lines(copy, group_id),
+        notices=group_notices(group),
         obstacles=tuple(obstacles),
     )
+
+
+def _price(state: State, group_id: str) -> float:
+    """Return the price of the group's next node; one that is not known comes last."""
+    price = price_of(state, group_id)
+    return inf if price is None else price
 
 
 def _holds(verdict: Verdict, key: Key) -> bool:
@@ -310,6 +353,11 @@ def _unlooked(state: State, group: str) -> tuple[str, str]:
     if not group:
         return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
     known = state.groups[group]
+    if known.stale:
+        return (
+            f"Group {group} is seen as it was earlier: {known.stale}; until it is read anew nothing of it is removed.",
+            "NodeGroupStale",
+        )
     if known.target_size <= known.min_size:
         return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
     return "It has not been looked at yet.", ""

@@ -25,6 +25,7 @@ from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Key, State
+from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template, learn_templates
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
@@ -79,6 +80,7 @@ class Supposing:
         self._key = key
         self._now = now
         self._state = state.copy()
+        learn(self._state, now)
         self._memory = msgspec.json.encode(self._state.memory)
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings

@@ -65,6 +65,15 @@ def _node_lines(found: NodeExplanation) -> list[str]:
         lines.append(f"utilization: {found.utilization:.3g}")
     if found.since is not None and found.status == "unneeded":
         lines.append(f"unneeded since {format_rfc3339(found.since)}")
+    if found.way_out:
+        lines.append(f"way out: {found.way_out}")
+    if found.goes:
+        lines.append(f"goes: {found.goes}")
+    if found.price_per_hour is not None:
+        saves = "saves" if found.status in {"stays", "unneeded"} else "costs"
+        lines.append(
+            f"{saves}: {found.price_per_hour:.4g} an hour{' when it goes' if saves == 'saves' else ''}"
+        )
     return lines
 
 
@@ -79,6 +88,8 @@ def _group_lines(found: GroupExplanation) -> list[str]:
     if found.allocatable:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
     lines += [f"  differs: {text}" for text in found.differs]
+    lines += [f"  learned: {text}" for text in found.learned]
+    lines += [f"notice: {text}" for text in found.notices]
     lines += [f"cannot grow: {text}" for text in found.obstacles]
     return lines
 

@@ -26,7 +26,7 @@ _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _IGNORE_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _STARTUP_PREFIXES: Final = ("startup-taint.cluster-autoscaler.kubernetes.io/", _IGNORE_PREFIX)
 _STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
-_CONDITION_TAINTS: Final = frozenset(
+CONDITION_TAINTS: Final = frozenset(
     {
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
@@ -95,7 +95,7 @@ def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple
     return tuple(
         taint
         for taint in taints or ()
-        if taint.key not in _CONDITION_TAINTS
+        if taint.key not in CONDITION_TAINTS
         and taint.key not in {TO_BE_DELETED, DELETION_CANDIDATE}
         and taint.key not in settings.status_taint
         and not taint.key.startswith(_STATUS_PREFIX)
@@ -107,7 +107,7 @@ def taint_type(key: str, settings: Settings) -> str:
     """Gives the name under which upstream counts a taint: its key where it is a known one, else its kind."""
     if key.startswith(_IGNORE_PREFIX):
         return _IGNORE_PREFIX
-    if key in _CONDITION_TAINTS or key in {TO_BE_DELETED, DELETION_CANDIDATE, _UNSCHEDULABLE}:
+    if key in CONDITION_TAINTS or key in {TO_BE_DELETED, DELETION_CANDIDATE, _UNSCHEDULABLE}:
         return key
     if is_startup_taint(key, settings):
         return "startup-taint"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import ApiObject
 from kubetide.scheduling import HeldObjects
 
 T = TypeVar("T")
@@ -13,6 +14,19 @@ H = TypeVar("H", bound=HeldObjects)
 
 KnownKey = tuple[str, str, str]
 """(plural name of the kind, namespace, name)"""
+
+A = TypeVar("A", bound=ApiObject)
+
+
+def key_of(item: ApiObject) -> tuple[str, str]:
+    """Return the namespace and the name of an object."""
+    return item.metadata.namespace, item.metadata.name
+
+
+def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:
+    """Take over objects by their key; return whether there were any."""
+    held.update((key_of(item), item) for item in items)
+    return bool(items)
 
 
 class Changes(Protocol):

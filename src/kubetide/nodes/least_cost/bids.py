@@ -9,12 +9,7 @@ from kubetide.nodes.expander import Option, choose
 from kubetide.nodes.least_cost.offers import Needs, Offer, least_price_of_a_pod, needs_of
 from kubetide.nodes.least_cost.purchase import Buying
 from kubetide.scheduling.estimator.packing import Estimate, Limits, estimate
-
-_MOST_BIDS = 8
-"""Offers that the estimator is asked about at a time: with hundreds of groups it takes most of a tick.
-
-Measured over 400 groups: 4, 8 and 16 come to the same price, 2 to one that is 1 to 5 % higher.
-"""
+from kubetide.scheduling.thresholds import OFFERS_ESTIMATED
 
 
 class _Bid(NamedTuple):
@@ -57,7 +52,7 @@ def _bids(buying: Buying, numbers: list[int]) -> list[_Bid]:
     """Gives what the most promising offers would do; others are asked only while these can do nothing."""
     found: list[_Bid] = []
     for offer, takes in _promising(buying, numbers):
-        if len(found) >= _MOST_BIDS:
+        if len(found) >= OFFERS_ESTIMATED:
             break
         most = buying.most_of(offer)
         packed = estimate(

@@ -34,17 +34,16 @@ from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.tick import Bargain, Tick
 from kubetide.nodes.state import State
 from kubetide.scheduling.pods.resources import PODS
+from kubetide.scheduling.thresholds import (
+    CLASSES_BOUGHT_BOTH_WAYS,
+    DIVERSE_CLASSES,
+    DIVERSE_PODS_A_CLASS,
+    PROGRAM_BY_CLASS,
+)
 from kubetide.units.time import Instant
 
 MOST_WORK = Budget().work
 """On all programs of one tick together, see ``Meter``."""
-_FEW_KINDS = 16
-"""Up to so many kinds of pods that mind others are tried with the estimator too, which takes 0.15 ms a kind and group."""
-_DIVERSE, _PODS_A_KIND = 32, 8
-"""With more kinds than this and fewer pods of each, on an average, no two nodes are alike: integer programs of column
-generation take minutes (70 kinds of one pod each, 400 groups: more than four), and find no more than a plan does."""
-_SMALL_PROGRAM = 500
-"""Up to so many pairs of kind and offer the bound is that of the relaxation by kind; of more it is the one by resource, which is lower."""
 
 _Asked = tuple[tuple[str, int], ...]
 """What a pod asks for, by resource."""
@@ -72,8 +71,8 @@ def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: in
         finally:
             state.snapshot.revert()
 
-    kinds = len(list(itertools.islice(kinds_to_plan(state.snapshot, tick), _FEW_KINDS + 1)))
-    if kinds > _FEW_KINDS or _is_diverse(tick):
+    kinds = len(list(itertools.islice(kinds_to_plan(state.snapshot, tick), CLASSES_BOUGHT_BOTH_WAYS + 1)))
+    if kinds > CLASSES_BOUGHT_BOTH_WAYS or _is_diverse(tick):
         return bought(planned=True)
     if not kinds:
         return bought(planned=False)
@@ -89,7 +88,7 @@ def _is_diverse(tick: Tick) -> bool:
         if verdict.accepted:
             kinds[tuple(verdict.pods.pod_class.requests.items())] = None
             pods += len(verdict.pods.pods)
-    return len(kinds) > _DIVERSE and pods < _PODS_A_KIND * len(kinds)
+    return len(kinds) > DIVERSE_CLASSES and pods < DIVERSE_PODS_A_CLASS * len(kinds)
 
 
 def _is_better(one: Bargain, other: Bargain) -> bool:
@@ -168,7 +167,7 @@ def _bound_of_all(buying: Buying) -> float:
         )
 
     together, kept = narrowed(problem_for({_together(kinds): 1}, offers), nodes=sum(kinds.values()))
-    if len(kinds) * len(kept) > _SMALL_PROGRAM:
+    if len(kinds) * len(kept) > PROGRAM_BY_CLASS:
         return rates_of(together, [0], may_leave_out=False).price
     return relax(problem_for(kinds, [offers[at] for at in kept.tolist()]), may_leave_out=False).price
 

@@ -14,9 +14,7 @@ from kubetide.nodes.least_cost.solver.inter_pod import can_be_reckoned
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.pods.grouping import PodGroup
-
-_FEW_PLAIN = 12
-"""Up to so many kinds of other pods, nodes that only they are on are not taken from the plan."""
+from kubetide.scheduling.thresholds import PLAIN_SIZES_BY_COLUMN_GENERATION
 
 _Numbers = dict[tuple[PodClass, int], list[int]]
 """Of pods of one class that the same groups take, the numbers in ``Buying.waiting``."""
@@ -96,7 +94,7 @@ def _arithmetic_is_better(buying: Buying, items: list[Item], minding: list[bool]
         for item, minds in zip(items, minding, strict=True)
         if not minds
     }
-    return buying.state.settings.least_cost_rounds > 0 and len(plain) <= _FEW_PLAIN
+    return buying.state.settings.least_cost_rounds > 0 and len(plain) <= PLAIN_SIZES_BY_COLUMN_GENERATION
 
 
 def _carry_out(

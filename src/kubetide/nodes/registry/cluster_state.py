@@ -15,7 +15,14 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
 from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
-from kubetide.nodes.registry.failures import MachineFailure, Told, max_provision_time, note_failed, time_out
+from kubetide.nodes.registry.failures import (
+    MachineFailure,
+    Told,
+    max_provision_time,
+    max_startup_time,
+    note_failed,
+    time_out,
+)
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
@@ -79,7 +86,9 @@ def observe(state: State, now: Instant) -> ClusterView:
         group_id = state.group_of(name)
         node = state.nodes[name]
         mine = counts[group_id] if group_id is not None else None
-        _count_node(node, deleted=not state.has_instance(name), into=(total, mine), state=state, now=now)
+        limit = max_startup_time(state.groups.get(group_id or ""), state.settings)
+        deleted = not state.has_instance(name)
+        _count_node(node, deleted=deleted, limit=limit, into=(total, mine), state=state, now=now)
     for group_id, group in state.groups.items():
         limit = max_provision_time(group, state.settings)
         for instance in group.instances or ():
@@ -145,15 +154,17 @@ def _note_unregistered(state: State, now: Instant) -> None:
 
 
 def _count_node(
-    node: Node, *, deleted: bool, into: tuple[Counts | None, ...], state: State, now: Instant
+    node: Node,
+    *,
+    deleted: bool,
+    limit: Duration,
+    into: tuple[Counts | None, ...],
+    state: State,
+    now: Instant,
 ) -> None:
     why = state.health(node.metadata.name).unready
     created = node.metadata.creation_timestamp
-    starting = (
-        bool(why)
-        and created is not None
-        and after(parse_rfc3339(created), state.settings.max_node_startup_time) > now
-    )
+    starting = bool(why) and created is not None and after(parse_rfc3339(created), limit) > now
     leaving = state.is_leaving(node.metadata.name)
     for counts in into:
         if counts is None:

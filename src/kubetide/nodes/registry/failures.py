@@ -9,8 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.facts.causes import cause_of, with_cause
 from kubetide.nodes.facts.nodes import duration_or
 from kubetide.nodes.memory import ScaleUpRequest
 from kubetide.nodes.reasons import reason
@@ -43,6 +46,25 @@ def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
     """Gives how long a new node of the group may take to register."""
     text = group.options.max_node_provision_time if group.options else None
     return duration_or(text, settings.max_node_provision_time)
+
+
+def max_startup_time(group: NodeGroup | None, settings: Settings) -> Duration:
+    """Return how long a node of the group may take from its creation until it is ready; also for a node in no group."""
+    text = group.options.max_node_startup_time if group is not None and group.options else None
+    return duration_or(text, settings.max_node_startup_time)
+
+
+def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance, ...]:
+    """Return the machines to delete where some could not be made.
+
+    Of a group that exists at zero or at its maximum all go, or none where its growing to the maximum may fail in part.
+    Source: Cluster Autoscaler, clean-up of machines with creation errors, and allowNonAtomicScaleUpToMax.
+    """
+    if not is_zero_or_max(group):
+        return tuple(failed)
+    if group.options and group.options.allow_non_atomic_scale_up_to_max:
+        return ()
+    return group.instances or ()
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:
@@ -130,7 +152,8 @@ def _count_failure(
         error_code=first.error_code,
         error_message=first.error_message,
     )
-    memory.backoff[group_id] = entry
+    memory.backoff[group_id] = replace(entry, cause=cause_of(first))
+    error = with_cause(cause_of(first), error)
     memory.last_failure_of[group_id] = now
     told.reasons.append(reason("FailedInstance", group_id, instances=len(failed), error=error))
     told.reasons.append(

@@ -22,7 +22,7 @@ from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.cluster_state import ClusterView, recalculate
-from kubetide.nodes.registry.failures import is_zero_or_max, max_provision_time
+from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
 from kubetide.nodes.scale_up.events import (
     cluster_unhealthy,
     failed_to_revert,
@@ -61,8 +61,11 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
         ends = True
     else:
         for group_id, failed in view.failed.items():
-            ids = tuple(instance.provider_id for instance in failed)
-            actions.append(DeleteInstances(group_id, ids, "failed", state.settings.force_delete_failed_nodes))
+            doomed = doomed_with(state.groups[group_id], failed)
+            ids = tuple(instance.provider_id for instance in doomed)
+            if ids:
+                force = state.settings.force_delete_failed_nodes
+                actions.append(DeleteInstances(group_id, ids, "failed", force))
         fixes = _wrong_sizes(state, view, now)
         reasons += [reason("SizeFixed", fix.group, delta=fix.delta) for fix in fixes]
         actions += fixes

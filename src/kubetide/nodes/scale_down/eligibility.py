@@ -30,14 +30,16 @@ class Refused(NamedTuple):
 def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
     """Gives the nodes that may be considered, in name order, with their groups.
 
-    Nodes in groups above their minimum, that are in the snapshot and not already on their way out; with
+    Nodes in groups above their minimum of which the cloud has told anew, that are in the snapshot and not already on their way out; with
     --scale-down-delay-type-local without those of groups inside a delay of their own.
     """
     memory = state.memory.scale_down
     open_groups = {
         group.id: group
         for group in state.groups.values()
-        if group.target_size > group.min_size and local_delay_ends(state, group.id, now) is None
+        if group.target_size > group.min_size
+        and not group.stale
+        and local_delay_ends(state, group.id, now) is None
     }
     found: dict[str, NodeGroup] = {}
     for name in sorted(state.nodes):

@@ -26,6 +26,7 @@ from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.templates.spread import Ways, spread_text
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
@@ -149,6 +150,7 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
     judged = judge_templates(state.snapshot, _lineup(state, [template for _, template in groups]), classes)
     names = [group_id for group_id, _ in groups]
+    ways = _ways(state, groups)
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
     for verdict in tick.verdicts:
@@ -163,12 +165,40 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
         if refused not in accepted:
             accepted[refused] = {name: None for at, name in enumerate(names) if at not in refusals}
         verdict.accepted = accepted[refused]
+        _keep_to_every_way(verdict, ways)
         useless = _useless(state, verdict, now)
         if useless:
             verdict.accepted = {name: None for name in verdict.accepted if name not in useless}
             rejected = {name: Rejection((USELESS,)) for name in names if name in useless}
             every = {**verdict.rejected, **rejected}
             verdict.rejected = {name: every[name] for name in names if name in every}
+
+
+def _ways(state: State, groups: list[tuple[str, Template]]) -> dict[str, Ways]:
+    """Return the ways in which the next node may come, of groups that have several."""
+    if not state.settings.group_must_fit_in_every_zone:
+        return {}
+    facts = state.snapshot.facts
+    return {
+        group_id: Ways(template, state.groups[group_id], facts)
+        for group_id, template in groups
+        if spread_text(state.groups[group_id])
+    }
+
+
+def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
+    """Reject groups of which one of the nodes that may come lacks what the pods ask of labels."""
+    pod_class = verdict.pods.pod_class
+    if not ways or not (pod_class.selection is not None or pod_class.claims):
+        return
+    rejected = {
+        name: Rejection(refusal.reasons, refusal)
+        for name in verdict.accepted
+        if name in ways and (refusal := ways[name].refusal(pod_class)) is not None
+    }
+    if rejected:
+        verdict.accepted = {name: None for name in verdict.accepted if name not in rejected}
+        verdict.rejected.update(rejected)
 
 
 def _lineup(state: State, templates: list[Template]) -> Lineup:

@@ -11,8 +11,11 @@ from __future__ import annotations
 import itertools
 from typing import Literal
 
+from msgspec.structs import replace
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
@@ -255,6 +258,7 @@ def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) 
         error_code=outcome.error_code or "cloudProviderError",
         error_message=f"failed to increase node group size: {outcome.error}",
     )
-    memory.backoff[action.group] = entry
+    memory.backoff[action.group] = replace(entry, cause=outcome.cause)
     memory.last_failure_of[action.group] = now
-    return reason("IncreaseRefused", action.group, delta=action.delta, error=outcome.error)
+    error = with_cause(outcome.cause, outcome.error)
+    return reason("IncreaseRefused", action.group, delta=action.delta, error=error)

@@ -28,6 +28,7 @@ from kubetide.nodes.series.group_gauges import GroupGauges
 from kubetide.nodes.series.kinds import LABELS, UNKNOWN, kind_of_group, kind_of_node
 from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.nodes.series.removals import RemovalSeries
+from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
@@ -63,6 +64,7 @@ class NodesSeries:
         self._clock = clock
         self._gauges = NodeGauges(registry)
         self._groups = GroupGauges(registry) if per_group else None
+        self._templates = TemplateGauges(registry)
         self._functions = FunctionSeries(registry, clock)
         self._demand = DemandSeries(registry)
         self._removals = RemovalSeries(registry)
@@ -186,5 +188,6 @@ class NodesSeries:
         if controller.deciding:
             return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
+        self._templates.collect(controller.state)
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())

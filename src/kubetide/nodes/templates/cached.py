@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubetide.nodes.memory import SeenTemplate
 from kubetide.nodes.settings import Settings
 from kubetide.objects.workload import DaemonSet
-from kubetide.ports.cloud import NodeTemplate
 from kubetide.scheduling import ClusterFacts
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
     from kubetide.nodes.templates.template import Template
 
-MadeOf = SeenTemplate | NodeTemplate | None
-"""What a group's template is made of beside what all templates are made of: what was seen of its nodes, or what the cloud says."""
+MadeOf = tuple[object, ...]
+"""What a group's template is made of beside what all templates are made of; equal parts make an equal template."""
 
 
 class KnownTemplates:
@@ -39,10 +37,8 @@ class KnownTemplates:
 
     def find(self, group_id: str, made_of: MadeOf) -> Template | None:
         """Gives the group's template, if it was made of this."""
-        before, template = self._by_group.get(group_id, (None, None))
-        if template is None or not (before is made_of or before == made_of):
-            return None
-        return template
+        before, template = self._by_group.get(group_id, ((), None))
+        return template if before == made_of else None
 
     def keep(self, group_id: str, made_of: MadeOf, template: Template) -> None:
         """Keeps a template."""

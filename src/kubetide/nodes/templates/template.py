@@ -1,11 +1,12 @@
 """Templates: what a new node of each group will look like, and how we know.
 
 In order, the first that there is: a good live node of the group; a node of it that was seen earlier;
-what the cloud says; any live node, however unwell. What live nodes have shown is remembered, with
-the least that was ever seen of each resource, so that a template never promises more than a machine
+what the cloud says, its amounts corrected by machines of the group or of the same instance type that were
+seen, also by an earlier process; any live node, however unwell. What live nodes have shown is remembered,
+with the least that was ever seen of each resource, so that a template never promises more than a machine
 has been seen to have.
 
-Source of the order: Cluster Autoscaler, mixed template node info provider.
+Source of the order, but for the correction: Cluster Autoscaler, mixed template node info provider.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from kubetide.nodes.scale_up.limits import capacity_of
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
+from kubetide.nodes.templates.learned import by_machines, over_types, what_makes
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import ObjectMeta, OwnerReference
 from kubetide.objects.node import Node, NodeSpec, NodeStatus
@@ -43,7 +45,8 @@ from kubetide.scheduling.pods.pod_class import ColumnKey
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
 
-Origin = Literal["live", "seen", "cloud", "unwell"]
+Origin = Literal["live", "seen", "group", "type", "cloud", "unwell"]
+"""Who vouches for a template: ``group`` and ``type`` are a cloud's word with amounts learned from machines."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def all_templates(state: State) -> dict[str, Template | None]:
     known.settle(state)
     found: dict[str, Template | None] = {}
     for group_id, group in state.groups.items():
-        made_of = state.memory.templates.get(group_id) or group.template
+        made_of = what_makes(state, group)
         template = known.find(group_id, made_of)
         if template is None:
             template = template_of(state, group, names[group_id])
@@ -145,24 +148,44 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
         group: The group.
         nodes: Names of the group's nodes, in name order.
     """
-    seen = state.memory.templates.get(group.id)
-    if seen is not None:
-        if seen.live:
-            source = f"live node {seen.from_node}"
-            return _template(seen.node, seen.pods, seen.slices, "live", source, state)
-        source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
-        return _template(seen.node, seen.pods, seen.slices, "seen", source, state)
-    if group.template is not None and _is_readable(group.template.node):
-        node = _labelled(_sanitised(group.template.node, group.id, state.settings))
-        source = f"cloud: {group.template.source or 'the provider gave no source'}"
-        own = group.template.pods or ()
-        return _template(node, own, group.template.slices or (), "cloud", source, state)
+    known = expected(state, group)
+    if known is not None:
+        return _template(known.node, known.pods, known.slices, known.origin, known.source, state)
     for name in nodes:
         node = _sanitised(state.nodes[name], group.id, state.settings)
         pods = _own_pods(state, name)
         slices = state.node_devices().left_of(name, pods)
         return _template(node, pods, slices, "unwell", f"live node {name}, which is not well", state)
     return None
+
+
+class Expected(NamedTuple):
+    """What a new node of a group is expected to be, its own pods and devices, and who vouches for it."""
+
+    node: Node
+    pods: tuple[Pod, ...]
+    slices: tuple[ResourceSlice, ...]
+    origin: Origin
+    source: str
+
+
+def expected(state: State, group: NodeGroup) -> Expected | None:
+    """Return what is known of the group's next node without a look at live nodes; None when nothing is."""
+    seen = state.memory.templates.get(group.id)
+    if seen is not None:
+        origin: Origin = "live" if seen.live else "seen"
+        source = f"live node {seen.from_node}"
+        if not seen.live:
+            source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
+        node, others = over_types(state, group, seen.node)
+        return Expected(node, seen.pods, seen.slices, origin, source + others)
+    if group.template is None or not _is_readable(group.template.node):
+        return None
+    said = group.template.source or "the provider gave no source"
+    node, origin, source = by_machines(state, group, group.template.node, said)
+    node, others = over_types(state, group, _labelled(_sanitised(node, group.id, state.settings)))
+    own, slices = group.template.pods or (), group.template.slices or ()
+    return Expected(node, own, slices, origin, source + others)
 
 
 def _is_readable(node: Node) -> bool:
@@ -288,7 +311,7 @@ def _template(
     source: str,
     state: State,
 ) -> Template:
-    if origin == "cloud" or state.settings.force_ds:
+    if origin in {"group", "type", "cloud"} or state.settings.force_ds:
         pods = pods + _daemon_pods(node, pods, state.daemon_sets)
     return Template(node, pods, origin, source, fresh_node(node, pods, state.snapshot.facts), slices)
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.columns.columns import Int64Vector, cells_of
-
-_FEW = 16
-"""With more places than this that are not zero, a vector is the cheaper form; it stays one."""
+from kubetide.scheduling.thresholds import PLACES_IN_DICT
 
 
 class Counts:
@@ -40,14 +38,14 @@ class Counts:
         number = few.get(place, 0) + amount
         if number:
             few[place] = number
-            if len(few) > _FEW:
+            if len(few) > PLACES_IN_DICT:
                 self.set_vector(self.vector(self._length))
         else:
             few.pop(place, None)
 
     def add_to_many(self, places: Int64Vector, amounts: Int64Vector) -> None:
         """Adds at several places, which may come more than once."""
-        if self.few is not None and len(places) > _FEW:
+        if self.few is not None and len(places) > PLACES_IN_DICT:
             self.set_vector(self.vector(self._length))
         if self._vector is not None:
             np.add.at(self._vector, places, amounts)
@@ -72,7 +70,7 @@ class Counts:
     def take_over(self, numbers: Int64Vector) -> None:
         """Takes over numbers that are not used elsewhere, in the place of all that there were."""
         places = np.flatnonzero(numbers)
-        if len(places) > _FEW:
+        if len(places) > PLACES_IN_DICT:
             self.set_vector(numbers)
         else:
             self._vector, self.cells = None, memoryview(b"")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.scheduling.pods.pod_class import PodClass, Use
+from kubetide.scheduling.thresholds import CLASSES_ADDED_ONE_BY_ONE, LABEL_VALUES_INDEXED
 from kubetide.units.selectors import Selector
 
 Int64Vector = npt.NDArray[np.int64]
@@ -25,12 +26,6 @@ Choice = tuple[Mark, ...]
 """Marks of which a pod bears one at the most."""
 Kind = tuple[PodClass, bool]
 """A class, and whether its pods are being deleted."""
-
-_FEW = 64
-"""Up to so many kinds are added up one by one, more all together."""
-
-_MOST_VALUES = 16
-"""Values of one label by each of which something is found; who allows more is found by something else."""
 
 _T = TypeVar("_T")
 
@@ -45,7 +40,7 @@ def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
 
 def choices_of(selector: Selector) -> tuple[Choice, ...]:
     """Gives choices of labels, of each of which all pods that the selector matches bear one."""
-    allowed = selector.allowed_values(_MOST_VALUES)
+    allowed = selector.allowed_values(LABEL_VALUES_INDEXED)
     return tuple(tuple((key, value) for value in values) for key, values in allowed.items())
 
 
@@ -137,7 +132,7 @@ class PodKinds:
 
     def add_up(self, numbers: Sequence[int], counts: Int64Vector) -> None:
         """Adds the pods of some kinds, each named once, to the counts of the rows that they are on."""
-        if len(numbers) <= _FEW:
+        if len(numbers) <= CLASSES_ADDED_ONE_BY_ONE:
             for code in numbers:
                 np.add.at(counts, self._rows[self._starts[code] : self._ends[code]], 1)
         else:

@@ -23,15 +23,12 @@ from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.pods.pod_class import PodClass, Use
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 from kubetide.scheduling.snapshot.node_pods import NodePods
+from kubetide.scheduling.thresholds import DOMAINS_EXTENDED_BY_COPIES, POD_INDEX_CHANGES
 
 Int64Vector = npt.NDArray[np.int64]
 BoolVector = npt.NDArray[np.bool_]
 
 _MEMO_SIZE = 1 << 14
-_MOST_DOMAINS = 64
-"""With more of them, domains are made anew when asked for rather than all told of a new node."""
-_FEW_CHANGES = 4096
-"""So many changes beside the kinds of pods, or new kinds, and a fourth of the pods, and kinds are made anew when asked for."""
 
 
 class Rows(NodeRows):
@@ -71,7 +68,7 @@ class Rows(NodeRows):
         capacity = self.capacity
         self.append_copies(nodes)
         domains = self._domains.values()
-        told = self.capacity == capacity and len(domains) <= _MOST_DOMAINS
+        told = self.capacity == capacity and len(domains) <= DOMAINS_EXTENDED_BY_COPIES
         if told and all(one.append_copies(self.n, template) for one in domains):
             return True
         self.drop_tables()
@@ -266,7 +263,7 @@ class Rows(NodeRows):
         kinds = self._kinds
         if kinds is not None:
             kinds.change(use, row, sign)
-            most = _FEW_CHANGES + len(kinds) // 4
+            most = POD_INDEX_CHANGES + len(kinds) // 4
             if kinds.changed > most or kinds.came > most:
                 self.forget_kinds()
 

@@ -222,7 +222,7 @@ class _Group:
     def room_for(self, row: int) -> int:
         """How many pods one row takes one after another."""
         known = self._known
-        if not known.static_cells[row] or not known.has_room(row):
+        if not known.static_cells[row] or not known.has_capacity(row):
             return 0
         terms = terms_of(known)
         if terms is None:

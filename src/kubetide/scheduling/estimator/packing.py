@@ -29,12 +29,10 @@ from kubetide.scheduling.estimator.single import ExistingNodeWanted, SinglePacki
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.snapshot.snapshot import Snapshot
+from kubetide.scheduling.thresholds import PODS_A_CLASS_ONE_BY_ONE
 
 NO_NODE = -1
 """A threshold under which nothing may be added."""
-
-_FEW = 16
-"""With up to so many pods of a kind on average they are placed one by one: copies of one are not worth the counting."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -136,7 +134,7 @@ class Estimator:
         """
         given = [self._groups[at] for at in groups]
         order = self._orders.of(template, groups)
-        if not fast_path and sum(len(group.pods) for group in given) <= _FEW * len(given):
+        if not fast_path and sum(len(group.pods) for group in given) <= PODS_A_CLASS_ONE_BY_ONE * len(given):
             found = self._singly(template, daemon_pods, groups, order, limits, start)
             if found is not None:
                 return found

@@ -18,9 +18,7 @@ from kubetide.scheduling.columns.columns import cells_of
 from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.conditions import Conditions, OwnSpread
 from kubetide.scheduling.filters.base import UNLIMITED
-
-_LOOKS = 16
-"""So many nodes are looked at one by one before all of them are by vectors."""
+from kubetide.scheduling.thresholds import NEW_NODES_ONE_BY_ONE
 
 _ROOM = 16
 
@@ -171,7 +169,7 @@ class SinglePacking:
             begin = full
         cells, gates = self._cells, kind.gates
         at = begin
-        for _ in range(min(end - full, _LOOKS)):
+        for _ in range(min(end - full, NEW_NODES_ONE_BY_ONE)):
             for column, least in gates:
                 if cells[column][at] < least:
                     break
@@ -185,7 +183,7 @@ class SinglePacking:
             at += 1
             if at == end:
                 at = full
-        if end - full > _LOOKS:
+        if end - full > NEW_NODES_ONE_BY_ONE:
             at = self._first(kind, own, begin, full, end)
             if at >= 0:
                 self.start = self._existing + at + 1

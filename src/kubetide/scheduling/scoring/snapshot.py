@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import Int64Vector, Rows
-from kubetide.scheduling.pods.classes import scored_use_of
-from kubetide.scheduling.pods.pod_class import PodClass, Unasked, Use
+from kubetide.scheduling.pods.pod_class import Unasked
 from kubetide.scheduling.pods.resources import SCORED
 from kubetide.scheduling.scoring.image_states import ImageStates
 from kubetide.scheduling.scoring.node_tree import NodeTree
@@ -51,7 +49,7 @@ class ScoredSnapshot(Snapshot):
     """
 
     def __init__(self, facts: ClusterFacts | None = None) -> None:
-        super().__init__(facts)
+        super().__init__(facts, scored=True)
         self.images = ImageStates()
         self.tree = NodeTree()
         self._by_nodes: Recent[Hashable, tuple[int, Any]] = Recent(_MOST_BYTES, self._size_of)
@@ -74,14 +72,14 @@ class ScoredSnapshot(Snapshot):
     @property
     def rows(self) -> Rows:
         """All columns as they are now; only to be read."""
-        return self._compacted()
+        return self._store.compacted()
 
     def stock_of(self, rows: Int64Vector) -> Stock:
         """Return what some rows offer and what is taken of it, by resource of ``SCORED``."""
         known = self._stock
-        if known is not None and known[0] is rows and known[1] == self.version:
+        if known is not None and known[0] is rows and known[1] == self._log.version:
             return known[2]
-        columns = self._compacted().columns
+        columns = self._store.compacted().columns
         offered, requested, unasked = np.zeros((3, len(SCORED), len(rows)), np.int64)
         for line, resource in enumerate(SCORED):
             column, more = columns.get(resource), columns.get(Unasked(resource))
@@ -92,13 +90,13 @@ class ScoredSnapshot(Snapshot):
                 unasked[line] = -more.free[rows]
         is_whole = bool(offered.all())
         stock = Stock(offered, requested, unasked, offered if is_whole else np.maximum(offered, 1), is_whole)
-        self._stock = rows, self.version, stock
+        self._stock = rows, self._log.version, stock
         return stock
 
     def of_nodes(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return what was made of node objects under a key, made anew once nodes have changed."""
-        self._compacted()
-        version = self._lineage.version
+        self._store.compacted()
+        version = self._log.lineage.version
         known = self._by_nodes.get(key)
         if known is None or known[0] != version:
             known = version, make()
@@ -107,13 +105,13 @@ class ScoredSnapshot(Snapshot):
 
     def of_counts(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return which counts and tables were found under a key, found anew where others may have come."""
-        rows = self._compacted()
+        rows = self._store.compacted()
         known = self._by_counts.get(key)
-        version = self._layout, self._lineage.version, len(rows.asks)
+        version = self._store.layout, self._log.lineage.version, len(rows.asks)
         if known is None or known[0] != version:
             made = make()
             # Counts may have been made for it.
-            known = (self._layout, self._lineage.version, len(rows.asks)), made
+            known = (self._store.layout, self._log.lineage.version, len(rows.asks)), made
             self._by_counts.put(key, known)
         return known[1]
 
@@ -124,12 +122,4 @@ class ScoredSnapshot(Snapshot):
         self._by_counts = Recent(1 << 13)
 
     def _size_of(self, _key: Hashable) -> int:
-        return 1024 + 8 * self._rows.capacity
-
-    def _use_of(self, pod: Pod, pod_class: PodClass | None = None) -> Use:
-        return scored_use_of(pod, pod_class)
-
-    def _add_guards(self, pod_class: PodClass) -> None:
-        super()._add_guards(pod_class)
-        if pod_class.preferences.asking:
-            self._rows.add_asks(pod_class)
+        return 1024 + 8 * self._store.rows.capacity

@@ -1,4 +1,4 @@
-"""Copies in a snapshot: nodes made of a template, and nameless pods of one class."""
+"""Copies of templates in a snapshot: the nodes that an estimate or a simulation adds by the dozen."""
 
 from __future__ import annotations
 
@@ -8,82 +8,67 @@ from msgspec.structs import replace
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.node_selection import HOSTNAME
-from kubetide.scheduling.pods.pod_class import PodClass
-from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.store import SnapshotStore
 
 _MOST_TEMPLATES = 64
-"""Templates of which a row is kept to judge classes by."""
+"""Templates of which a row is cached to evaluate classes by."""
 
 
-class SnapshotCopies(SnapshotStore):
-    """What estimates and simulations change by the dozen."""
+class TemplateCopies:
+    """Adds copies of templates to a store; classes are evaluated once for all copies of one template."""
 
-    def __init__(self, facts: ClusterFacts | None = None) -> None:
-        super().__init__(facts)
+    def __init__(self, store: SnapshotStore, log: ChangeLog) -> None:
+        self._store = store
+        self._log = log
         self._templates: dict[int, tuple[Node, Rows]] = {}
 
-    def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector) -> None:
-        """Puts nameless pods of a class on rows, for an estimate: ``pods_on`` does not list them.
-
-        Only on a fork, and after ``prepare`` for every class that will be asked about on it.
-        """
-        if not self._marks:
-            raise RuntimeError("add_copies without fork: nameless pods cannot be taken out but by revert")
-        self._add_columns(key for key, _ in pod_class.charges if key not in self._rows.columns)
-        self._rows.add_copies(pod_class, rows, numbers, 1)
-        self._record(self._rows.add_copies, pod_class, rows, numbers, -1)
-        self._touch()
-
-    def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:
-        """Adds a copy of a template under a name, which is its hostname too, with its DaemonSet pods."""
-        self.add_templates(template, daemon_pods, (name,))
-
-    def add_templates(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
-        """Adds copies of a template under names, which are their hostnames too, each with its DaemonSet pods."""
-        self._add_device_copies(template, names)
+    def add(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
+        """Add copies of a template under names, which are their hostnames too, each with its DaemonSet pods."""
+        store = self._store
+        self._add_devices(template, names)
         labels, metadata = template.metadata.labels or {}, template.metadata
         nodes = [
             replace(template, metadata=replace(metadata, name=name, labels={**labels, HOSTNAME: name}))
             for name in names
         ]
-        if not (self._pods.keys().isdisjoint(names) and self._rows.row_of.keys().isdisjoint(names)):
+        if not (store.pods.keys().isdisjoint(names) and store.rows.row_of.keys().isdisjoint(names)):
             for node in nodes:
-                self.set_node(node)
+                store.set_node(node)
         elif nodes:
-            self._append_copies(template, nodes)
+            self._append(template, nodes)
         for name in names if daemon_pods else ():
             for pod in daemon_pods:
                 renamed = replace(pod.metadata, name=f"{pod.metadata.name}-{name}")
-                self.add_pod(replace(pod, metadata=renamed), name)
+                store.add_pod(replace(pod, metadata=renamed), name)
 
-    # ── Inside ──
-
-    def _append_copies(self, template: Node, nodes: Sequence[Node]) -> None:
-        rows = self._compacted()
-        self._add_columns(rows.missing(template))
-        alone = self._template_alone(template, nodes[0])
+    def _append(self, template: Node, nodes: Sequence[Node]) -> None:
+        store, log = self._store, self._log
+        rows = store.compacted()
+        store.add_columns(rows.missing(template))
+        alone = self._row_of(template, nodes[0])
         first = rows.n
         if not rows.extend(nodes, alone):
-            self._layout = self._stamp()
-        self._record(rows.shrink, len(nodes))
-        self.version = self._stamp()
-        self._lineage = self._lineage.with_copies(self.version, first, rows.n, alone)
+            store.layout = log.stamp()
+        log.record(rows.shrink, len(nodes))
+        log.touch()
+        log.lineage = log.lineage.with_copies(log.version, first, rows.n, alone)
 
-    def _template_alone(self, template: Node, node: Node) -> Rows:
-        """A row for all copies of a template, here or earlier: classes are judged by it once."""
+    def _row_of(self, template: Node, node: Node) -> Rows:
+        """Return rows with one copy of a template and nothing else, the same for all its copies, now and later."""
+        facts = self._store.rows.facts
         known = self._templates.get(id(template))
-        if known is None or known[1].facts is not self._rows.facts:
+        if known is None or known[1].facts is not facts:
             if len(self._templates) >= _MOST_TEMPLATES:
                 self._templates.clear()
-            alone = Rows(facts=self._rows.facts, pods={})
+            alone = Rows(facts=facts, pods={})
             alone.append(node)
             known = self._templates[id(template)] = (template, alone)
         return known[1]
 
-    def _add_device_copies(self, template: Node, names: Sequence[str]) -> None:
-        if (ledger := self._rows.devices) is not None:
+    def _add_devices(self, template: Node, names: Sequence[str]) -> None:
+        if (ledger := self._store.rows.devices) is not None:
             for name in names:
-                self._record(ledger.add_copy(template.metadata.name, name))
+                self._log.record(ledger.add_copy(template.metadata.name, name))

@@ -1,70 +1,82 @@
-"""The log of a snapshot: what was changed since a fork, so that it can be taken back."""
+"""The change log of a snapshot: its version, and how each change since a fork is undone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from kubetide.scheduling.snapshot.verdicts import Lineage
+from kubetide.scheduling.snapshot.lineage import Lineage
 
-
-class _Mark(NamedTuple):
-    log_length: int
-    version: int
-    lineage: Lineage
+_Mark = tuple[int, int, Lineage]
+"""Length of the log, version and lineage at a fork. A plain tuple: forks are made by the thousand."""
 
 
-class SnapshotLog:
-    """Forks, and how each change since then is undone.
+class ChangeLog:
+    """Forks and reverts. Whoever changes the snapshot records how to undo it.
 
     Attributes:
         version: Another number after every change; after ``revert`` the number of before the fork.
+        lineage: How the nodes came to be what they are; after ``revert`` that of before the fork.
     """
+
+    __slots__ = ("_log", "_marks", "_stamps", "lineage", "version")
 
     def __init__(self) -> None:
         self.version = 0
-        self._lineage = Lineage(0, ())
+        self.lineage = Lineage(0, ())
         self._stamps = 0
         self._log: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._marks: list[_Mark] = []
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether there is a fork that was neither reverted nor committed."""
+        return bool(self._marks)
+
     def fork(self) -> None:
-        """Starts trying out; forks nest."""
-        self._marks.append(_Mark(len(self._log), self.version, self._lineage))
+        """Start trying out; forks nest."""
+        self._marks.append((len(self._log), self.version, self.lineage))
 
     def revert(self) -> None:
-        """Undoes everything since the last fork. Raises RuntimeError without one."""
+        """Undo everything since the last fork. Raises RuntimeError without one."""
         if not self._marks:
             raise RuntimeError(
                 "revert without fork: call Snapshot.fork() before changing what is to be undone"
             )
-        mark = self._marks.pop()
+        length, version, lineage = self._marks.pop()
         log = self._log
-        while len(log) > mark.log_length:
+        while len(log) > length:
             undo, arguments = log.pop()
             undo(*arguments)
-        self.version = mark.version
-        self._lineage = mark.lineage
+        self.version = version
+        self.lineage = lineage
 
     def commit(self) -> None:
-        """Keeps everything since the last fork. Raises RuntimeError without one."""
+        """Keep everything since the last fork. Raises RuntimeError without one."""
         if not self._marks:
             raise RuntimeError("commit without fork: call Snapshot.fork() first")
         self._marks.pop()
         if not self._marks:
             self._log.clear()
 
-    def _check_no_fork(self, what: str) -> None:
+    def check_no_fork(self, what: str) -> None:
+        """Raise RuntimeError, which names what was called, if there is a fork."""
         if self._marks:
             raise RuntimeError(
                 f"{what} on a fork: facts cannot be tried out, set them before Snapshot.fork()"
             )
 
-    def _stamp(self) -> int:
-        """A number that was never used: versions of forks that were reverted do not come back."""
+    def stamp(self) -> int:
+        """Return a number that was never used: versions of forks that were reverted do not come back."""
         self._stamps += 1
         return self._stamps
 
-    def _record(self, undo: Callable[..., None], *arguments: Any) -> None:
+    def touch(self) -> None:
+        """Note a change: the version is another number."""
+        self._stamps += 1
+        self.version = self._stamps
+
+    def record(self, undo: Callable[..., None], *arguments: Any) -> None:
+        """Note how a change is undone; without a fork it never will be."""
         if self._marks:
             self._log.append((undo, arguments))

@@ -10,79 +10,160 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
 from kubetide.scheduling import explain
 from kubetide.scheduling.columns.counting import DomainTable
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector, Rows
+from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.devices.asked import asks_for_devices
+from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
-from kubetide.scheduling.filters.dynamic_resources import DeviceJudge
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import ColumnKey, PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
-from kubetide.scheduling.snapshot.copies import SnapshotCopies
+from kubetide.scheduling.snapshot.copies import TemplateCopies
+from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.node_pods import PodKey
-from kubetide.scheduling.snapshot.verdicts import Known, Lineage, Verdicts
+from kubetide.scheduling.snapshot.store import SnapshotStore
+from kubetide.scheduling.snapshot.verdicts import Known, Verdicts
+from kubetide.scheduling.snapshot.volumes import Volumes
 
-_SCALAR_ROWS = 32
 
-
-class Snapshot(SnapshotCopies):
+class Snapshot:
     """Nodes, the pods on them, and the columns that say what fits.
 
-    Pods may arrive before their node: they wait by its name and count as soon as it is there.
+    Made of a store of rows and pods, a change log that forks and reverts, verdicts on classes, and copies of
+    templates. Pods may arrive before their node: they wait by its name and count as soon as it is there.
     Readers get read-only views that hold until the next change.
-
-    Attributes:
-        version: Another number after every change; after ``revert`` the number of before the fork.
     """
 
-    def __init__(self, facts: ClusterFacts | None = None) -> None:
-        super().__init__(facts)
-        self._verdicts = Verdicts()
+    def __init__(self, facts: ClusterFacts | None = None, *, scored: bool = False) -> None:
+        """Take what filters ask about the cluster; ``scored``: whether to count what score plugins read of pods."""
+        self._log = ChangeLog()
+        self._store = SnapshotStore(self._log, facts or ClusterFacts(), scored=scored)
+        self._copies = TemplateCopies(self._store, self._log)
+        self._verdicts = Verdicts(self._store, self._log)
+
+    @property
+    def version(self) -> int:
+        """Another number after every change; after ``revert`` the number of before the fork."""
+        return self._log.version
+
+    # ── Trying out ──
+
+    def fork(self) -> None:
+        """Start trying out; forks nest."""
+        self._log.fork()
+
+    def revert(self) -> None:
+        """Undo everything since the last fork. Raises RuntimeError without one."""
+        self._log.revert()
+
+    def commit(self) -> None:
+        """Keep everything since the last fork. Raises RuntimeError without one."""
+        self._log.commit()
+
+    # ── Changing ──
+
+    def set_facts(self, facts: ClusterFacts) -> None:
+        """Replace namespaces and feature gates. Raises RuntimeError on a fork."""
+        self._store.set_facts(facts)
+
+    def set_volumes(self, volumes: Volumes | None) -> None:
+        """Replace volume objects: only classes with claims are evaluated again. Raises RuntimeError on a fork."""
+        self._store.set_volumes(volumes)
+
+    def set_devices(self, devices: Devices | None) -> None:
+        """Replace slices, claims and classes of devices, as ``set_volumes`` does volumes. Raises RuntimeError on a fork."""
+        self._store.set_devices(devices)
+
+    def set_device_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
+        """Set which slices copies of templates bring, by the template's name. Raises RuntimeError on a fork."""
+        self._store.set_device_templates(templates)
+
+    def set_node(self, node: Node) -> None:
+        """Add a node, or update it; its pods stay."""
+        self._store.set_node(node)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node, if it is here; its pods wait for it to come back."""
+        self._store.remove_node(name)
+
+    def add_pod(
+        self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
+    ) -> bool:
+        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods can tell.
+
+        The class, as ``classify_unbound`` returns it, and the key are computed where they are not given.
+        """
+        return self._store.add_pod(pod, node_name, pod_class, key)
+
+    def add_pods(self, pods: Sequence[tuple[PodKey, Pod, str]]) -> None:
+        """Put pods on nodes, given by name, as ``add_pod`` does one by one; for many that are new.
+
+        Raises: RuntimeError on a fork.
+        """
+        self._store.add_pods(pods)
+
+    def remove_pod(self, key: PodKey) -> None:
+        """Take a pod off its node, if it is on one."""
+        self._store.remove_pod(key)
+
+    def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector) -> None:
+        """Put nameless pods of a class on rows, for an estimate: ``pods_on`` does not list them.
+
+        Only on a fork, and after ``prepare`` for every class that will be asked about on it.
+        """
+        self._store.add_copies(pod_class, rows, numbers)
+
+    def add_template(self, template: Node, daemon_pods: Sequence[Pod], name: str) -> None:
+        """Add a copy of a template under a name, which is its hostname too, with its DaemonSet pods."""
+        self._copies.add(template, daemon_pods, (name,))
+
+    def add_templates(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
+        """Add copies of a template under names, which are their hostnames too, each with its DaemonSet pods."""
+        self._copies.add(template, daemon_pods, names)
 
     # ── Reading ──
 
     @property
     def node_names(self) -> Sequence[str]:
         """Node names in row order. Not to be changed."""
-        return self._compacted().names
+        return self._store.compacted().names
 
     @property
     def allocatable(self) -> Mapping[str, Int64Vector]:
         """What each node offers, by resource: milli-CPU, bytes, counts."""
-        rows = self._compacted()
+        rows = self._store.compacted()
         return {k: _view(c.allocatable, rows.n) for k, c in rows.columns.items() if isinstance(k, str)}
 
     def names(self) -> Iterator[str]:
-        """Gives all names that a new node must not have to be new: of nodes, hostnames, and what pods wait for."""
-        rows = self._compacted()
+        """Return all names that a new node must not have to be new: of nodes, hostnames, and what pods wait for."""
+        rows = self._store.compacted()
         yield from rows.names
-        yield from self._pods
+        yield from self._store.pods
         for node in rows.nodes:
             yield labels_of(node).get(HOSTNAME, "")
 
     @property
     def free(self) -> Mapping[str, Int64Vector]:
         """What is left on each node, by resource; negative where over-committed."""
-        rows = self._compacted()
+        rows = self._store.compacted()
         return {k: _view(c.free, rows.n) for k, c in rows.columns.items() if isinstance(k, str)}
 
     def column(self, resource: str) -> tuple[Int64Vector, Int64Vector] | None:
-        """Gives what each node offers of one resource, and what is left; None for a resource that nobody offers or asks for."""
-        rows = self._compacted()
+        """Return what each node offers of one resource, and what is left; None for a resource that nobody offers or asks for."""
+        rows = self._store.compacted()
         column = rows.columns.get(resource)
         return None if column is None else (_view(column.allocatable, rows.n), _view(column.free, rows.n))
 
     @property
     def requested(self) -> Mapping[str, Int64Vector]:
         """What the pods on each node take, by resource."""
-        rows = self._compacted()
+        rows = self._store.compacted()
         taken: dict[str, Int64Vector] = {}
         for key, column in rows.columns.items():
             if isinstance(key, str):
@@ -93,28 +174,28 @@ class Snapshot(SnapshotCopies):
     @property
     def unschedulable(self) -> BoolVector:
         """Whether each node is cordoned by ``spec.unschedulable``."""
-        rows = self._compacted()
+        rows = self._store.compacted()
         cordoned: BoolVector = _view(rows.unschedulable, rows.n)
         return cordoned
 
     def __contains__(self, name: str) -> bool:
-        return name in self._rows.row_of
+        return name in self._store.rows.row_of
 
     def __len__(self) -> int:
-        return len(self._rows.row_of)
+        return len(self._store.rows.row_of)
 
     def row(self, name: str) -> int:
-        """Gives the node's row. Raises KeyError for a node that is not here."""
-        return self._compacted().row_of[name]
+        """Return the node's row. Raises KeyError for a node that is not here."""
+        return self._store.compacted().row_of[name]
 
     def node(self, name: str) -> Node:
-        """Gives the node object. Raises KeyError for a node that is not here."""
-        rows = self._rows
+        """Return the node object. Raises KeyError for a node that is not here."""
+        rows = self._store.rows
         return rows.nodes[rows.row_of[name]]
 
     def pods_on(self, name: str) -> tuple[Pod, ...]:
-        """Gives the pods on (or waiting for) a node, in the order in which they were added."""
-        there = self._pods.get(name)
+        """Return the pods on (or waiting for) a node, in the order in which they were added."""
+        there = self._store.pods.get(name)
         if there is None:
             return ()
         found = there.listed
@@ -123,208 +204,155 @@ class Snapshot(SnapshotCopies):
         return found
 
     def placed_on(self, name: str) -> list[tuple[PodKey, Pod, PodClass]]:
-        """Gives what ``pods_on`` gives, each pod with its key and the class that ``classify_unbound`` gives it."""
-        there = self._pods.get(name)
+        """Return what ``pods_on`` gives, each pod with its key and the class that ``classify_unbound`` gives it."""
+        there = self._store.pods.get(name)
         if there is None:
             return []
         classes = [use.pod_class for use in there.uses]
         return list(zip(there.keys, there.pods, classes, strict=True))
 
     def node_of(self, key: PodKey) -> str | None:
-        """Gives the name of the node that the pod is on or waits for, or None."""
-        placed = self._placed.get(key)
+        """Return the name of the node that the pod is on or waits for, or None."""
+        placed = self._store.placed.get(key)
         return None if placed is None else placed.name
 
     @property
     def facts(self) -> ClusterFacts:
         """Namespaces and feature gates."""
-        return self._rows.facts
+        return self._store.rows.facts
 
     @property
     def devices(self) -> Ledger | None:
         """Who has which device; None when the facts hold no devices. Not to be changed."""
-        return self._rows.devices
+        return self._store.rows.devices
 
     # ── Asking ──
 
     def feasible(self, pod_class: PodClass) -> BoolVector:
-        """Whether a pod of the class passes all filters, for each row of ``node_names``; read-only."""
-        rows = self._compacted()
-        known = self._know(pod_class, rows)
-        if known.version == self.version:
-            return known.fits
-        fits = known.judge(rows.n)
-        fits.flags.writeable = False
-        known.fits = fits
-        known.version = self.version
-        return fits
+        """Return whether a pod of the class passes all filters, for each row of ``node_names``; read-only."""
+        rows = self._store.compacted()
+        return self._verdicts.know(pod_class, rows).evaluate(rows.n, self._log.version)
 
     def fits(self, pod_class: PodClass, node_name: str) -> bool:
-        """Whether a pod of the class passes all filters on one node. Raises KeyError for an unknown node."""
-        rows = self._compacted()
+        """Return whether a pod of the class passes all filters on one node. Raises KeyError for an unknown node."""
+        rows = self._store.compacted()
         row = rows.row_of[node_name]
-        known = self._know(pod_class, rows)
-        return bool(known.static_cells[row]) and known.has_room(row)
+        known = self._verdicts.know(pod_class, rows)
+        return bool(known.static_cells[row]) and known.has_capacity(row)
 
     def first_fit(self, pod_class: PodClass, start: int, blocked: BoolVector) -> int:
-        """Gives the first row, going round once from ``start``, that takes the class, or -1.
+        """Return the first row, going round once from ``start``, that takes the class, or -1.
 
         Args:
             pod_class: What is to be placed.
             start: Row to begin with, taken modulo the number of rows.
             blocked: Rows that are passed over.
         """
-        rows = self._compacted()
+        rows = self._store.compacted()
         n = rows.n
         if n == 0:
             return -1
-        known = self._know(pod_class, rows)
-        if known.impossible:
-            return -1
-        start %= n
-        static, closed = known.static_cells, memoryview(blocked)  # type: ignore[arg-type]  # numpy arrays have a buffer
-        # A few single looks first: most pods find their place at once, and a look is cheaper than a vector.
-        for row in range(start, min(start + _SCALAR_ROWS, n)):
-            if static[row] and not closed[row] and known.has_room(row):
-                return row
-        open_rows = self.feasible(pod_class) & ~blocked
-        for first, last in ((start, n), (0, start)):
-            if first < last:
-                row = first + int(open_rows[first:last].argmax())
-                if open_rows[row]:
-                    return row
-        return -1
+        return self._verdicts.know(pod_class, rows).first_fit(n, self._log.version, start % n, blocked)
 
     def first_refusal(self, pod_class: PodClass, node_name: str) -> Refusal | None:
-        """Says why a node does not take the class: what the scheduler's first failing plugin says.
+        """Return why a node does not take the class: what the scheduler's first failing plugin says.
 
         Raises: KeyError for an unknown node.
         """
-        rows = self._compacted()
+        rows = self._store.compacted()
         row = rows.row_of[node_name]
         return explain.first_refusal(pod_class, rows, row)
 
     def amounts_refusal(self, pod_class: PodClass, node_name: str) -> Refusal | None:
-        """Says what a node is short of, whatever other plugins say; None when of nothing. Raises KeyError for an unknown node."""
-        rows = self._compacted()
+        """Return what a node is short of, whatever other plugins say; None when of nothing. Raises KeyError for an unknown node."""
+        rows = self._store.compacted()
         return explain.amounts_refusal(pod_class, rows, rows.row_of[node_name])
 
     def refused_everywhere(self, pod_class: PodClass) -> Refusal | None:
-        """Gives the refusal that holds for all nodes alike, or None."""
-        return explain.refused_everywhere(pod_class, self._compacted())
+        """Return the refusal that holds for all nodes alike, or None."""
+        return explain.refused_everywhere(pod_class, self._store.compacted())
 
     def refusals(self, pod_class: PodClass) -> dict[str, int]:
-        """Counts the reasons of the first failing plugin over all nodes, as FailedScheduling does.
+        """Return the counts of reasons of the first failing plugin over all nodes, as FailedScheduling does.
 
         The order is that of the plugins; nodes with several reasons count in each of them.
         """
-        return explain.count_refusals(pod_class, self._compacted())
+        return explain.count_refusals(pod_class, self._store.compacted())
 
     def refusals_by_plugin(self, pod_class: PodClass) -> dict[str, dict[str, Refusal]]:
-        """Gives what every plugin says by itself: plugin to node name (``*``: all alike) to refusal."""
-        return explain.refusals_by_plugin(pod_class, self._compacted())
+        """Return what every plugin says by itself: plugin to node name (``*``: all alike) to refusal."""
+        return explain.refusals_by_plugin(pod_class, self._store.compacted())
 
     def minds_others(self, pod_class: PodClass) -> bool:
-        """Whether the verdict on a node depends on pods of other nodes too."""
-        return bool(self._know(pod_class, self._compacted()).judges)
+        """Return whether the verdict on a node depends on pods of other nodes too."""
+        return bool(self._verdicts.know(pod_class, self._store.compacted()).judges)
 
     def fits_alone(self, pod_class: PodClass) -> BoolVector:
-        """Whether a pod of the class passes on each node but for what it minds of pods elsewhere; a fresh vector."""
-        rows = self._compacted()
-        return self._know(pod_class, rows).judge_alone(rows.n)
+        """Return whether a pod of the class passes on each node but for what it minds of pods elsewhere; a fresh vector."""
+        rows = self._store.compacted()
+        return self._verdicts.know(pod_class, rows).evaluate_alone(rows.n)
 
     def topology_keys(self, pod_class: PodClass) -> tuple[str, ...] | None:
-        """Gives the labels by which pods of other nodes bear on the class; None when a plugin cannot say."""
+        """Return the labels by which pods of other nodes bear on the class; None when a plugin cannot say."""
         keys = {term.topology_key for term in pod_class.affinity}
-        for judge in self._know(pod_class, self._compacted()).judges:
+        for judge in self._verdicts.know(pod_class, self._store.compacted()).judges:
             if judge.terms is None:
                 return None
             keys.update(term.topology_key for term in judge.terms)
         return tuple(sorted(keys - {""}))
 
     def asks_for_devices(self, pod_class: PodClass) -> bool:
-        """Whether devices are given to pods of the class, so that each changes what the next may have."""
-        use, ledger = pod_class.devices, self._rows.devices
+        """Return whether devices are given to pods of the class, so that each changes what the next may have."""
+        use, ledger = pod_class.devices, self._store.rows.devices
         return use is not None and ledger is not None and asks_for_devices(use, ledger)
 
     def device_failure(self, pod_class: PodClass) -> str:
-        """Gives what looking for devices fails with on the first node that passes all else; empty for nothing."""
-        rows = self._compacted()
-        known = self._know(pod_class, rows)
-        for judge in known.judges:
-            if not isinstance(judge, DeviceJudge):
-                continue
-            others = [one for one in known.judges if one is not judge]
-            for row in np.flatnonzero(known.judge_alone(rows.n)).tolist():
-                if all(one.node(row) for one in others) and (failure := judge.failure(row)):
-                    return failure
-        return ""
+        """Return what looking for devices fails with on the first node that passes all else; empty for nothing."""
+        rows = self._store.compacted()
+        return self._verdicts.know(pod_class, rows).device_failure(rows.n)
 
     def only_tightens(self, pod_class: PodClass) -> bool:
-        """Whether a class that fits nowhere will not fit as long as pods are only added."""
-        return self._know(pod_class, self._compacted()).only_tightens
+        """Return whether a class that fits nowhere will not fit as long as pods are only added."""
+        return self._verdicts.know(pod_class, self._store.compacted()).only_tightens
 
     def add_guards(self, pod_classes: Iterable[PodClass]) -> None:
-        """Makes the counts of the classes' anti-affinity, as ``prepare`` does: what is known of others is found anew but once."""
+        """Make the counts of the classes' anti-affinity, as ``prepare`` does: what is known of others is found anew but once."""
         for pod_class in pod_classes:
-            self._add_guards(pod_class)
+            self._store.add_guards(pod_class)
 
     def prepare(self, pod_class: PodClass) -> Known:
-        """Gives what is known about a class as nodes are now; makes the counts that it and its guards need."""
-        rows = self._compacted()
-        self._add_guards(pod_class)
-        return self._know(pod_class, rows)
+        """Return what is known about a class as nodes are now; makes the counts that it and its guards need."""
+        rows = self._store.compacted()
+        self._store.add_guards(pod_class)
+        return self._verdicts.know(pod_class, rows)
 
     def forget_classes(self) -> None:
-        """Drops what was found out about classes; what is asked for is found anew.
+        """Drop what was found out about classes; what is asked for is found anew.
 
         For a snapshot that is kept long and asked about ever new classes. Raises RuntimeError on a fork.
         """
-        if self._marks:
+        if self._log.is_forked:
             raise RuntimeError(
                 "forget_classes on a fork: revert would not find the counts, call it before Snapshot.fork()"
             )
         self._verdicts.clear()
-        if self._rows.counts:
-            self._rows.forget_counts()
-            self._layout = self._stamp()
+        self._store.forget_counts()
 
     def counted_in(self, pod_class: PodClass) -> list[DomainTable]:
-        """Gives the tables that one more pod of the class adds one to, of those that judges read; one may come twice."""
-        columns = self._compacted().counting(pod_class, terminating=False)
+        """Return the tables that one more pod of the class adds one to, of those that judges read; one may come twice."""
+        columns = self._store.compacted().counting(pod_class, terminating=False)
         return [table for column in columns for table in column.tables.values()]
 
     def static_part(self, pod_class: PodClass) -> BoolVector:
-        """Whether each node passes the filters that look at node objects alone; read-only."""
-        rows = self._compacted()
-        passes: BoolVector = _view(
-            self._verdicts.static(pod_class, rows, self._lineage_of(pod_class)), rows.n
-        )
+        """Return whether each node passes the filters that look at node objects alone; read-only."""
+        rows = self._store.compacted()
+        passes: BoolVector = _view(self._verdicts.static(pod_class, rows), rows.n)
         return passes
 
     def stock(self, name: str) -> dict[ColumnKey, int]:
-        """Gives what is left of everything on one node. Raises KeyError for an unknown node."""
-        row = self._compacted().row_of[name]
-        return {key: int(column.cells[row]) for key, column in self._rows.columns.items()}
-
-    # ── Inside ──
-
-    def _know(self, pod_class: PodClass, rows: Rows) -> Known:
-        lineage, layout = self._lineage, self._layout
-        if pod_class.claims or pod_class.devices is not None:
-            lineage, layout = self._lineage_of(pod_class), max(layout, self._facts_version(pod_class))
-        return self._verdicts.know(pod_class, rows, lineage, layout, self._columns_version)
-
-    def _lineage_of(self, pod_class: PodClass) -> Lineage:
-        """The lineage by which a class is judged: of nodes, or of the volumes or devices that it asks for."""
-        changed = self._facts_version(pod_class)
-        return Lineage(changed, ()) if changed > self._lineage.version else self._lineage
-
-    def _facts_version(self, pod_class: PodClass) -> int:
-        return max(
-            self._volume_version if pod_class.claims else 0,
-            self._device_version if pod_class.devices is not None else 0,
-        )
+        """Return what is left of everything on one node. Raises KeyError for an unknown node."""
+        row = self._store.compacted().row_of[name]
+        return {key: int(column.cells[row]) for key, column in self._store.rows.columns.items()}
 
 
 def _view(column: Any, n: int) -> Any:

@@ -1,13 +1,13 @@
 """What a snapshot has found out about pod classes, and how long it holds.
 
-Judging node objects (labels, taints) is done once per class and kept until a node changes; what is
-left on nodes is compared each time: one vector comparison per resource that the class asks for. Only
-classes that other pods bear on have judges beside that.
+Node objects (labels, taints) are evaluated once per class, and again when a node changes; what is left
+on nodes is compared each time: one vector comparison per resource that the class asks for. Only
+classes whose verdict depends on other pods have judges as well.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,13 @@ from kubetide.scheduling.columns.columns import Column, cells_of
 from kubetide.scheduling.columns.rows import BoolVector, Rows
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
+from kubetide.scheduling.filters.dynamic_resources import DeviceJudge
 from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.pods.pod_class import ColumnKey, PodClass
+from kubetide.scheduling.snapshot.lineage import Lineage
+from kubetide.scheduling.snapshot.log import ChangeLog
+from kubetide.scheduling.snapshot.store import SnapshotStore
+from kubetide.scheduling.thresholds import FIRST_FIT_ROWS_ONE_BY_ONE
 from kubetide.units.recent import Recent
 
 _MOST_BYTES = 64 << 20
@@ -24,84 +29,49 @@ _MOST_BYTES = 64 << 20
 _MAX_TEMPLATES = 64
 
 
-class Copies(NamedTuple):
-    """Rows from first to last that copies of one template were given, in one go or in several in a row.
-
-    Attributes:
-        version: Of the snapshot when the last of them were added.
-        begins: How many entries of the lineage are before the first of these copies.
-        alone: One of them by itself.
-    """
-
-    version: int
-    begins: int
-    first: int
-    last: int
-    alone: Rows
-
-
-class Lineage(NamedTuple):
-    """How the nodes came to be what they are: a version, and the copies that were added since."""
-
-    epoch: int
-    copies: tuple[Copies, ...]
-
-    def with_copies(self, version: int, first: int, last: int, alone: Rows) -> Lineage:
-        """The same with more copies."""
-        begins, before = len(self.copies), self.copies[-1:]
-        if before and before[0].alone is alone and before[0].last == first:
-            begins, first = before[0].begins, before[0].first
-        return Lineage(self.epoch, (*self.copies, Copies(version, begins, first, last, alone)))
-
-    @property
-    def version(self) -> int:
-        """Another number for other nodes."""
-        return self.copies[-1].version if self.copies else self.epoch
-
-
 class Passing:
-    """Which node objects pass: by row, kept up to date. One for all classes of a standing.
+    """Which node objects pass, by row. One object for all classes of the same ``PodClass.standing``.
 
     Attributes:
         static: Per row, whether the node object passes.
         cells: The same as Python bools.
     """
 
-    __slots__ = ("_lineage", "_of_copies", "_room", "cells", "static")
+    __slots__ = ("_lineage", "_of_copies", "_vector", "cells", "static")
 
     def __init__(self) -> None:
         self._lineage = Lineage(-1, ())
         self._of_copies: dict[Rows, bool] = {}
-        self._room: BoolVector = np.zeros(0, np.bool_)
-        self.static = self._room
+        self._vector: BoolVector = np.zeros(0, np.bool_)
+        self.static = self._vector
         self.cells: memoryview = memoryview(b"")
 
-    def bring(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
-        """Brings it up to date, for any class of the standing."""
+    def update(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
+        """Bring it up to date, for any class of the same standing."""
         before, self._lineage = self._lineage, lineage
         if before is lineage:
             return
         alike = not (pod_class.names_nodes or pod_class.claims or pod_class.devices is not None)
-        if before.epoch == lineage.epoch and alike and rows.n <= len(self._room):
+        if before.epoch == lineage.epoch and alike and rows.n <= len(self._vector):
             seen = len(before.copies)
             if seen and lineage.copies[seen - 1 : seen] != before.copies[-1:]:
                 seen = 0
             at = len(lineage.copies)
             while at > seen:
                 copies = lineage.copies[at - 1]
-                self._room[copies.first : copies.last] = self._passes(pod_class, copies.alone)
+                self._vector[copies.first : copies.last] = self._passes(pod_class, copies.alone)
                 at = copies.begins
         else:
             self._of_copies.clear()
-            self._room = np.zeros(rows.capacity, np.bool_)
-            self._room[: rows.n] = _judge_nodes(pod_class, rows)
-            self.cells = cells_of(self._room)
-        self.static = self._room[: rows.n]
+            self._vector = np.zeros(rows.capacity, np.bool_)
+            self._vector[: rows.n] = _evaluate_nodes(pod_class, rows)
+            self.cells = cells_of(self._vector)
+        self.static = self._vector[: rows.n]
 
     def _passes(self, pod_class: PodClass, alone: Rows) -> bool:
         passes = self._of_copies.get(alone)
         if passes is None:
-            _make_room(self._of_copies, _MAX_TEMPLATES)
+            _clear_if_full(self._of_copies, _MAX_TEMPLATES)
             passes = self._of_copies[alone] = passes_alone(pod_class, alone)
         return passes
 
@@ -145,14 +115,14 @@ class Known:
         self.judges: list[Judge] = []
         self.fits: BoolVector = self.static
 
-    def judge_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
-        """Brings up to date which node objects pass."""
+    def update_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
+        """Bring up to date which node objects pass."""
         passing = self._passing
-        passing.bring(pod_class, rows, lineage)
+        passing.update(pod_class, rows, lineage)
         self.lineage, self.static, self.static_cells = lineage, passing.static, passing.cells
 
-    def judge_alone(self, n: int) -> BoolVector:
-        """Whether each of the first n rows passes by its node object and what is left on it; a fresh vector."""
+    def evaluate_alone(self, n: int) -> BoolVector:
+        """Return whether each of the first n rows passes by its node object and what is left on it; a fresh vector."""
         if self.impossible:
             return np.zeros(n, np.bool_)
         fits = self.static.copy()
@@ -160,15 +130,48 @@ class Known:
             fits &= column.free[:n] >= minimum
         return fits
 
-    def judge(self, n: int) -> BoolVector:
-        """Whether each of the first n rows passes everything; a fresh vector."""
-        fits = self.judge_alone(n)
+    def evaluate(self, n: int, version: int) -> BoolVector:
+        """Return whether each of the first n rows passes everything; read-only, made once per version of the snapshot."""
+        if self.version == version:
+            return self.fits
+        fits = self.evaluate_alone(n)
         for judge in self.judges:
             fits &= judge.nodes()
+        fits.flags.writeable = False
+        self.fits = fits
+        self.version = version
         return fits
 
-    def has_room(self, row: int) -> bool:
-        """Whether enough is left on one row."""
+    def first_fit(self, n: int, version: int, start: int, blocked: BoolVector) -> int:
+        """Return the first of n rows that passes and is not blocked, going round once from ``start``, or -1."""
+        if self.impossible:
+            return -1
+        static, closed = self.static_cells, memoryview(blocked)  # type: ignore[arg-type]  # numpy arrays have a buffer
+        # A few single looks first: most pods find their place at once, and a look is cheaper than a vector.
+        for row in range(start, min(start + FIRST_FIT_ROWS_ONE_BY_ONE, n)):
+            if static[row] and not closed[row] and self.has_capacity(row):
+                return row
+        open_rows = self.evaluate(n, version) & ~blocked
+        for first, last in ((start, n), (0, start)):
+            if first < last:
+                row = first + int(open_rows[first:last].argmax())
+                if open_rows[row]:
+                    return row
+        return -1
+
+    def device_failure(self, n: int) -> str:
+        """Return what looking for devices fails with on the first of n rows that passes all else; empty for nothing."""
+        for judge in self.judges:
+            if not isinstance(judge, DeviceJudge):
+                continue
+            others = [one for one in self.judges if one is not judge]
+            for row in np.flatnonzero(self.evaluate_alone(n)).tolist():
+                if all(one.node(row) for one in others) and (failure := judge.failure(row)):
+                    return failure
+        return ""
+
+    def has_capacity(self, row: int) -> bool:
+        """Return whether one row has enough left and passes all judges; its node object is not looked at."""
         if self.impossible:
             return False
         for _, column, minimum in self.gates:  # the hot loop: a generator costs twice as much
@@ -183,7 +186,7 @@ class Known:
 
 
 class Shared:
-    """What classes have in common that differ in amounts alone: what nodes say by themselves, and judges."""
+    """What classes share that differ in amounts alone: which node objects pass, and judges."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -191,14 +194,14 @@ class Shared:
         self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, self._size_of)
 
     def expect(self, rows: int) -> None:
-        """Notes the room for rows: what is known of a class is as long."""
+        """Note how many rows there may be: what is known of a class is as long."""
         self._rows = rows
 
     def _size_of(self, key: bytes) -> int:
         return 512 + len(key) + self._rows
 
     def passing(self, pod_class: PodClass) -> Passing:
-        """Gives what says which node objects pass."""
+        """Return what says which node objects pass."""
         key = pod_class.standing if filters_in_use().shares_verdicts else None
         if key is None:
             return Passing()
@@ -211,7 +214,7 @@ class Shared:
     def judges(
         self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int
     ) -> tuple[list[Judge], bool]:
-        """Gives the judges of a class, and whether they hold while copies of templates come and go."""
+        """Return the judges of a class, and whether they hold while copies of templates come and go."""
         key = pod_class.minding if filters_in_use().shares_verdicts else None
         if key is None:
             return _make_judges(pod_class, rows)
@@ -224,28 +227,34 @@ class Shared:
 
 
 class Verdicts:
-    """What is known, by class; a memo that may be dropped at any time."""
+    """What is known about the classes of a store, by class; a memo that may be dropped at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: SnapshotStore, log: ChangeLog) -> None:
+        self._store = store
+        self._log = log
         self._rows = 0
         self.clear()
 
     def clear(self) -> None:
-        """Drops all of it."""
+        """Drop all of it."""
         self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, self._size_of)
         self._shared = Shared()
 
     def _size_of(self, pod_class: PodClass) -> int:
         return 1024 + len(pod_class.key) + self._rows
 
-    def static(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> BoolVector:
-        """Whether each node object passes, as ``Known.static``; nothing else is found out."""
+    def static(self, pod_class: PodClass, rows: Rows) -> BoolVector:
+        """Return whether each node object passes, as ``Known.static``; nothing else is found out."""
         passing = self._shared.passing(pod_class)
-        passing.bring(pod_class, rows, lineage)
+        passing.update(pod_class, rows, self._lineage_of(pod_class))
         return passing.static
 
-    def know(self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int, columns: int) -> Known:
-        """Gives what is known about a class, brought up to the given nodes, layout of counts and columns."""
+    def know(self, pod_class: PodClass, rows: Rows) -> Known:
+        """Return what is known about a class, brought up to the store's nodes, counts and columns."""
+        store = self._store
+        lineage, layout, columns = self._log.lineage, store.layout, store.columns_version
+        if pod_class.claims or pod_class.devices is not None:
+            lineage, layout = self._lineage_of(pod_class), max(layout, self._facts_version(pod_class))
         known = self._known.newest.get(pod_class)
         if known is None:
             known = self._known.get(pod_class)
@@ -257,7 +266,7 @@ class Verdicts:
         holds = known.layout == layout
         if known.lineage is not lineage:
             holds = holds and (known.take_in_copies or known.lineage.version == lineage.version)
-            known.judge_nodes(pod_class, rows, lineage)
+            known.update_nodes(pod_class, rows, lineage)
         if known.layout != layout or known.columns != columns:
             needs = [need for plugin in filters_in_use().capacity for need in plugin.needs(pod_class, rows)]
             known.impossible = any(need.key not in rows.columns for need in needs)
@@ -268,8 +277,19 @@ class Verdicts:
             known.layout = layout
         return known
 
+    def _lineage_of(self, pod_class: PodClass) -> Lineage:
+        """Return the lineage that a class is evaluated by: of nodes, or of the volumes or devices that it asks for."""
+        changed, lineage = self._facts_version(pod_class), self._log.lineage
+        return Lineage(changed, ()) if changed > lineage.version else lineage
 
-def _make_room(memo: dict[Any, Any], most: int) -> None:
+    def _facts_version(self, pod_class: PodClass) -> int:
+        return max(
+            self._store.volume_version if pod_class.claims else 0,
+            self._store.device_version if pod_class.devices is not None else 0,
+        )
+
+
+def _clear_if_full(memo: dict[Any, Any], most: int) -> None:
     if len(memo) >= most:
         memo.clear()
 
@@ -281,11 +301,11 @@ def _make_judges(pod_class: PodClass, rows: Rows) -> tuple[list[Judge], bool]:
 
 
 def passes_alone(pod_class: PodClass, alone: Rows) -> bool:
-    """Whether the one node object of the rows passes."""
-    return bool(_judge_nodes(pod_class, alone)[0])
+    """Return whether the one node object of the rows passes."""
+    return bool(_evaluate_nodes(pod_class, alone)[0])
 
 
-def _judge_nodes(pod_class: PodClass, rows: Rows) -> BoolVector:
+def _evaluate_nodes(pod_class: PodClass, rows: Rows) -> BoolVector:
     if refused_everywhere(pod_class, rows) is not None:
         return np.zeros(rows.n, np.bool_)
     static = np.ones(rows.n, np.bool_)

@@ -1,0 +1,86 @@
+"""``kubetide doctor``: what keeps a cluster from scaling well."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kubetide.cli.run import OPEN
+
+FOUND = 1
+"""Exit status where something critical, or a warning, was found."""
+
+
+@click.command("doctor", context_settings=OPEN)
+@click.option(
+    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
+)
+@click.option(
+    "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as of `run`."
+)
+@click.option(
+    "--after",
+    default="15m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a scenario runs before it is read.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]...")
+def command(output: str, config: Path | None, after: str, seed: int, arguments: tuple[str, ...]) -> None:
+    """Say what keeps a cluster from scaling well: the object, why it matters, and the fix.
+
+    Looks at the cluster of your kubeconfig and only reads. With SCENARIO, a file or the name of a shipped
+    example, it looks at the embedded cluster of that scenario when it has run for --after in virtual time.
+
+    Settings are those of `kubetide run`: --kubeconfig, --context, and for node groups with their prices and
+    templates --controllers=nodes --cloud-provider=NAME. Without a cloud, groups are known as far as the status
+    ConfigMap of the node autoscaler tells.
+
+    Exit status: 0 where nothing critical and no warning was found, 1 where there is, or where it failed.
+
+    \b
+    Examples:
+      kubetide doctor
+      kubetide doctor --context=staging -o json
+      kubetide doctor --controllers=nodes --cloud-provider=aws
+      kubetide doctor web-shop
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.run import configuration
+    from kubetide.cli.structured import structured
+    from kubetide.doctor import Snapshot, diagnose
+    from kubetide.doctor.subjects import snapshot_of_cluster, snapshot_of_scenario
+    from kubetide.doctor.text import findings_text
+    from kubetide.units.time import parse_duration
+
+    def of_scenario(name: str) -> Snapshot:
+        from kubetide.cli.examples import scenario_path
+        from kubetide.simulate.scenario import load_scenario
+
+        if len(arguments) > 1:
+            raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")
+        try:
+            played = parse_duration(after)
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{after!r} is no duration; write 30m or 2h", param_hint="--after"
+            ) from error
+        path = scenario_path(Path(name))
+        return snapshot_of_scenario(
+            load_scenario(path),
+            base=path.parent,
+            seed=seed,
+            played=played,
+            warn=lambda text: click.echo(f"kubetide: {text}", err=True),
+        )
+
+    if arguments and not arguments[0].startswith("-"):
+        snapshot = of_scenario(arguments[0])
+    else:
+        snapshot = snapshot_of_cluster(configuration(config, list(arguments)))
+    findings = diagnose(snapshot)
+    click.echo(findings_text(findings) if output == "text" else structured({"findings": findings}, output))
+    if any(one.severity != "info" for one in findings):
+        sys.exit(FOUND)

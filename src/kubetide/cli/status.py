@@ -1,0 +1,130 @@
+"""``kubetide status``: one page of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kubetide.loop import Cell, Table
+    from kubetide.ports.clock import Clock
+    from kubetide.simulate.status import Status
+
+_MOST_ROWS = 20
+_WIDEST = 60
+_SECONDS = 5
+
+
+@click.command("status")
+@click.option(
+    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
+)
+@click.option("--watch", "-w", is_flag=True, help=f"Show it anew every {_SECONDS} seconds, until Ctrl-C.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out"),
+    show_default=True,
+    help="Folder that the run writes to.",
+)
+def command(output: str, watch: bool, out: Path) -> None:
+    """Show loops, node groups, HPAs, what waits or is blocked, and the last decisions on one page.
+
+    Reads the decision records of a run, also of one that is running, and shows the state at their end.
+
+    \b
+    Examples:
+      kubetide status
+      kubetide status --out monday -o json
+      kubetide status --watch
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    if not watch:
+        click.echo(_page(out, output))
+        return
+    from kubetide.runtime.clock import run_real
+    from kubetide.units.time import seconds
+
+    async def main(clock: Clock) -> None:
+        while True:
+            page = _page(out, output)
+            click.clear()
+            click.echo(page)
+            await clock.sleep(seconds(_SECONDS))
+
+    run_real(main)
+
+
+def _page(out: Path, form: str) -> str:
+    from kubetide.cli.structured import structured
+    from kubetide.simulate.status import status_of
+
+    status, tables = status_of(out)
+    return status_text(status, tables) if form == "text" else structured(status, form)
+
+
+def status_text(status: Status, tables: Sequence[Table]) -> str:
+    """Return the page as text: a block for each table that has rows, and a line for those without."""
+    from kubetide.loop import Table
+    from kubetide.simulate.table import printable
+
+    loops = Table(
+        "loops",
+        ("loop", "last tick", "tick", "run", "decisions/h", "in vain/h"),
+        tuple(
+            (one.name, one.last_tick, one.tick, one.state, one.decisions, one.failures)
+            for one in status.loops
+        ),
+    )
+    blocks = [f"at {status.at}", _block(loops)]
+    for one in status.loops:
+        notes = [f"{one.name} takes nothing away: {text}" for text in one.holds]
+        notes += [f"{one.name}, last in vain: {one.last_failure}"] if one.last_failure else []
+        blocks += [printable(text) for text in notes]
+    blocks += [_block(table) for table in tables]
+    decisions = [
+        f"  {one.at} {one.loop:<10} {printable(one.text)}{' (in vain)' if one.in_vain else ''}"
+        for one in status.decisions
+    ]
+    blocks.append("\n".join(["last decisions", *(decisions or ["  none"])]))
+    return "\n\n".join(blocks)
+
+
+def _block(table: Table) -> str:
+    from kubetide.simulate.table import printable
+
+    if not table.rows:
+        return f"{table.title}: none"
+    shown = [[_text(cell) for cell in row] for row in table.rows[:_MOST_ROWS]]
+    right = [
+        all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(table.columns))
+    ]
+    lines = [list(table.columns), *shown]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
+    text = [
+        "  "
+        + "  ".join(
+            _aligned(cell, width, right=side) for cell, width, side in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+    if len(table.rows) > len(shown):
+        text.append(f"  and {len(table.rows) - len(shown)} more; -o json shows all")
+    return "\n".join([printable(table.title), *text])
+
+
+def _text(cell: Cell) -> str:
+    from kubetide.simulate.table import printable
+
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    text = printable(str(cell))
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _aligned(text: str, width: int, *, right: bool) -> str:
+    return text.rjust(width) if right else text.ljust(width)

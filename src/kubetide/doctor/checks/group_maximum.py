@@ -1,0 +1,36 @@
+"""Node groups that cannot grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubetide.doctor.finding import Finding
+from kubetide.doctor.snapshot import GroupStatus, Snapshot
+from kubetide.nodes.facts.pods import is_unschedulable
+
+
+def find(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the groups at their maximum: a warning while pods wait, else for information."""
+    waiting = sum(1 for pod in snapshot.pods if is_unschedulable(pod, snapshot.settings))
+    for group in sizes(snapshot):
+        if group.max_size <= 0 or group.target_size < group.max_size:
+            continue
+        yield Finding(
+            check="group-maximum",
+            severity="warning" if waiting else "info",
+            object=f"node group {group.name}",
+            seen=f"it has {group.target_size} nodes, its maximum"
+            + (f", while {waiting} pods wait for a node" if waiting else ""),
+            why="it cannot grow with more load",
+            fix="raise its maximum at the cloud, or offer another group for the same pods",
+        )
+
+
+def sizes(snapshot: Snapshot) -> tuple[GroupStatus, ...]:
+    """Return name and sizes of all groups: as the cloud says, else as the status ConfigMap does."""
+    if snapshot.groups:
+        return tuple(
+            GroupStatus(group.id, group.min_size, group.max_size, group.target_size)
+            for group in snapshot.groups
+        )
+    return snapshot.group_statuses

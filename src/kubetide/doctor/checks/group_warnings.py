@@ -1,0 +1,32 @@
+"""What the cloud says of a node group's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubetide.doctor.finding import Finding
+from kubetide.doctor.snapshot import Snapshot
+
+
+def find(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the warnings of the provider: tags it cannot read, scaling policies of its own, views of before."""
+    for group in snapshot.groups:
+        for text in group.warnings or ():
+            yield _finding(group.id, text, "correct the group's settings at the cloud")
+        if group.template is None and group.template_error:
+            yield _finding(
+                group.id,
+                f"nobody can say what its nodes look like: {group.template_error}",
+                "tag the group with its labels, taints and resources, or keep one node of it",
+            )
+
+
+def _finding(group: str, seen: str, fix: str) -> Finding:
+    return Finding(
+        check="group-warnings",
+        severity="warning",
+        object=f"node group {group}",
+        seen=seen,
+        why="the node loop decides on what the group says of itself",
+        fix=fix,
+    )

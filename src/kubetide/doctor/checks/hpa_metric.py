@@ -1,0 +1,59 @@
+"""HPAs whose metrics cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubetide.doctor.finding import Finding, Severity
+from kubetide.doctor.snapshot import Snapshot
+from kubetide.objects.hpa import HorizontalPodAutoscaler, MetricSpec
+
+_MEANT = {"ScalingDisabled"}
+"""Reasons of ``ScalingActive=False`` that a person chose."""
+
+
+def find(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the HPAs whose controller cannot read a metric, and those that name a container that is not there."""
+    for hpa in snapshot.hpas:
+        for metric in hpa.spec.metrics or ():
+            yield from _container(snapshot, hpa, metric)
+        failed = next(
+            (
+                one
+                for one in hpa.status.conditions or ()
+                if one.type == "ScalingActive" and one.status == "False" and one.reason not in _MEANT
+            ),
+            None,
+        )
+        if failed is not None:
+            yield _finding(
+                hpa,
+                f"{failed.reason}: {failed.message}",
+                "give the pods requests, or check that the metrics API serves the metric and the selector names its series",
+            )
+
+
+def _container(snapshot: Snapshot, hpa: HorizontalPodAutoscaler, metric: MetricSpec) -> Iterator[Finding]:
+    asked, target = metric.container_resource, hpa.spec.scale_target_ref
+    workload = snapshot.workloads.get((target.kind, hpa.metadata.namespace, target.name))
+    if asked is None or workload is None:
+        return
+    there = [one.name for one in workload.template.spec.containers or ()]
+    if asked.container not in there:
+        yield _finding(
+            hpa,
+            f"its metric reads container {asked.container}, which {workload.title} does not have",
+            f"name one of {', '.join(there) or 'its containers'}",
+        )
+
+
+def _finding(hpa: HorizontalPodAutoscaler, seen: str, fix: str) -> Finding:
+    severity: Severity = "critical"
+    return Finding(
+        check="hpa-metric",
+        severity=severity,
+        object=f"HorizontalPodAutoscaler {hpa.metadata.namespace}/{hpa.metadata.name}",
+        seen=seen,
+        why="a metric that cannot be read holds scale-downs back, and with no other metric nothing is scaled",
+        fix=fix,
+    )

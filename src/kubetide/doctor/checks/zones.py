@@ -1,0 +1,81 @@
+"""Pods bound to a zone by their volumes, for which only groups over several zones grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubetide.doctor.finding import Finding
+from kubetide.doctor.snapshot import Snapshot
+from kubetide.objects.pod import is_finished
+from kubetide.objects.storage import PersistentVolume
+
+ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+
+
+def find(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the pods whose volume is in one zone, and whose node is of a group over several zones.
+
+    Such a pod that must start anew finds a node only if the group's next one comes up in its zone by chance.
+    """
+    spread = {group: zones for group, zones in _zones_of_groups(snapshot).items() if len(zones) > 1}
+    if not spread:
+        return
+    bound = {
+        (claim.metadata.namespace, claim.metadata.name): claim.spec.volume_name for claim in snapshot.claims
+    }
+    volumes = {one.metadata.name: one for one in snapshot.volumes}
+    for pod in snapshot.pods:
+        if is_finished(pod):
+            continue
+        group = snapshot.node_state.group_of(pod.spec.node_name)
+        if pod.spec.node_name and group not in spread:
+            continue
+        names = (
+            one.persistent_volume_claim.claim_name
+            for one in pod.spec.volumes or ()
+            if one.persistent_volume_claim
+        )
+        found = (volumes.get(bound.get((pod.metadata.namespace, name), "")) for name in names)
+        zones = {zone for volume in found if volume is not None for zone in zones_of(volume)}
+        if len(zones) != 1:
+            continue
+        shown = group if group in spread else min(spread)
+        assert shown is not None
+        yield Finding(
+            check="zones",
+            severity="warning",
+            object=f"Pod {pod.metadata.namespace}/{pod.metadata.name}",
+            seen=f"its volume is in zone {min(zones)}, and node group {shown} is over zones "
+            f"{', '.join(sorted(spread[shown]))}",
+            why="a new node of the group may come up in another zone: the pod then waits, and nodes are bought that "
+            "do not help it",
+            fix=f"make one group a zone, so that one of zone {min(zones)} can grow, with --balance-similar-node-groups",
+        )
+
+
+def zones_of(volume: PersistentVolume) -> tuple[str, ...]:
+    """Return the zones that a volume can be used in; none where its node affinity names none."""
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity is not None else None
+    return tuple(
+        sorted(
+            {
+                value
+                for term in (required.node_selector_terms or () if required is not None else ())
+                for one in term.match_expressions or ()
+                if one.key in ZONES and one.operator == "In"
+                for value in one.values or ()
+            }
+        )
+    )
+
+
+def _zones_of_groups(snapshot: Snapshot) -> dict[str, set[str]]:
+    found = {group.id: {one.zone for one in group.offerings or () if one.zone} for group in snapshot.groups}
+    for node in snapshot.nodes:
+        group_id = snapshot.node_state.group_of(node.metadata.name)
+        labels = node.metadata.labels or {}
+        zone = next((labels[key] for key in ZONES if labels.get(key)), "")
+        if group_id is not None and zone:
+            found[group_id].add(zone)
+    return found

@@ -1,0 +1,35 @@
+"""What a check finds."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from kubetide.objects.base import json_name
+
+Severity = Literal["critical", "warning", "info"]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
+"""Worst first. ``critical``: something does not scale. ``warning``: it scales worse or costs more than it should."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename=json_name, omit_defaults=True):
+    """One thing that is wrong with one object.
+
+    Attributes:
+        check: The name of the check.
+        object: Kind, namespace and name: ``HorizontalPodAutoscaler shop/cart``.
+        seen: What is wrong, with the numbers.
+        why: Why it matters.
+        fix: What to do.
+        cost_per_hour: What it costs while it stays; None where that is not known.
+    """
+
+    check: str
+    severity: Severity
+    object: str
+    seen: str
+    why: str
+    fix: str
+    cost_per_hour: float | None = None

@@ -1,0 +1,185 @@
+"""Reads a snapshot from a cluster: lists only, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import yaml
+
+from kubetide.doctor.snapshot import GroupStatus, Server, Snapshot
+from kubetide.doctor.workloads import PLURALS
+from kubetide.nodes.settings import Settings
+from kubetide.objects.cluster import Lease
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.kinds import (
+    CLAIMS,
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    HPAS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PDBS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    VPAS,
+    Kind,
+)
+from kubetide.ports.cloud import Cloud, NodeGroup
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, CloudError, NotFound
+from kubetide.runtime.handover.ownership import MANAGED_HPAS, OWN, view_of
+from kubetide.units.time import Instant
+
+_FIELDS: Final[dict[str, Kind[Any]]] = {
+    "pods": PODS,
+    "nodes": NODES,
+    "namespaces": NAMESPACES,
+    "deployments": DEPLOYMENTS,
+    "replica_sets": REPLICA_SETS,
+    "stateful_sets": STATEFUL_SETS,
+    "daemon_sets": DAEMON_SETS,
+    "replication_controllers": REPLICATION_CONTROLLERS,
+    "jobs": JOBS,
+    "hpas": HPAS,
+    "vpas": VPAS,
+    "pdbs": PDBS,
+    "volumes": PERSISTENT_VOLUMES,
+    "claims": CLAIMS,
+    "storage_classes": STORAGE_CLASSES,
+}
+"""The kind of each field of ``Snapshot``."""
+
+_LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
+"""The Leases of node autoscalers: upstream's and ours, and Karpenter's."""
+
+
+async def gather(cluster: Cluster, now: Instant, *, cloud: Cloud | None, settings: Settings) -> Snapshot:
+    """Return what there is; kinds that cannot be read are named in ``unread`` with the reason.
+
+    Args:
+        cluster: What is read.
+        now: The time by which leases and ages are compared.
+        cloud: Whose groups are read; None for none.
+        settings: Of the node loop.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    unread: dict[str, str] = {}
+    for name, kind in _FIELDS.items():
+        try:
+            found[name] = tuple((await cluster.list(kind)).items)
+        except NotFound:
+            # A kind of an API that is not installed has no objects.
+            found[name] = ()
+        except ApiError as error:
+            unread[kind.plural] = str(error)
+    groups: Sequence[NodeGroup] = ()
+    if cloud is not None:
+        try:
+            groups = await cloud.refresh()
+        except CloudError as error:
+            unread["node groups"] = str(error)
+    return Snapshot(
+        now=now,
+        **found,
+        groups=tuple(groups),
+        group_statuses=await _statuses(cluster, settings),
+        missing_scales=await _missing(cluster, found.get("hpas", ())),
+        servers=await _servers(cluster),
+        leases=await _leases(cluster),
+        unread=unread,
+        settings=settings,
+    )
+
+
+async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, ...]:
+    try:
+        found = await cluster.get(CONFIG_MAPS, settings.status_config_map_name, namespace=settings.namespace)
+    except ApiError:
+        return ()
+    return read_statuses((found.data or {}).get("status", ""))
+
+
+def read_statuses(text: str) -> tuple[GroupStatus, ...]:
+    """Return the groups that the status document of a node autoscaler names; none where it cannot be read.
+
+    Source: Cluster Autoscaler, cluster state status (YAML since 1.30).
+    """
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return ()
+    groups = document.get("nodeGroups") if isinstance(document, dict) else None
+    return tuple(_status(one) for one in groups or () if isinstance(one, dict) and one.get("name"))
+
+
+def _status(one: dict[str, Any]) -> GroupStatus:
+    health, scale_up = one.get("health") or {}, one.get("scaleUp") or {}
+    backoff = scale_up.get("backoffInfo") or {}
+    return GroupStatus(
+        name=str(one["name"]),
+        min_size=int(health.get("minSize") or 0),
+        max_size=int(health.get("maxSize") or 0),
+        target_size=int(health.get("cloudProviderTarget") or 0),
+        scale_up=str(scale_up.get("status") or ""),
+        error_code=str(backoff.get("errorCode") or ""),
+        error_message=str(backoff.get("errorMessage") or ""),
+    )
+
+
+async def _missing(
+    cluster: Cluster, hpas: Sequence[HorizontalPodAutoscaler]
+) -> frozenset[tuple[str, str, str]]:
+    """Return the targets of kinds that no list holds and whose scale is not there."""
+    asked = {
+        (ref.kind, hpa.metadata.namespace, ref.name): ref.api_version
+        for hpa in hpas
+        if (ref := hpa.spec.scale_target_ref).kind not in PLURALS
+    }
+    if not asked:
+        return frozenset()
+    kinds = {(kind.api_version.partition("/")[0], kind.kind): kind for kind in await cluster.kinds()}
+    missing = set()
+    for key, api_version in sorted(asked.items()):
+        kind = kinds.get((api_version.partition("/")[0], key[0]))
+        try:
+            if kind is not None:
+                await cluster.get_scale(kind, key[2], namespace=key[1])
+                continue
+        except NotFound:
+            pass
+        except ApiError:
+            continue
+        missing.add(key)
+    return frozenset(missing)
+
+
+async def _servers(cluster: Cluster) -> tuple[Server, ...]:
+    try:
+        hpas = (await cluster.list(MANAGED_HPAS)).items
+    except ApiError:
+        return ()
+    found = []
+    for view in map(view_of, hpas):
+        key = (view.namespace, view.name)
+        found += [Server(key, write.manager, write.at) for write in view.foreign]
+        if view.own is not None:
+            found.append(Server(key, OWN, view.own))
+    return tuple(found)
+
+
+async def _leases(cluster: Cluster) -> tuple[Lease, ...]:
+    found: list[Lease] = []
+    for name in _LEASE_NAMES:
+        try:
+            found += (await cluster.list(LEASES, fields=f"metadata.name={name}")).items
+        except ApiError:
+            continue
+    return tuple(found)

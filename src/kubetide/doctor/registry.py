@@ -1,0 +1,54 @@
+"""The checks in the order in which their findings are shown: a new check is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from kubetide.doctor.checks import (
+    budgets,
+    group_backoff,
+    group_maximum,
+    group_warnings,
+    hpa_and_vpa,
+    hpa_bounds,
+    hpa_metric,
+    hpa_requests,
+    hpa_shared_target,
+    hpa_target,
+    no_group,
+    owners,
+    requests,
+    rivals,
+    scale_down_blockers,
+    zones,
+)
+from kubetide.doctor.finding import Finding
+from kubetide.doctor.snapshot import Snapshot
+
+
+class Check(NamedTuple):
+    """One check: a pure function of the snapshot."""
+
+    name: str
+    find: Callable[[Snapshot], Iterable[Finding]]
+
+
+CHECKS: Final = (
+    Check("hpa-target", hpa_target.find),
+    Check("hpa-requests", hpa_requests.find),
+    Check("hpa-metric", hpa_metric.find),
+    Check("hpa-shared-target", hpa_shared_target.find),
+    Check("hpa-and-vpa", hpa_and_vpa.find),
+    Check("hpa-bounds", hpa_bounds.find),
+    Check("rivals", rivals.find),
+    Check("no-group", no_group.find),
+    Check("group-backoff", group_backoff.find),
+    Check("group-maximum", group_maximum.find),
+    Check("group-warnings", group_warnings.find),
+    Check("zones", zones.find),
+    Check("scale-down-blockers", scale_down_blockers.find),
+    Check("budgets", budgets.find),
+    Check("owners", owners.find),
+    Check("requests", requests.find),
+)

@@ -1,0 +1,136 @@
+"""What the checks look at: the objects of a cluster at one time, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kubetide.doctor.workloads import Workload, workloads_of
+from kubetide.nodes.facts.volumes import VolumeChanges
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import Delta, State
+from kubetide.objects.batch import Job
+from kubetide.objects.cluster import Lease
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.node import Namespace, Node
+from kubetide.objects.pod import Pod
+from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.objects.statefulset import StatefulSet
+from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
+from kubetide.ports.cloud import NodeGroup
+from kubetide.units.time import Instant
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+class GroupStatus(NamedTuple):
+    """A node group as the status ConfigMap of a node autoscaler shows it."""
+
+    name: str
+    min_size: int = 0
+    max_size: int = 0
+    target_size: int = 0
+    scale_up: str = ""
+    """``NoActivity``, ``InProgress``, ``Backoff`` or ``Unhealthy``."""
+    error_code: str = ""
+    error_message: str = ""
+
+
+class Server(NamedTuple):
+    """A controller that wrote an HPA's status, and when last by the API server's clock."""
+
+    hpa: Key
+    manager: str
+    at: Instant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The objects of a cluster at one time.
+
+    Attributes:
+        groups: The cloud's node groups; empty where no cloud is asked.
+        group_statuses: What a node autoscaler wrote of them.
+        missing_scales: Targets of HPAs of custom kinds that are not there, as (kind, namespace, name).
+        servers: The controllers that write statuses of HPAs, this program's included.
+        leases: Those by which node autoscalers elect a leader.
+        unread: Why a kind could not be read, by its plural name; nothing is found missing among these.
+        settings: Of the node loop.
+    """
+
+    now: Instant
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    stateful_sets: tuple[StatefulSet, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    replication_controllers: tuple[ReplicationController, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    hpas: tuple[HorizontalPodAutoscaler, ...] = ()
+    vpas: tuple[VerticalPodAutoscaler, ...] = ()
+    pdbs: tuple[PodDisruptionBudget, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    groups: tuple[NodeGroup, ...] = ()
+    group_statuses: tuple[GroupStatus, ...] = ()
+    missing_scales: frozenset[tuple[str, str, str]] = frozenset()
+    servers: tuple[Server, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def workloads(self) -> Mapping[tuple[str, str, str], Workload]:
+        """What makes pods, by kind, namespace and name."""
+        return workloads_of(
+            (
+                *self.deployments,
+                *self.replica_sets,
+                *self.stateful_sets,
+                *self.daemon_sets,
+                *self.replication_controllers,
+                *self.jobs,
+            )
+        )
+
+    @cached_property
+    def node_state(self) -> State:
+        """The state of a node loop that has just started and sees all of this."""
+        state = State()
+        volumes = VolumeChanges(
+            persistent_volumes=self.volumes, claims=self.claims, storage_classes=self.storage_classes
+        )
+        state.apply(
+            Delta(
+                nodes=self.nodes,
+                pods=self.pods,
+                replica_sets=self.replica_sets,
+                replication_controllers=self.replication_controllers
+                if "replicationcontrollers" not in self.unread
+                else None,
+                deployments=self.deployments,
+                daemon_sets=self.daemon_sets,
+                stateful_sets=self.stateful_sets,
+                jobs=self.jobs,
+                pdbs=self.pdbs,
+                namespaces=self.namespaces,
+                volumes=volumes if self.claims else None,
+                groups=tuple(sorted(self.groups, key=lambda group: group.id)),
+                settings=self.settings,
+            ),
+            full=True,
+        )
+        return state
+
+    def reads(self, *plurals: str) -> bool:
+        """Return whether all objects of these kinds are known, so that one that is not there is missing."""
+        return not any(plural in self.unread for plural in plurals)

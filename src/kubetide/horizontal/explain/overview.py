@@ -1,0 +1,44 @@
+"""The HPAs on the page of ``kubetide status``."""
+
+from __future__ import annotations
+
+from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.explain.answers import HpaExplanation, explain
+from kubetide.loop.status import Overview, Table
+from kubetide.units.time import Instant
+
+_WITHIN = "DesiredWithinRange"
+
+
+def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
+    rows = []
+    for key in sorted(core.state.specs):
+        found = explain(core.state, key, now)
+        rows.append(
+            (
+                "/".join(key),
+                found.target,
+                found.current,
+                found.desired,
+                found.minimum,
+                found.maximum,
+                limited_by(found),
+            )
+        )
+    columns = ("hpa", "target", "current", "wanted", "min", "max", "limited by")
+    return (Table("hpas", columns, tuple(rows)),)
+
+
+def limited_by(found: HpaExplanation) -> str:
+    """Return what keeps the number from what the metrics propose; empty for nothing."""
+    parts = [f"metric {one.name}: {one.problem}" for one in found.metrics if one.problem]
+    if found.proposal is None:
+        return "; ".join(parts) or "its metrics are not asked"
+    if found.stabilized != found.proposal:
+        parts.append(f"stabilization of {found.proposal}")
+    if found.limit != _WITHIN and found.limited != found.stabilized:
+        parts.append(f"{found.limit} of {found.stabilized}")
+    return "; ".join(parts)
+
+
+OVERVIEW = Overview(_tables, lambda core: tuple(core.state.holds), after_decision=False)

@@ -1,0 +1,32 @@
+"""What nodes of a group have taught, in lines for people."""
+
+from __future__ import annotations
+
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.learning import text_of
+from kubetide.units.time import format_duration, format_rfc3339
+
+
+def learned_lines(state: State, group_id: str) -> tuple[str, ...]:
+    """Return what was learned of the group; none where no node of it was seen from before it was well."""
+    learned = state.memory.learned.groups.get(group_id)
+    if learned is None:
+        return ()
+    lines = []
+    if learned.startup_taints:
+        lines.append(f"nodes begin with taints that they lose: {', '.join(learned.startup_taints)}")
+    join = learned.last_join
+    if join is None:
+        return tuple(lines)
+    nodes = "1 node" if learned.joins == 1 else f"{learned.joins} nodes"
+    lines.append(
+        f"{nodes} joined; ready after {format_duration(join.took)} the last, {format_duration(learned.slowest)} the slowest"
+    )
+    wrong = [
+        f"{name} {text_of(name, join.real.get(name, '0'))} where {text_of(name, join.promised[name])} was promised ({error:+.1%})"
+        for name, error in join.errors.items()
+        if error
+    ]
+    said = "; ".join(wrong) or "just what was promised"
+    lines.append(f"node {join.node} at {format_rfc3339(join.at)} had {said}, by {join.source or 'nobody'}")
+    return tuple(lines)

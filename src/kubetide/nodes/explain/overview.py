@@ -1,0 +1,98 @@
+"""Node groups, waiting pods, and nodes that go or are blocked, on the page of ``kubetide status``."""
+
+from __future__ import annotations
+
+from kubetide.loop.status import Cell, Overview, Table
+from kubetide.nodes.core import NodesCore
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
+from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.registry.backoff import is_backed_off
+from kubetide.nodes.registry.cluster_state import GroupView, observe, upcoming_nodes
+from kubetide.nodes.state import State
+from kubetide.objects.meta import controller_of
+from kubetide.units.time import Instant, format_rfc3339
+
+_MOST_EXPLAINED = 3
+"""Workloads whose waiting pods are explained: each takes a decision on a copy of the state."""
+
+
+def _tables(core: NodesCore, now: Instant) -> tuple[Table, ...]:
+    state = core.state
+    waiting, nodes = _waiting(state, now), _nodes(state)
+    # Last, as it brings the memory of the registry up to date.
+    groups = _groups(state, now)
+    return groups, waiting, nodes
+
+
+def _groups(state: State, now: Instant) -> Table:
+    views = observe(state, now).groups
+    rows: list[tuple[Cell, ...]] = []
+    for name, view in sorted(views.items()):
+        group = view.group
+        rows.append(
+            (
+                name,
+                group.target_size,
+                group.min_size,
+                group.max_size,
+                view.counts.ready,
+                upcoming_nodes(state, view, now),
+                group.price_per_hour,
+                _state_of(state, view, now),
+            )
+        )
+    columns = ("node group", "size", "min", "max", "ready", "upcoming", "price/h", "state")
+    return Table("node groups", columns, tuple(rows))
+
+
+def _state_of(state: State, view: GroupView, now: Instant) -> str:
+    entry = state.memory.backoff.get(view.group.id)
+    parts = []
+    if entry is not None and is_backed_off(entry, now):
+        parts.append(f"backoff until {format_rfc3339(entry.until)}: {entry.error_code or entry.error_class}")
+    if not view.healthy:
+        parts.append("unhealthy")
+    if view.group.target_size >= view.group.max_size:
+        parts.append("at its maximum")
+    return "; ".join(parts)
+
+
+def _waiting(state: State, now: Instant) -> Table:
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (namespace, name), pod in sorted(state.pending.items()):
+        if is_unschedulable(pod, state.settings):
+            owner = controller_of(pod.metadata)
+            alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
+    rows: list[tuple[Cell, ...]] = []
+    for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
+        why = ""
+        if index < _MOST_EXPLAINED:
+            why = explain_pod(state, (namespace, pods[0]), now).sentence
+        rows.append((f"{namespace}/{owner_name}", len(pods), why))
+    return Table("waiting pods", ("pods of", "count", "why"), tuple(rows))
+
+
+def _nodes(state: State) -> Table:
+    memory = state.memory.scale_down
+    rows: list[tuple[Cell, ...]] = []
+    for name, deletion in sorted(memory.deletions.items()):
+        text = f"{deletion.phase} since {format_rfc3339(deletion.since)}"
+        rows.append((name, deletion.group, "going", text, price_of(state, deletion.group)))
+    kept = {one.node: one for one in memory.status.unremovable}
+    for name in sorted(memory.unneeded):
+        group = state.group_of(name)
+        if name in memory.deletions or name in kept or group is None:
+            continue
+        at = goes_at(state, name)
+        text = "" if at is None else f"may go from {format_rfc3339(at)} on"
+        rows.append((name, group, "unneeded", text, price_of(state, group)))
+    for name, verdict in sorted(kept.items()):
+        one = found_before(state, verdict)
+        if one.blocking_pod and name in state.nodes:
+            text = f"pod {one.blocking_pod}: {one.blocking_reason}"
+            rows.append((name, one.group, "blocked", text, price_of(state, one.group)))
+    return Table("nodes that go or are blocked", ("node", "group", "state", "why", "price/h"), tuple(rows))
+
+
+OVERVIEW = Overview(_tables, lambda core: tuple(core.state.holds))

@@ -1,0 +1,59 @@
+"""When a node goes, and what it costs while it is there."""
+
+from __future__ import annotations
+
+from kubetide.nodes.facts.nodes import readiness
+from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
+from kubetide.nodes.scale_down.memory import UnremovableNode
+from kubetide.nodes.state import State
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
+
+
+def price_of(state: State, group_id: str) -> float | None:
+    """Return the price of one node of the group per hour; None where it is not known."""
+    group = state.groups.get(group_id)
+    return None if group is None else group.price_per_hour
+
+
+def found_before(state: State, verdict: UnremovableNode) -> UnremovableNode:
+    """Return the verdict of the simulation where this one only says that it is too early for another."""
+    known = state.memory.scale_down.unremovable.get(verdict.node)
+    return verdict if verdict.blocking_pod or known is None else known.verdict
+
+
+def waits(state: State, node_name: str) -> Duration | None:
+    """Return how long the node must be unneeded before it goes; None for one of no group."""
+    group_id = state.group_of(node_name)
+    if group_id is None:
+        return None
+    asked = unready_time if readiness(state.nodes[node_name], state.settings) else unneeded_time
+    return asked(state.groups[group_id], state.settings)
+
+
+def goes_at(state: State, node_name: str) -> Instant | None:
+    """Return when the node has been unneeded for long enough; None for one that is needed or of no group."""
+    since = state.memory.scale_down.unneeded.get(node_name)
+    time = waits(state, node_name)
+    return None if since is None or time is None else after(since, time)
+
+
+def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
+    """Return when the node may go, as a sentence; empty where that is not known.
+
+    Args:
+        state: After the last evaluation.
+        node_name: The node.
+        reason: Why it stays, in upstream's word; empty for a node that is unneeded or was not looked at.
+        blocking_pod: The pod that keeps it; empty for none.
+    """
+    time = waits(state, node_name)
+    if time is None:
+        return ""
+    at = goes_at(state, node_name)
+    if blocking_pod:
+        return f"when that pod no longer keeps it, and it has then been unneeded for {format_duration(time)}"
+    if reason == "NotUnderutilized":
+        return f"when its utilization has been below the threshold for {format_duration(time)}"
+    if at is not None:
+        return f"from {format_rfc3339(at)} on, if it stays unneeded and nothing else holds scale-down"
+    return ""

@@ -1,0 +1,189 @@
+"""What machines of an instance type have really had, and templates of the cloud corrected by it.
+
+The least value that was seen is the promise. Entries are kept by image where labels tell images apart:
+what a node can give away depends on its image and on the settings of its kubelet too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
+from kubetide.objects.base import Quantities
+from kubetide.objects.node import Node
+from kubetide.units.quantity import Quantity, quantity_error
+from kubetide.units.time import Instant
+
+IMAGE_LABELS: Final = (
+    "cloud.google.com/gke-os-distribution",
+    "eks.amazonaws.com/nodegroup-image",
+    "karpenter.k8s.aws/instance-ami-id",
+    "kubernetes.azure.com/node-image-version",
+    "kubernetes.azure.com/os-sku",
+    "kubernetes.io/os",
+    "node.kubernetes.io/windows-build",
+)
+"""Labels that tell one image of a machine from another."""
+INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+
+MOST_TYPES: Final = 512
+"""So many instance types are remembered, and as many groups as there are."""
+MOST_IMAGES: Final = 4
+"""So many images of one type."""
+_MACHINE: Final = ("cpu", "memory")
+"""What the machine alone decides: an amount that was seen stands in the place of a larger or a smaller one."""
+_ADDED: Final = ("cpu", "ephemeral-storage", "memory", "pods")
+"""What every node has: added where a template lacks it."""
+
+
+def instance_type(node: Node) -> str:
+    """Return the node's instance type by its labels; empty where it has none."""
+    labels = node.metadata.labels or {}
+    return next((labels[key] for key in INSTANCE_TYPE_LABELS if labels.get(key)), "")
+
+
+def seen_on(node: Node, group: str, now: Instant) -> SeenAmounts:
+    """Return what one node has, without amounts that cannot be read."""
+    labels = node.metadata.labels or {}
+    return SeenAmounts(
+        instance_type=instance_type(node),
+        image={key: labels[key] for key in IMAGE_LABELS if key in labels},
+        capacity=_readable(node.status.capacity),
+        allocatable=_readable(node.status.allocatable),
+        from_node=node.metadata.name,
+        from_group=group,
+        seen_at=now,
+    )
+
+
+def lowered(before: SeenAmounts, seen: SeenAmounts) -> SeenAmounts:
+    """Return ``before`` with the least of both; the very same object where ``seen`` has nothing less and nothing new."""
+    capacity = _least(before.capacity, seen.capacity)
+    allocatable = _least(before.allocatable, seen.allocatable)
+    if capacity == before.capacity and allocatable == before.allocatable:
+        return before
+    return replace(seen, image=before.image, capacity=capacity, allocatable=allocatable)
+
+
+def with_amounts(
+    known: Sequence[SeenAmounts], seen: SeenAmounts, most: int
+) -> tuple[SeenAmounts, ...] | None:
+    """Return the entries with what was seen, in order of type and image; None where that changes nothing.
+
+    An entry too many is left out: who is there first stays, so that looking again changes nothing.
+    """
+    for at, entry in enumerate(known):
+        if (entry.instance_type, entry.image) == (seen.instance_type, seen.image):
+            less = lowered(entry, seen)
+            return None if less is entry else (*known[:at], less, *known[at + 1 :])
+    if len(known) >= most:
+        return None
+    return tuple(sorted((*known, seen), key=_order))
+
+
+def merged(own: Learned, earlier: Learned) -> Learned:
+    """Return what this process and an earlier one have learned: the least of both, and the own joins first."""
+    types = dict(own.types)
+    for name in sorted(earlier.types):
+        types[name] = _united(types.get(name, ()), earlier.types[name], MOST_IMAGES)
+    groups = dict(own.groups)
+    for name in sorted(earlier.groups):
+        other, mine = earlier.groups[name], groups.get(name, GroupLearned())
+        groups[name] = GroupLearned(
+            amounts=_united(mine.amounts, other.amounts, MOST_IMAGES),
+            startup_taints=tuple(sorted({*mine.startup_taints, *other.startup_taints})),
+            joins=mine.joins + other.joins,
+            slowest=max(mine.slowest, other.slowest),
+            last_join=mine.last_join or other.last_join,
+        )
+    return Learned(types=types, groups=groups)
+
+
+def of_image(entries: Iterable[SeenAmounts], labels: Mapping[str, str]) -> SeenAmounts | None:
+    """Return the least of the entries whose image is not another than the labels say; None where there is none."""
+    found: SeenAmounts | None = None
+    for entry in entries:
+        if all(labels.get(key, value) == value for key, value in entry.image.items()):
+            found = entry if found is None else lowered(found, entry)
+    return found
+
+
+def corrected(node: Node, seen: SeenAmounts) -> Node:
+    """Return the node of a cloud's template with the amounts that were seen.
+
+    CPU and memory are those of the machine. Of what a group's own settings decide (pods, disks, extended
+    resources) the less of both holds. What the cloud says that the group's kubelet reserves stays reserved.
+    """
+    said = _readable(node.status.capacity)
+    offered = _readable(node.status.allocatable) or said
+    capacity = _corrected(said, seen.capacity)
+    allocatable = _corrected(offered, seen.allocatable or seen.capacity)
+    for name in _MACHINE:
+        if name in said and name in offered and name in seen.capacity:
+            reserved = Quantity.parse(said[name]) - Quantity.parse(offered[name])
+            left = Quantity.parse(seen.capacity[name]) - reserved
+            if reserved.sign() > 0 and left.sign() >= 0 and left < Quantity.parse(allocatable[name]):
+                allocatable[name] = str(left)
+    return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
+
+
+def least_of(node: Node, others: Iterable[Node]) -> Node:
+    """Return the node with no more of anything than each of the others has of it, and nothing that one lacks."""
+    capacity, allocatable = node.status.capacity or {}, node.status.allocatable or {}
+    for other in others:
+        capacity = _common(capacity, other.status.capacity or {})
+        allocatable = _common(allocatable, other.status.allocatable or {})
+    return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
+
+
+def _united(mine: Sequence[SeenAmounts], others: Iterable[SeenAmounts], most: int) -> tuple[SeenAmounts, ...]:
+    found = tuple(mine)
+    for one in others:
+        found = with_amounts(found, one, most) or found
+    return found
+
+
+def _order(one: SeenAmounts) -> tuple[str, list[tuple[str, str]]]:
+    return one.instance_type, sorted(one.image.items())
+
+
+def _readable(amounts: Quantities | None) -> Quantities:
+    return {name: value for name, value in (amounts or {}).items() if quantity_error(value) is None}
+
+
+def _pick(
+    one: Quantities, other: Quantities, names: Iterable[str], choose: Callable[[str], bool]
+) -> Quantities:
+    return {name: (other if choose(name) else one)[name] for name in names}
+
+
+def _is_less(one: Quantities, other: Quantities, name: str) -> bool:
+    return Quantity.parse(one[name]) < Quantity.parse(other[name])
+
+
+def _least(one: Quantities, other: Quantities) -> Quantities:
+    """Return the less of both; what only one of them has, as it has it: a machine may lack what no driver serves yet."""
+    return _pick(
+        one,
+        other,
+        sorted({*one, *other}),
+        lambda name: name in other and (name not in one or _is_less(other, one, name)),
+    )
+
+
+def _common(one: Quantities, other: Quantities) -> Quantities:
+    names = [name for name in one if name in other]
+    return _pick(one, other, names, lambda name: _is_less(other, one, name))
+
+
+def _corrected(said: Quantities, seen: Quantities) -> Quantities:
+    names = [*said, *(name for name in _ADDED if name in seen and name not in said)]
+    return _pick(
+        said,
+        seen,
+        names,
+        lambda name: name in seen and (name not in said or name in _MACHINE or _is_less(seen, said, name)),
+    )

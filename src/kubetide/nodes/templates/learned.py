@@ -1,0 +1,105 @@
+"""Templates of a cloud with what machines have taught: who is trusted, and what holds for all ways a node may come.
+
+In order of trust: what nodes of this very group have shown, what nodes of the instance type have shown
+anywhere, what the cloud says. Labels and taints are the cloud's word in any case: a group decides them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from kubetide.nodes.memory import GroupLearned, SeenAmounts
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.amounts import corrected, instance_type, least_of, of_image
+from kubetide.objects.node import Node, Taint
+from kubetide.ports.cloud import NodeGroup, Offering
+from kubetide.units.time import format_rfc3339
+
+_NOTHING = GroupLearned()
+
+
+def what_makes(state: State, group: NodeGroup) -> tuple[object, ...]:
+    """Return all that the group's template is made of, beside settings, facts and DaemonSets."""
+    seen = state.memory.templates.get(group.id)
+    learned = state.memory.learned
+    if not state.settings.templates_by_instance_type:
+        return seen, None if seen is not None else group.template
+    types = tuple(learned.types.get(name) for name in offered_types(group))
+    if seen is not None:
+        return seen, types
+    own = "" if group.template is None else instance_type(group.template.node)
+    return seen, group.template, types, learned.types.get(own), learned.groups.get(group.id)
+
+
+def by_machines(
+    state: State, group: NodeGroup, node: Node, said: str
+) -> tuple[Node, Literal["group", "type", "cloud"], str]:
+    """Return the node of the cloud's template as machines have shown it, who vouches for it, and that in words.
+
+    ``said`` is who says so for the cloud.
+    """
+    cloud = f"cloud: {said}"
+    if not state.settings.templates_by_instance_type:
+        return node, "cloud", cloud
+    taught = state.memory.learned.groups.get(group.id, _NOTHING)
+    node = _without_taints(node, taught.startup_taints)
+    kind, labels = instance_type(node), node.metadata.labels or {}
+    own = of_image((one for one in taught.amounts if one.instance_type == kind), labels)
+    if own is not None:
+        words = f"learned by group: node {own.from_node} at {format_rfc3339(own.seen_at)}"
+        return corrected(node, own), "group", f"{words}; labels and taints by {cloud}"
+    found = _of_type(state, kind, node)
+    if found is None:
+        return node, "cloud", cloud
+    where = f" of group {found.from_group}" if found.from_group else ""
+    words = (
+        f"learned by instance type {kind}: node {found.from_node}{where} at {format_rfc3339(found.seen_at)}"
+    )
+    return corrected(node, found), "type", f"{words}; labels and taints by {cloud}"
+
+
+def over_types(state: State, group: NodeGroup, node: Node) -> tuple[Node, str]:
+    """Return the node with no more than machines of each type have that the group's next node may be, and words for it.
+
+    Types of which no machine was ever seen do not count: nobody can say what they have.
+    """
+    types = offered_types(group)
+    if len(types) < 2 or not state.settings.templates_by_instance_type:
+        return node, ""
+    kind = instance_type(node)
+    others = {
+        name: corrected(node, found)
+        for name in types
+        if name != kind and (found := _of_type(state, name, node)) is not None
+    }
+    if not others:
+        return node, ""
+    return least_of(node, others.values()), f"; the least of {', '.join(sorted({kind, *others} - {''}))}"
+
+
+def offered_types(group: NodeGroup) -> tuple[str, ...]:
+    """Return the instance types that the group's next node may have, in order; none when the cloud does not say."""
+    return tuple(sorted({one.instance_type for one in _open(group)} - {""}))
+
+
+def offered_zones(group: NodeGroup) -> tuple[str, ...]:
+    """Return the zones that the group's next node may be in, in order; none when the cloud does not say."""
+    return tuple(sorted({one.zone for one in _open(group)} - {""}))
+
+
+def _open(group: NodeGroup) -> list[Offering]:
+    return [one for one in group.offerings or () if one.share != 0 and one.count != 0]
+
+
+def _of_type(state: State, kind: str, node: Node) -> SeenAmounts | None:
+    return of_image(state.memory.learned.types.get(kind, ()), node.metadata.labels or {}) if kind else None
+
+
+def _without_taints(node: Node, keys: tuple[str, ...]) -> Node:
+    """Return the node without taints that nodes of the group have lost once they were well."""
+    if not any(taint.key in keys for taint in node.spec.taints or ()):
+        return node
+    left: tuple[Taint, ...] = tuple(taint for taint in node.spec.taints or () if taint.key not in keys)
+    return replace(node, spec=replace(node.spec, taints=left or None))

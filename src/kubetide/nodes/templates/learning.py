@@ -1,0 +1,175 @@
+"""What each new node teaches: what its machine has, how long it took, which taints it lost, how right its template was.
+
+Looking at the same node again changes nothing, so that a replay that begins anywhere learns the same.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.facts.amounts import amount_text
+from kubetide.nodes.facts.nodes import CONDITION_TAINTS, DELETION_CANDIDATE, TO_BE_DELETED
+from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.amounts import MOST_IMAGES, MOST_TYPES, seen_on, with_amounts
+from kubetide.nodes.templates.template import expected, learn_templates
+from kubetide.objects.base import Quantities
+from kubetide.objects.node import Node, node_condition
+from kubetide.units.quantity import Quantity, milli, quantity_error, whole
+from kubetide.units.time import Duration, Instant, after, between, format_duration, hours, parse_rfc3339
+
+_YOUNG = hours(1)
+"""A node that is older and not well has not just joined."""
+_COMPARED = ("cpu", "memory", "pods")
+_PASSING = frozenset({*CONDITION_TAINTS, TO_BE_DELETED, DELETION_CANDIDATE})
+"""Taints that come and go on any node; templates never have them."""
+
+
+def learn(state: State, now: Instant) -> tuple[Reason, ...]:
+    """Learn from nodes that are new, have changed or have become well; return what is to be said of it."""
+    return (*_look_at_nodes(state, now), *learn_templates(state, now))
+
+
+def _look_at_nodes(state: State, now: Instant) -> list[Reason]:
+    memory = state.memory
+    for name in [name for name in memory.joining if name not in state.nodes]:
+        del memory.joining[name]
+    if not state.unlooked:
+        return []
+    found: list[Reason] = []
+    later: dict[str, None] = {}
+    well: list[tuple[Node, str]] = []
+    for name in sorted(state.unlooked):
+        node = state.nodes.get(name)
+        if node is None:
+            continue
+        health = state.health(name)
+        if health.is_good_template(now):
+            well.append((node, state.group_of(name) or ""))
+            continue
+        _note_joining(state, node, now)
+        if health.stable_after is not None or name in memory.joining:
+            later[name] = None
+    # All are compared with what was promised before any of them was seen.
+    for node, group in well:
+        joining = memory.joining.pop(node.metadata.name, None)
+        if joining is not None and group:
+            found += _note_join(state, node, group, joining, now)
+    for node, group in well:
+        _note_amounts(state, node, group, now)
+    state.unlooked = later
+    return found
+
+
+def _note_joining(state: State, node: Node, now: Instant) -> None:
+    created, name = node.metadata.creation_timestamp, node.metadata.name
+    known = state.memory.joining.get(name)
+    if known is None and (created is None or after(parse_rfc3339(created), _YOUNG) < now):
+        return
+    had = known.taints if known is not None else ()
+    taints = tuple(sorted({*had, *(taint.key for taint in node.spec.taints or ())}))
+    if known is None or taints != had:
+        state.memory.joining[name] = Joining(taints)
+
+
+def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: Instant) -> list[Reason]:
+    learned = state.memory.learned
+    former = learned.groups.get(group_id, GroupLearned())
+    ready, created = node_condition(node, "Ready"), node.metadata.creation_timestamp
+    since = ready.last_transition_time if ready is not None else None
+    took = Duration(0)
+    if since is not None and created is not None:
+        took = Duration(max(0, between(parse_rfc3339(created), parse_rfc3339(since))))
+    promise = expected(state, state.groups[group_id])
+    promised = {} if promise is None else _compared(promise.node.status.allocatable)
+    real = _compared(node.status.allocatable)
+    join = Join(
+        node=node.metadata.name,
+        at=now,
+        took=took,
+        source="" if promise is None else promise.source,
+        promised=promised,
+        real=real,
+        errors={name: _error(promised[name], real.get(name, "0")) for name in promised},
+    )
+    kept = {taint.key for taint in node.spec.taints or ()}
+    begun = {key for key in joining.taints if key not in kept and key not in _PASSING}
+    taught = replace(
+        former,
+        startup_taints=tuple(sorted({*former.startup_taints, *begun})),
+        joins=former.joins + 1,
+        slowest=max(former.slowest, took),
+        last_join=join,
+    )
+    _put_group(state, group_id, taught)
+    return [
+        reason("NodeJoined", group_id, node=join.node, took=format_duration(took)),
+        *(
+            reason(
+                "TemplateMissed",
+                group_id,
+                node=join.node,
+                resource=name,
+                seen=text_of(name, real.get(name, "0")),
+                promised=text_of(name, promised[name]),
+                source=join.source,
+            )
+            for name, error in join.errors.items()
+            if error
+        ),
+    ]
+
+
+def text_of(resource: str, value: str | float) -> str:
+    """Return an amount as people write it."""
+    return amount_text(resource, milli(value) if resource == "cpu" else whole(value))
+
+
+def _compared(amounts: Quantities | None) -> Quantities:
+    given = amounts or {}
+    return {name: given[name] for name in _COMPARED if name in given and quantity_error(given[name]) is None}
+
+
+def _error(promised: str | float, real: str | float) -> float:
+    one, other = Quantity.parse(promised), Quantity.parse(real)
+    if one.is_zero():
+        return 0.0 if other.is_zero() else 1.0
+    return round(float(other - one) / float(one), 6)
+
+
+def _note_amounts(state: State, node: Node, group_id: str, now: Instant) -> None:
+    """Note what the machine has, for its group and for its type."""
+    learned, seen = state.memory.learned, seen_on(node, group_id, now)
+    if seen.instance_type and _has_place(state, seen.instance_type):
+        types = with_amounts(learned.types.get(seen.instance_type, ()), seen, MOST_IMAGES)
+        if types is not None:
+            learned = replace(learned, types={**learned.types, seen.instance_type: types})
+            _put(state, learned)
+    if group_id:
+        taught = state.memory.learned.groups.get(group_id, GroupLearned())
+        amounts = with_amounts(taught.amounts, seen, MOST_IMAGES)
+        if amounts is not None:
+            _put_group(state, group_id, replace(taught, amounts=amounts))
+
+
+def _has_place(state: State, kind: str) -> bool:
+    """Whether one more type may be remembered; where there are too many the ones without a node are forgotten."""
+    types = state.memory.learned.types
+    if kind in types or len(types) < MOST_TYPES:
+        return True
+    there = {seen_on(node, "", Instant(0)).instance_type for node in state.nodes.values()}
+    left = {name: entries for name, entries in types.items() if name in there}
+    _put(state, replace(state.memory.learned, types=left))
+    return len(left) < MOST_TYPES
+
+
+def _put_group(state: State, group_id: str, taught: GroupLearned) -> None:
+    learned = state.memory.learned
+    _put(state, replace(learned, groups={**learned.groups, group_id: taught}))
+
+
+def _put(state: State, learned: Learned) -> None:
+    state.memory.learned = learned
+    state.memory.learned_changed = True

@@ -1,0 +1,168 @@
+"""One page of all that the loops of a run know, from its records: also of a run that is still going on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubetide.explain.records import Record
+from kubetide.loop import Cell, LoopEntry, Table, loop_entry, loop_names
+from kubetide.objects.base import json_name
+from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.records import Ending, Header, RecordError, ending, read_records, recorded_loops
+from kubetide.simulate.bringing import bring, finish
+from kubetide.simulate.marks import marks_of
+from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
+from kubetide.simulate.timeline import Mark
+from kubetide.units.time import Instant, before, format_rfc3339, hours
+
+_SEGMENTS = 2
+"""The newest ones, which are read: the last holds a whole state, the one before it older decisions."""
+
+_DECISIONS = 10
+_HOUR = hours(1)
+
+
+class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
+    """A loop as its records show it.
+
+    Attributes:
+        name: Of the loop.
+        last_tick: When it decided last (RFC 3339).
+        tick: Count of that tick since the process began.
+        state: ``ended`` where the run ended cleanly; ``open`` for one that goes on, or was cut.
+        decisions: How many decisions the last hour has.
+        failures: How many of these came to nothing: refused, failed, or only advised.
+        last_failure: The last of them.
+        holds: Why the loop takes nothing away.
+    """
+
+    name: str
+    last_tick: str
+    tick: int
+    state: str
+    decisions: int
+    failures: int
+    last_failure: str
+    holds: tuple[str, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
+    """Something that a loop decided."""
+
+    at: str
+    loop: str
+    subject: str
+    text: str
+    why: tuple[str, ...]
+    in_vain: bool
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
+    """The page: ``tables`` are those of the loops, by title, a row each as a map."""
+
+    at: str
+    loops: tuple[LoopStatus, ...]
+    tables: dict[str, list[dict[str, Cell]]]
+    decisions: tuple[Decision, ...]
+
+
+def status_of(folder: Path) -> tuple[Status, tuple[Table, ...]]:
+    """Return the page of the records in a folder, and its tables with their columns.
+
+    Raises: RecordError where there are none.
+    """
+    loops: list[LoopStatus] = []
+    tables: list[Table] = []
+    marks: list[Mark] = []
+    for name in recorded_loops(folder):
+        if name not in loop_names():
+            continue
+        with recorded_plugins() as plugins:
+            one, own, said = _loop(folder, loop_entry(name), plugins)
+        loops.append(one)
+        tables += own
+        marks += said
+    if not loops:
+        raise RecordError(f"no loop of {folder} is known here; install the packages that the run had")
+    marks.sort(key=lambda mark: mark.at)
+    return (
+        Status(
+            at=max(one.last_tick for one in loops),
+            loops=tuple(loops),
+            tables={
+                table.title: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+                for table in tables
+            },
+            decisions=tuple(map(_decision, _distinct(marks)[-_DECISIONS:])),
+        ),
+        tuple(tables),
+    )
+
+
+def _loop(
+    folder: Path, entry: LoopEntry[Any], plugins: RecordedPlugins
+) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]]:
+    headers: list[Header] = []
+    header: Header | None = None
+    waiting: list[Record] = []
+    marks: list[Mark] = []
+    for record in read_records(folder, entry.name, on_segment=headers.append, last=_SEGMENTS):
+        if record.full:
+            waiting.clear()
+            header = headers[-1]
+        waiting.append(record)
+        marks += marks_of(record)
+    if header is None:
+        raise RecordError(
+            f"no whole record of the {entry.name} loop under {folder} yet; try again in a moment"
+        )
+    plugins.take_up(header)
+    last = waiting[-1]
+    core = entry.core()
+    bring(core, waiting)
+    holds: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    if entry.status is not None:
+        holds = entry.status.holds(core)
+        if entry.status.after_decision:
+            finish(core, last)
+        tables = entry.status.tables(core, last.now)
+    recent = [mark for mark in marks if mark.at >= before(last.now, _HOUR)]
+    failed = [mark for mark in recent if mark.fruitless]
+    status = LoopStatus(
+        name=entry.name,
+        last_tick=format_rfc3339(last.now),
+        tick=last.tick,
+        state="ended" if ending(folder, entry.name) is Ending.WHOLE else "open",
+        decisions=len(recent),
+        failures=len(failed),
+        last_failure=with_hint(failed[-1].title, (entry.name,)) if failed else "",
+        holds=holds,
+    )
+    return status, tables, marks
+
+
+def _distinct(marks: list[Mark]) -> list[Mark]:
+    """Leave out what says again what was the last to be said of its subject."""
+    said: dict[tuple[str, str], str] = {}
+    found = []
+    for mark in marks:
+        key = (mark.loop, mark.subject)
+        if said.get(key) != mark.title:
+            found.append(mark)
+        said[key] = mark.title
+    return found
+
+
+def _decision(mark: Mark) -> Decision:
+    return Decision(
+        at=format_rfc3339(Instant(mark.at)),
+        loop=mark.loop,
+        subject=mark.subject,
+        text=with_hint(mark.title, (mark.loop,)),
+        why=tuple(mark.why),
+        in_vain=mark.fruitless,
+    )

@@ -1,0 +1,179 @@
+"""The doctor on an embedded cluster, and on a scenario from its file to the text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kubetide.cli.main import cli
+from kubetide.doctor import GroupStatus, diagnose
+from kubetide.doctor.finding import Finding
+from kubetide.doctor.gather import gather, read_statuses
+from kubetide.doctor.text import findings_text
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.nodes.settings import Settings
+from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, HPAS, LEASES, NAMESPACES, PDBS
+from kubetide.ports.errors import Forbidden
+from kubetide.runtime.clock import run_virtual
+from kubetide.testing import builders
+from kubetide.units.time import parse_rfc3339
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+STATUS = """
+autoscalerStatus: Running
+nodeGroups:
+- name: spot
+  health: {status: Healthy, cloudProviderTarget: 3, minSize: 0, maxSize: 3}
+  scaleUp: {status: Backoff, backoffInfo: {errorCode: STOCKOUT, errorMessage: none left}}
+"""
+
+
+class Refusing:
+    """A cluster that does not let Pods be listed."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def list(self, kind, **selectors):
+        if kind.plural == "pods":
+            raise Forbidden("pods is forbidden")
+        return await self._inner.list(kind, **selectors)
+
+
+async def prepared(clock):
+    cluster = EmbeddedCluster(Store(), clock, seed=1)
+    await cluster.create(NAMESPACES, builders.namespace("shop"))
+    await cluster.create(DEPLOYMENTS, builders.deployment("cart", replicas=2), namespace="shop")
+    await cluster.create(HPAS, builders.hpa("cart", "cart"), namespace="shop")
+    await cluster.create(HPAS, builders.hpa("again", "cart"), namespace="shop")
+    await cluster.create(HPAS, builders.hpa("lost", "gone"), namespace="shop")
+    custom = {"scaleTargetRef": {"apiVersion": "example.com/v1", "kind": "Fleet", "name": "f"}}
+    body = builders.hpa("custom", "x")
+    body["spec"] |= custom
+    await cluster.create(HPAS, body, namespace="shop")
+    await cluster.create(PDBS, builders.pdb("never", {"app": "cart"}, max_unavailable=0), namespace="shop")
+    held = builders.config_map("cluster-autoscaler-status", data={"status": STATUS})
+    await cluster.create(CONFIG_MAPS, held, namespace="kube-system")
+    await cluster.create(LEASES, builders.lease("cluster-autoscaler", holder="a"), namespace="kube-system")
+    return cluster
+
+
+def test_an_embedded_cluster_is_read_and_diagnosed():
+    """All that is wrong with a small cluster is found through the Cluster port, and nothing is written."""
+
+    async def main(clock):
+        cluster = await prepared(clock)
+        version = (await cluster.list(HPAS)).resource_version
+        snapshot = await gather(cluster, clock.now(), cloud=None, settings=Settings())
+        assert (await cluster.list(HPAS)).resource_version == version
+        return snapshot
+
+    snapshot = run_virtual(main, start=START)
+    assert [one.metadata.name for one in snapshot.leases] == ["cluster-autoscaler"]
+    assert snapshot.missing_scales == {("Fleet", "shop", "f")}
+    found = [(one.severity, one.check, one.object) for one in diagnose(snapshot)]
+    assert found == [
+        ("critical", "hpa-target", "HorizontalPodAutoscaler shop/custom"),
+        ("critical", "hpa-target", "HorizontalPodAutoscaler shop/lost"),
+        ("critical", "hpa-shared-target", "Deployment shop/cart"),
+        ("critical", "group-backoff", "node group spot"),
+        ("warning", "budgets", "PodDisruptionBudget shop/never"),
+        ("info", "group-maximum", "node group spot"),
+    ]
+
+
+def test_what_may_not_be_read_is_told():
+    """A kind that is refused is a finding with the server's words; the rest is looked at."""
+
+    async def main(clock):
+        cluster = Refusing(await prepared(clock))
+        return await gather(cluster, clock.now(), cloud=None, settings=Settings())
+
+    found = diagnose(run_virtual(main, start=START))
+    assert [one.seen for one in found if one.check == "unread"] == [
+        "they could not be read: pods is forbidden"
+    ]
+    assert "hpa-target" in {one.check for one in found}
+
+
+@pytest.mark.parametrize("text", ["", "[", "3", "nodeGroups: {}", "nodeGroups: [3, {health: {}}]"])
+def test_a_status_that_cannot_be_read_has_no_groups(text):
+    """Whatever the ConfigMap holds, the doctor goes on."""
+    assert read_statuses(text) == ()
+
+
+def test_the_status_document_is_read():
+    """Sizes and the backoff's error are those that the document states."""
+    assert read_statuses(STATUS) == (GroupStatus("spot", 0, 3, 3, "Backoff", "STOCKOUT", "none left"),)
+
+
+def test_the_text_has_each_fix_once_and_the_cost():
+    """Findings with the same reason stand together; a fix that they share is said once, prices are added up."""
+    found = [
+        Finding(
+            check="scale-down-blockers",
+            severity="warning",
+            object=f"Node n{at}",
+            seen="pods",
+            why="it stays",
+            fix="let go",
+            cost_per_hour=0.5,
+        )
+        for at in range(12)
+    ]
+    text = findings_text(found, "USD")
+    assert text.startswith(
+        "0 critical, 12 warning, 0 info; 6 USD an hour for nodes that cannot go\n\nWARNING (12)\n"
+    )
+    assert text.count("fix: let go") == 1
+    assert "and 2 more; -o json shows all" in text
+    assert findings_text([]) == "nothing found"
+
+
+SCENARIO = {
+    "name": "sick",
+    "start": "2026-03-02T08:00:00Z",
+    "duration": "1h",
+    "warmUp": "1m",
+    "nodeGroups": [{"name": "small", "instanceType": "m5.large", "min": 1, "max": 3, "bootTime": "30s"}],
+}
+
+
+@pytest.mark.slow
+def test_a_scenario_file_is_played_and_examined(tmp_path):
+    """`doctor SCENARIO` plays the file, and finds what is wrong with its cluster; the exit status says so."""
+    bare = builders.pod("lonely", namespace="default")
+    huge = builders.deployment("huge", namespace="default", replicas=2, memory="900Gi")
+    path = tmp_path / "sick.yaml"
+    path.write_text(yaml.safe_dump({**SCENARIO, "manifests": [yaml.safe_dump_all([bare, huge])]}))
+    result = CliRunner().invoke(cli, ["doctor", str(path), "--after", "3m", "-o", "json"])
+    assert result.exit_code == 1, result.output
+    found = {one["check"]: one for one in json.loads(result.stdout)["findings"]}
+    assert set(found) == {"no-group", "scale-down-blockers"}
+    assert found["no-group"]["object"].endswith("(and 1 like it)")
+    assert "default/lonely: NotReplicated" in found["scale-down-blockers"]["seen"]
+    assert found["scale-down-blockers"]["costPerHour"] > 0
+
+
+@pytest.mark.slow
+def test_a_healthy_scenario_has_exit_status_0(tmp_path):
+    """Nothing found is said, as text and as YAML, with 0."""
+    well = builders.deployment("well", namespace="default", replicas=1)
+    path = tmp_path / "well.yaml"
+    path.write_text(yaml.safe_dump({**SCENARIO, "name": "well", "manifests": [yaml.safe_dump(well)]}))
+    for form, said in (("text", "nothing found\n"), ("yaml", "findings: []\n")):
+        result = CliRunner().invoke(cli, ["doctor", str(path), "--after", "1m", "-o", form])
+        assert (result.exit_code, result.stdout) == (0, said)
+
+
+def test_a_duration_that_cannot_be_read(tmp_path):
+    """A wrong --after names the option and what to write."""
+    result = CliRunner().invoke(cli, ["doctor", "web-shop", "--after", "soon"])
+    assert result.exit_code == 2
+    assert "'soon' is no duration; write 30m or 2h" in result.output

@@ -1,0 +1,112 @@
+"""What was learned of machines outlives the process, in a ConfigMap of its own."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.live import START, World, play, replayed
+
+from kubetide.embedded.cloud import GroupSpec, InstanceType
+from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
+from kubetide.objects.kinds import CONFIG_MAPS
+from kubetide.ports.errors import NotFound
+from kubetide.runtime.clock import run_virtual
+from kubetide.units.time import minutes
+
+WRONG = InstanceType(
+    name="c5d.large",
+    cpu_milli=2000,
+    memory_bytes=16 << 30,
+    catalogue_memory_bytes=4 << 30,
+    price_per_hour=0.096,
+)
+CATALOGUE = {"c5d.large": WRONG}
+GROUPS = tuple(GroupSpec(name=name, instance_type="c5d.large", max_size=5) for name in ("a", "b"))
+
+
+async def kept(world):
+    found = await world.cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace="kube-system")
+    return found.data[DATA_KEY]
+
+
+def learned_document():
+    """Gives what a run leaves in which one machine of the type came up."""
+    found = []
+
+    async def story(world):
+        await world.deploy("little", replicas=1, cpu="1500m")
+        await world.after(minutes(8))
+        found.append(await kept(world))
+
+    world = play(story, GROUPS, catalogue=CATALOGUE)
+    assert replayed(world) > 10
+    return found[0]
+
+
+def begun_with(text, story, **settings):
+    """Runs a story in a cluster where an earlier process has left a document."""
+
+    async def main(clock):
+        world = World(clock, GROUPS, catalogue=CATALOGUE, **settings)
+        body = {"metadata": {"name": CONFIG_MAP, "namespace": "kube-system"}, "data": {DATA_KEY: text}}
+        await world.cluster.create(CONFIG_MAPS, body, namespace="kube-system")
+        async with world.running():
+            await story(world)
+        return world
+
+    return run_virtual(main, start=START)
+
+
+def test_a_new_process_knows_the_machines_of_the_last_one():
+    """Both groups of the type at zero take what only the real machines hold, and the records replay."""
+    text = learned_document()
+    assert list(read_learned(text).types) == ["c5d.large"]
+
+    async def story(world):
+        await world.deploy("big", replicas=1, memory="8Gi")
+        await world.after(minutes(8))
+        assert world.pending == []
+        assert await world.events("NotTriggerScaleUp") == []
+
+    assert replayed(begun_with(text, story)) > 10
+
+
+@pytest.mark.parametrize("text", ["{", '{"types": []}'])
+def test_a_broken_document_is_said_once_and_written_anew(text):
+    """What cannot be read leads to one event that names the object, and what is learned anew is kept."""
+
+    async def story(world):
+        await world.deploy("little", replicas=1, cpu="1500m")
+        await world.after(minutes(8))
+        (said,) = await world.events("LearnedTemplatesUnreadable")
+        assert f"ConfigMap kube-system/{CONFIG_MAP}, data.{DATA_KEY} cannot be read" in said
+        assert list(read_learned(await kept(world)).types) == ["c5d.large"]
+
+    begun_with(text, story)
+
+
+def test_without_the_flag_nothing_is_kept():
+    """With --templates-by-instance-type=false no object is written."""
+
+    async def story(world):
+        await world.deploy("little", replicas=1, cpu="1500m")
+        await world.after(minutes(8))
+        with pytest.raises(NotFound):
+            await kept(world)
+
+    play(story, GROUPS, catalogue=CATALOGUE, templates_by_instance_type=False)
+
+
+def test_who_only_advises_keeps_nothing():
+    """A guard that withholds writes leaves no object, and the run goes on."""
+
+    class Closed:
+        def refusal(self):
+            return "advice only"
+
+    async def story(world):
+        await world.after(minutes(3))
+        with pytest.raises(NotFound):
+            await kept(world)
+
+    small = GroupSpec(name="a", instance_type="c5d.large", min_size=1, max_size=5)
+    play(story, (small,), catalogue=CATALOGUE, guard=Closed())

@@ -1,0 +1,117 @@
+"""`kubetide status` on recorded runs: the page, its data, and a loop that another package brings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from msgspec.structs import replace
+from tests.simulate.worlds import small
+
+from kubetide.cli.main import cli
+from kubetide.runtime.records import RecordError, read_records
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenario import FaultSpec, load_scenario
+from kubetide.simulate.status import status_of
+
+SCENARIO = Path(__file__).parents[2] / "examples" / "from-zero-wrong-catalogue.yaml"
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory):
+    """The example of a wrong catalogue until its big pods have waited for ten minutes."""
+    out = tmp_path_factory.mktemp("waiting")
+    scenario = replace(load_scenario(SCENARIO), duration="10m")
+    run_simulation(scenario, base=SCENARIO.parent, out=out, seed=1, warn=pytest.fail)
+    return out
+
+
+@pytest.fixture(scope="module")
+def stuck(tmp_path_factory):
+    """A service that wants more nodes than the cloud has."""
+    out = tmp_path_factory.mktemp("stuck")
+    scenario = small(duration="15m", nodes=1, faults=(FaultSpec(kind="stock-out", start="0s"),))
+    larger = tuple(one.replace("cpu: 200m", "cpu: 1500m") for one in scenario.manifests)
+    scenario = replace(scenario, manifests=larger)
+    run_simulation(scenario, base=out, out=out, seed=1, warn=pytest.fail)
+    return out
+
+
+def test_the_page_has_loops_groups_hpas_and_what_waits(waiting):
+    """Each loop has its last tick; each table comes from the loop that knows its subject."""
+    status, tables = status_of(waiting)
+    assert [one.name for one in status.loops] == ["horizontal", "nodes"]
+    assert {one.state for one in status.loops} == {"ended"}
+    assert status.loops[1].last_tick == "2026-03-02T00:09:50Z"
+    assert [table.title for table in tables] == [
+        "hpas",
+        "node groups",
+        "waiting pods",
+        "nodes that go or are blocked",
+    ]
+    (hpa,) = status.tables["hpas"]
+    assert (hpa["hpa"], hpa["target"], hpa["current"]) == ("default/thumbs", "Deployment/default/thumbs", 2)
+    small_group, wide = status.tables["node groups"]
+    assert (small_group["size"], small_group["max"], small_group["state"]) == (1, 1, "at its maximum")
+    assert (wide["size"], wide["ready"], wide["upcoming"], wide["price/h"]) == (0, 0, 0, 0.192)
+    (pods,) = status.tables["waiting pods"]
+    assert pods["count"] == 2
+    assert "lower memory request from 8Gi to <= 3584Mi (group wide)" in pods["why"]
+
+
+def test_a_group_in_backoff_says_until_when(stuck):
+    """The last tick's memory of failures stands in the group's row."""
+    status, _ = status_of(stuck)
+    (row,) = status.tables["node groups"]
+    assert row["state"].startswith("backoff until 2026-03-02T")
+
+
+def test_the_last_decisions_are_at_most_ten_in_order(stuck):
+    """They are those of all loops together, by time, without what only says again what was said."""
+    status, _ = status_of(stuck)
+    times = [one.at for one in status.decisions]
+    assert 0 < len(times) <= 10
+    assert times == sorted(times)
+    assert {one.loop for one in status.decisions} <= {"horizontal", "nodes"}
+
+
+def test_a_run_that_was_cut_is_open(waiting, tmp_path):
+    """Without the last line of a run that ended, the records are of one that goes on or was cut."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    for path in (waiting / "records").glob("*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        (folder / path.name).write_bytes(b"".join(lines[:-1]) + lines[-2][:20])
+    status, _ = status_of(tmp_path)
+    assert {one.state for one in status.loops} == {"open"}
+    assert status.tables["hpas"] == status_of(waiting)[0].tables["hpas"]
+
+
+def test_only_the_newest_segments_are_read(waiting):
+    """``last`` begins at a whole state, with the newest segments."""
+    (only,) = (waiting / "records").glob("nodes-*.jsonl")
+    assert only.name == "nodes-0001.jsonl"
+    assert next(read_records(waiting, "nodes", last=1)).full
+    assert len(list(read_records(waiting, "nodes", last=1))) == len(list(read_records(waiting, "nodes")))
+
+
+def test_a_folder_without_records_is_named(tmp_path):
+    """A wrong folder is said to be one."""
+    with pytest.raises(RecordError, match="--out"):
+        status_of(tmp_path)
+
+
+def test_the_command_prints_text_json_and_yaml(waiting):
+    """The three forms tell the same, and the text has no line that a page would break."""
+    page = CliRunner().invoke(cli, ["status", "--out", str(waiting)]).stdout
+    assert page.startswith("at 2026-03-02T00:09:50Z\n\nloops\n")
+    assert "\nwaiting pods\n  pods of" in page
+    assert "\nnodes that go or are blocked: none\n" in page
+    as_json = json.loads(CliRunner().invoke(cli, ["status", "--out", str(waiting), "-o", "json"]).stdout)
+    as_yaml = yaml.safe_load(CliRunner().invoke(cli, ["status", "--out", str(waiting), "-o", "yaml"]).stdout)
+    assert as_json == as_yaml
+    assert as_json["tables"]["waiting pods"][0]["count"] == 2
+    assert as_json["loops"][0]["lastTick"] == "2026-03-02T00:09:45Z"
