@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
@@ -18,9 +19,20 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repeatable")
 
+PACKAGES = ("google.protobuf", "grpc", "grpc_tools", "moto")
+"""Without these, which `requirements/dev.txt` locks, tests of clouds are skipped."""
+
 
 def pytest_sessionstart():
-    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM or _PROMETHEUS asks for does not begin."""
+    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM, _PROMETHEUS or _PACKAGES asks for does not begin."""
+    absent = [
+        name for name in PACKAGES if find_spec(name.partition(".")[0]) is None or find_spec(name) is None
+    ]
+    if os.environ.get("KUBETIDE_REQUIRE_PACKAGES") and absent:
+        raise pytest.UsageError(
+            f"KUBETIDE_REQUIRE_PACKAGES is set, and {', '.join(absent)} cannot be imported: "
+            "pip install -r requirements/dev.txt"
+        )
     missing = [
         *missing_programs(),
         *(name for name in (*TARGETS["clients"], *TARGETS["kwok"]) if not find(name)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.cluster.test_kubectl import kubectls
 
 from kubetide.cluster import (
     ConfigError,
@@ -317,8 +317,10 @@ def test_the_environment_s_proxy_gives_way_to_the_kubeconfig_s(tmp_path):
         proxy_for("https://x", {"HTTPS_PROXY": "socks5://p:1"})
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_files_are_merged_as_kubectl_merges_them(tmp_path):
+@pytest.mark.parametrize(
+    "kubectl", kubectls() or [pytest.param("", marks=pytest.mark.skip("no kubectl on the PATH"))]
+)
+def test_files_are_merged_as_kubectl_merges_them(kubectl, tmp_path):
     """Of three files that share names, kubectl shows the entries and the context that are read here."""
     paths = [
         write(
@@ -327,7 +329,7 @@ def test_files_are_merged_as_kubectl_merges_them(tmp_path):
         write(tmp_path / "b", user={"token": "b", "as": "b"}, cluster={"server": "https://b"}),
         write(tmp_path / "c", user={"client-key": "c.key"}, name="two"),
     ]
-    command = ["kubectl", "config", "view", "--raw", "-o", "json"]
+    command = [kubectl, "config", "view", "--raw", "-o", "json"]
     environ = {"PATH": os.environ["PATH"], "KUBECONFIG": os.pathsep.join(map(str, paths))}
     shown = json.loads(subprocess.run(command, capture_output=True, check=True, env=environ).stdout)
     merged = read_kubeconfigs(paths)

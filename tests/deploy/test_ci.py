@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-APT_GET = Path(__file__).parents[2] / ".ci" / "apt-get"
+ROOT = Path(__file__).parents[2]
+APT_GET = ROOT / ".ci" / "apt-get"
 LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 735 (apt)"
 
 
@@ -43,3 +45,16 @@ def test_apt_get_waits_for_a_lock_and_for_nothing_else(tmp_path, answers, calls,
     assert (run.returncode, len(made)) == (status, calls)
     assert made[0] == "-o DPkg::Lock::Timeout=600 update -qq"
     assert run.stderr.strip() == (answers[-1] if status else "")
+
+
+def test_nothing_that_can_be_required_is_skipped():
+    """The script sets each variable by which tests may not be skipped, and docs/testing.md names it."""
+    asked = {
+        name
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in re.findall(r'environ\.get\("(KUBETIDE_REQUIRE_\w+)"', path.read_text(encoding="utf-8"))
+    }
+    assert len(asked) >= 6
+    for page in (".ci/run", "docs/testing.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert {name for name in asked if f"{name}=1" not in text} == set(), page

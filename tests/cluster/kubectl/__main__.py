@@ -51,7 +51,8 @@ def main() -> None:
         config = asked.kubeconfig
         if config is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            config = stack.enter_context(running_plane(home, autoscaler=True)).kubeconfig
+            flags = tuple(f"--{name}={value}" for name, value in load_scenario(SCENARIO).flags.items())
+            config = stack.enter_context(running_plane(home, autoscaler=True, manager_flags=flags)).kubeconfig
         if asked.do == "check":
             differing: list[str] = []
             _on_plane(config, asked.kubectl, lambda step, answer: _check(minor, step, answer, differing))
