@@ -291,9 +291,9 @@ IN_Z1 = template(cpu="2", memory="16Gi", labels={**C5D, ZONE: "z1"})
 @pytest.mark.parametrize(
     ("zones", "settings", "bought"),
     [
-        (("z1",), {}, {}),
-        (("z1", "z2"), {}, {"g": 1}),
-        (("z1",), {"group_must_fit_in_every_zone": False}, {"g": 1}),
+        (("z1",), {"group_must_fit_in_every_zone": True}, {}),
+        (("z1", "z2"), {"group_must_fit_in_every_zone": True}, {"g": 1}),
+        (("z1",), {}, {"g": 1}),
     ],
 )
 def test_a_group_over_zones_takes_pods_that_may_run_in_each(zones, settings, bought):

@@ -127,7 +127,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The status ConfigMap is written at every change, and else once in this time."""
     templates_by_instance_type: bool = True
     """Whether what machines of an instance type have shown holds for other groups of the type, and over restarts."""
-    group_must_fit_in_every_zone: bool = True
+    group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
     max_node_increases_per_hour: int = 2000
     """Nodes that may be asked for within any hour; what is over it waits. A bound on mistakes, not a target."""
