@@ -234,7 +234,8 @@ class _Process:
         identity = f"{socket.gethostname()}_{secrets.token_hex(16)}"
         electors: dict[str, Elector] = {}
         before: Fence | None = None
-        for lease in dict.fromkeys(loop_entry(name).lease for name in sorted(run.controllers)):
+        leases = dict.fromkeys(loop_entry(name).lease for name in sorted(run.controllers))
+        for lease in filter(None, leases):
             electors[lease] = Elector(
                 cluster,
                 clock,
