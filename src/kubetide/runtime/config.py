@@ -157,6 +157,11 @@ _REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
 """Flags that may be given many times; their values hold commas and colons, so that a line ends each."""
 
 
+def is_setting(name: str) -> bool:
+    """Return whether it is a setting of the process, not of a loop."""
+    return name in _OWN
+
+
 def setting_names() -> list[str]:
     """Gives the names of all settings, sorted."""
     return sorted({*_OWN, *flag_names()})
