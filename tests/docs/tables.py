@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from kubetide.explain.reasons import Reason, Vocabulary
-from kubetide.loop import loop_entries
-from kubetide.vertical.recommender import reasons as recommender
-from kubetide.vertical.updater import reasons as updater
+from kubetide.loop import LoopEntry, loop_entries
+
+
+def folder_of(entry: LoopEntry[Any]) -> str:
+    """Return the folder of a loop below the package: the one that its ``entry`` module is in."""
+    return "/".join(entry.make.__module__.split(".")[1:-1])
+
 
 DOCS = Path(__file__).parents[2] / "docs"
 REASONS = DOCS / "reasons.md"
 VOCABULARIES: dict[str, Vocabulary] = {
-    **{entry.name: entry.vocabulary for entry in loop_entries()},
-    "vertical/recommender": recommender.VOCABULARY,
-    "vertical/updater": updater.VOCABULARY,
+    folder_of(entry): entry.vocabulary for entry in loop_entries() if entry.vocabulary.codes
 }
-"""By folder of the loop, or of the part of it that has a vocabulary to itself."""
+"""By folder of the loop."""
 
 _BLOCK = "<!-- made from the code: {} -->\n", "<!-- end -->"
 
