@@ -1,12 +1,17 @@
-"""Webhooks of the loops of a run, called without a connection, so that they answer in virtual time."""
+"""What the VPA loops of a run need: definitions of their kinds, and webhooks that answer in virtual time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubetide.embedded.apiserver.admission import Caller
 from kubetide.embedded.apiserver.admission.caller import Address, CallError
+from kubetide.loop import spelled_out
+from kubetide.objects.kinds import VERTICAL_KINDS
+from kubetide.simulate.build import Manifests
 from kubetide.vertical.admission.registration import IN_PROCESS
+
+_LOOPS = frozenset({"recommender", "updater", "admission"})
 
 
 class OwnWebhooks:
@@ -33,3 +38,8 @@ class OwnWebhooks:
         if self._others is None:
             raise CallError(f"{address.url} cannot be called in virtual time")
         return await self._others.call(address, body)
+
+
+def needs_definitions(loops: Iterable[str], manifests: Manifests) -> bool:
+    """Return whether the cluster of a run must know VPA objects: a loop reads them, or one is among the objects."""
+    return not _LOOPS.isdisjoint(spelled_out(loops)) or any(kind in VERTICAL_KINDS for kind, _ in manifests)

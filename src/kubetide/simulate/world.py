@@ -57,7 +57,6 @@ from kubetide.objects.kinds import (
     REPLICA_SETS,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
-    VERTICAL_KINDS,
     Kind,
 )
 from kubetide.plan.board import Board
@@ -80,13 +79,11 @@ from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
-from kubetide.simulate.webhooks import OwnWebhooks
+from kubetide.simulate.webhooks import OwnWebhooks, needs_definitions
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
 
-VERTICAL = ("recommender", "updater", "admission")
-"""The loops that need the definitions of VPA objects."""
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 _LEASE_RENEWAL = seconds(10)
 """As a kubelet renews its node's lease."""
@@ -145,9 +142,7 @@ class World:
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
-        self._vertical = any(entry.name in VERTICAL for entry in entries) or any(
-            kind in VERTICAL_KINDS for kind, _ in self._manifests
-        )
+        self._vertical = needs_definitions(scenario.loops, self._manifests)
         own = OwnWebhooks(webhooks)
         store = Store()
         if kept is not None:
