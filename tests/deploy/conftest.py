@@ -7,6 +7,10 @@ import yaml
 from tools.manifests import render
 
 BOTH = ("--set=config.controllers={horizontal,nodes}", "--set=config.cloud-provider=mine")
+ALL = (
+    "--set=config.controllers={horizontal,nodes,recommender,updater,admission}",
+    "--set=config.cloud-provider=mine",
+)
 ACT = "--set=config.act=true"
 IDLEST = "--set=options.idlestFirst=true"
 

@@ -6,7 +6,7 @@ import subprocess
 from typing import NamedTuple
 
 import pytest
-from tests.deploy.conftest import ACT, BOTH, IDLEST
+from tests.deploy.conftest import ACT, ALL, IDLEST
 from tests.deploy.requests import Request
 from tools.manifests import render
 from tools.plane.build import find
@@ -78,7 +78,7 @@ def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, flags)
     """RBAC allows each request of the table, no write without act, what a value gives with that value, and nothing else."""
     acting = ACT in flags
     file = tmp_path / "all.yaml"
-    file.write_text(render(helm, *BOTH, *flags))
+    file.write_text(render(helm, *ALL, *flags))
     kubectl = [find("kubectl"), "--kubeconfig", quiet_plane.kubeconfig]
     subprocess.run([*kubectl, "apply", "-f", file], check=True, capture_output=True)
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, BOTH, IDLEST
+from tests.deploy.conftest import ACT, ALL, BOTH, IDLEST
 from tests.deploy.requests import Granted, Observed, Watched, granted_by
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -40,6 +40,7 @@ from kubetide.embedded.load import (
 )
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.loop import BUILT_IN
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import (
@@ -83,7 +84,7 @@ def of_table(*, acting, values=()):
 @pytest.mark.parametrize("acting", [False, True])
 def test_the_chart_grants_what_the_table_says(rendered, acting):
     """The table behind the hints is the chart's, rule by rule, for a run that advises and for one that acts."""
-    flags = [*BOTH, *([ACT] if acting else [])]
+    flags = [*ALL, *([ACT] if acting else [])]
     assert granted_by(rendered(*flags)) == of_table(acting=acting)
     assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
 
@@ -403,7 +404,7 @@ async def scaling_active(cluster):
 @pytest.mark.parametrize("role", roles(), ids=lambda role: f"{role.kind}-{role.name}")
 def test_a_refusal_names_the_role(role):
     """For all that a role grants, the words in which RBAC refuses it lead back to that role."""
-    controllers = ("nodes",) if "nodes" in role.name else ("horizontal",) if "horizontal" in role.name else ()
+    controllers = tuple(name for name in BUILT_IN if name in role.name)
     for grant in role.grants:
         group = grant.group.replace("*", "apps")
         for resource in grant.resources:

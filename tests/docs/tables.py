@@ -8,12 +8,17 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 from kubetide.explain.reasons import Reason, Vocabulary
-from kubetide.loop import loop_entries
+from kubetide.loop import LoopEntry, loop_entries
 from kubetide.runtime.upstream import cluster_autoscaler_flags
-from kubetide.vertical.recommender import reasons as recommender
-from kubetide.vertical.updater import reasons as updater
+
+
+def folder_of(entry: LoopEntry[Any]) -> str:
+    """Return the folder of a loop below the package: the one that its ``entry`` module is in."""
+    return "/".join(entry.make.__module__.split(".")[1:-1])
+
 
 DOCS = Path(__file__).parents[2] / "docs"
 SRC = Path(__file__).parents[2] / "src" / "kubetide"
@@ -21,11 +26,9 @@ REASONS = DOCS / "reasons.md"
 MAP = DOCS / "architecture.md"
 CLUSTER_AUTOSCALER = DOCS / "cluster-autoscaler.md"
 VOCABULARIES: dict[str, Vocabulary] = {
-    **{entry.name: entry.vocabulary for entry in loop_entries()},
-    "vertical/recommender": recommender.VOCABULARY,
-    "vertical/updater": updater.VOCABULARY,
+    folder_of(entry): entry.vocabulary for entry in loop_entries() if entry.vocabulary.codes
 }
-"""By folder of the loop, or of the part of it that has a vocabulary to itself."""
+"""By folder of the loop."""
 
 _BLOCK = "<!-- made from the code: {} -->\n", "<!-- end -->"
 

@@ -10,10 +10,11 @@ from tests.docs.tables import DOCS, rows, section
 
 from kubetide.horizontal.settings import FeatureGates
 from kubetide.horizontal.settings import Settings as HorizontalSettings
-from kubetide.loop import FlagError, flag_names, parse_flags
+from kubetide.loop import FlagError, flag_names, loop_entry, parse_flags
 from kubetide.nodes.expander.registry import EXPANDERS, RANDOM
 from kubetide.nodes.settings import WITHOUT_FLAG
 from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.runtime.config import is_setting
 from kubetide.units.time import Duration, format_duration
 
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
@@ -22,6 +23,8 @@ FLAGS_NOT_IN_USE = [flag for row in _NOT_IN_USE for flag in re.findall(r"`--([a-
 PODS = "concurrent-horizontal-pod-autoscaler-syncs", "horizontal-pod-autoscaler-"
 UPSTREAM_FLAGS = 136
 GATES = "feature-gates"
+VERTICAL = ("recommender", "updater", "admission")
+VERTICAL_GATES = "vpa-feature-gates"
 TYPES = {bool: "bool", int: "int", float: "float64", str: "string", Duration: "duration"}
 
 
@@ -44,7 +47,9 @@ def printed(value, kind):
         return str(value).lower()
     if isinstance(value, tuple):
         return f"[{','.join(value)}]"
-    return f"{value:g}" if isinstance(value, float) else str(value) or '""'
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return str(value) or '""'
 
 
 def flags_of(model, name_of):
@@ -60,6 +65,20 @@ def flags_of(model, name_of):
     }
 
 
+def flags_of_entry(entry):
+    """Gives type and default of the flags that a table of an entry has."""
+    model = entry.flags.model
+    hints, defaults = typing.get_type_hints(model), model()
+    return {
+        flag: (
+            "list" if typing.get_origin(hints[field]) is tuple else TYPES[hints[field]],
+            printed(getattr(defaults, field), hints[field]),
+        )
+        for flag, field in entry.flags.fields.items()
+        if flag != VERTICAL_GATES
+    }
+
+
 def horizontal_flag(field):
     dashed = field.replace("_", "-")
     if field in NodesSettings.__struct_fields__:
@@ -71,6 +90,8 @@ def test_flags_types_and_defaults_are_those_of_the_settings():
     """The page lists every flag there is, with its type and its default, and says what it means."""
     expected = flags_of(HorizontalSettings, horizontal_flag)
     expected |= flags_of(NodesSettings, lambda field: field.replace("_", "-"))
+    for name in VERTICAL:
+        expected |= flags_of_entry(loop_entry(name))
     page = documented()
     assert {name: row[:2] for name, row in page.items()} == expected
     assert all(row[2] for row in page.values())
@@ -78,7 +99,7 @@ def test_flags_types_and_defaults_are_those_of_the_settings():
 
 def test_every_listed_flag_can_be_given():
     """Each flag of the page, given its default as the page prints it, leaves the settings as they are."""
-    assert set(flag_names()) == {*documented(), GATES}
+    assert set(flag_names()) == {*documented(), GATES, VERTICAL_GATES}
     given = {name: default.strip("[]").replace('""', "") for name, (_, default, _) in documented().items()}
     assert parse_flags(given) == parse_flags({})
 
@@ -107,10 +128,23 @@ def test_flags_that_are_not_in_use_are_refused(name):
         parse_flags({name: "1"})
 
 
+def test_the_flags_of_a_loop_are_no_settings_of_the_process():
+    """No flag of a VPA program has the name of a setting of `kubetide run`, and flags that loops share mean one thing."""
+    fields = {}
+    for name in ("horizontal", "nodes", *VERTICAL):
+        table = loop_entry(name).flags
+        hints = typing.get_type_hints(table.model)
+        for flag, field in table.fields.items():
+            assert not is_setting(flag), flag
+            fields.setdefault(flag, set()).add((field, hints[field]))
+    assert {flag for flag, found in fields.items() if len(found) > 1} == {VERTICAL_GATES}
+
+
 def test_upstream_has_so_many_flags():
     """All flags of Cluster Autoscaler (leader election and logging apart) are accounted for: in use or not."""
     ours = set(rows_of_own())
-    in_use = {name for name in documented() if not name.startswith(PODS)} - ours
+    of_vpa = {name for loop in VERTICAL for name in loop_entry(loop).flags.fields}
+    in_use = {name for name in documented() if not name.startswith(PODS)} - ours - of_vpa
     not_in_use = set(FLAGS_NOT_IN_USE)
     assert not in_use & not_in_use
     assert len(in_use) + len(not_in_use) == UPSTREAM_FLAGS

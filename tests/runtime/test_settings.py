@@ -9,7 +9,7 @@ import pytest
 
 from kubetide.horizontal.settings import FeatureGates
 from kubetide.horizontal.settings import Settings as HorizontalSettings
-from kubetide.loop import FlagError, flag_names, parse_flags
+from kubetide.loop import FlagError, flag_names, loop_entries, parse_flags
 from kubetide.nodes.settings import WITHOUT_FLAG
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.units.time import Duration, minutes, seconds
@@ -54,6 +54,16 @@ def changed(name: str, value: object) -> list[tuple[str, object]]:
     )
 
 
+PODS_AND_NODES = loop_entries(("horizontal", "nodes"))
+VPA = loop_entries(("vertical",))
+VPA_SPECIAL = {
+    "container-recommendation-max-allowed-cpu": "2",
+    "container-recommendation-max-allowed-memory": "2Gi",
+    "max-allowed-cpu-boost": "3",
+    "min-tls-version": "tls1_3",
+    "vpa-compatibility": "1.8.0",
+    "vpa-feature-gates": "PerVPAConfig=true",
+}
 FIELDS = [
     (model, field.name, typing.get_type_hints(model)[field.name], field.default)
     for model in (HorizontalSettings, NodesSettings)
@@ -67,7 +77,7 @@ def kind_of(flag: str) -> tuple[type, object]:
     return KINDS["concurrent_syncs" if field.startswith("concurrent_horizontal") else field]
 
 
-@pytest.mark.parametrize("flag", sorted(set(flag_names()) - {GATES}))
+@pytest.mark.parametrize("flag", sorted(set(flag_names(PODS_AND_NODES)) - {GATES}))
 def test_every_flag_sets_one_field(flag):
     """A flag with another value than its default changes just one field, of one loop or of both."""
     kind, default = kind_of(flag)
@@ -84,9 +94,38 @@ def test_every_flag_sets_one_field(flag):
         assert changed(flag, str(value)) == changed(flag, value)
 
 
+@pytest.mark.parametrize("entry", VPA, ids=lambda entry: entry.name)
+def test_every_flag_of_a_vpa_program_sets_one_field(entry):
+    """A flag with another value than its default changes just its field, and every field has its flag."""
+    hints, plain = typing.get_type_hints(entry.flags.model), entry.flags.parse({})
+    for flag, field in entry.flags.fields.items():
+        value = VPA_SPECIAL.get(flag) or other(flag, hints[field], getattr(plain, field))
+        given = entry.flags.parse({flag: value})
+        changed_fields = {
+            name for name in plain.__struct_fields__ if getattr(given, name) != getattr(plain, name)
+        }
+        assert changed_fields == {field}, flag
+    without = {"address", "kube_api_qps", "kube_api_burst"} if entry.name != "recommender" else set()
+    assert set(plain.__struct_fields__) == {*entry.flags.fields.values(), *without}
+
+
+def test_numbers_that_upstream_takes_are_taken():
+    """No limit is a negative rate, and memory after an OOM may be more than there was."""
+    settings = parse_flags({"eviction-rate-limit": "-1", "oom-bump-up-ratio": "1.5"}, VPA)
+    assert settings.by_name["updater"].eviction_rate_limit == -1
+    assert settings.by_name["recommender"].oom_bump_up_ratio == 1.5
+
+
+def test_history_from_prometheus_is_refused():
+    """It is not read yet, so nobody is left to think that it is."""
+    with pytest.raises(FlagError, match="history from Prometheus is not supported yet"):
+        parse_flags({"vpa-storage": "prometheus"})
+
+
 def test_every_field_has_a_flag_or_is_said_by_something_else():
     """Each field of both settings is set by some flag, but for those listed as without one."""
-    reached = {changed(flag, other(flag, *kind_of(flag)))[0][0] for flag in flag_names() if flag != GATES}
+    flags = [flag for flag in flag_names(PODS_AND_NODES) if flag != GATES]
+    reached = {changed(flag, other(flag, *kind_of(flag)))[0][0] for flag in flags}
     reached.add(changed(GATES, "HPAScaleToZero=true")[0][0])
     assert reached == set(KINDS) - WITHOUT_FLAG
     assert set(KINDS) >= WITHOUT_FLAG

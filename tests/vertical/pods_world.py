@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
+from tests.loops import run_alone
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
@@ -26,7 +27,7 @@ from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339_micro, parse_rfc3339, seconds
 from kubetide.vertical.updater.controller import UpdaterController
 from kubetide.vertical.updater.settings import Settings
-from kubetide.watching import Informer
+from kubetide.watching import Caches, Informer
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 HOME = {"namespace": "default"}
@@ -93,12 +94,9 @@ class World:
             times=PodTimes(),
             animates=lambda _: True,
         )
-        self.updater = UpdaterController(
-            guarded_cluster(self.cluster, guard) if guard else self.cluster,
-            clock,
-            self.recorder,
-            Settings(**settings),
-        )
+        safe = guarded_cluster(self.cluster, guard) if guard else self.cluster
+        self.caches = Caches(safe, clock)
+        self.updater = UpdaterController(safe, clock, self.recorder, Settings(**settings), caches=self.caches)
 
     async def build(self, replicas=2, *, mode="Recreate", node_cpu="4", lease=True, **spec):
         """Make a Deployment with its pods on one node, and a VPA with a recommendation of it."""
@@ -155,7 +153,7 @@ class World:
     async def running(self, *, lease=True):
         tasks = [asyncio.create_task(one.run()) for one in (self.pods, self.nodes, self.kubelets)]
         await self.clock.sleep(seconds(60))
-        tasks.append(asyncio.create_task(self.updater.run()))
+        tasks.append(asyncio.create_task(run_alone(self.updater, self.caches, self.clock)))
         if lease:
             tasks.append(asyncio.create_task(self.keep_lease()))
         yield
@@ -164,7 +162,7 @@ class World:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        assert self.updater.bugs == 0, self.updater.last_failure
+        assert self.updater.health.failures == 0, self.updater.health.last_failure
 
     async def requests(self):
         """Give what the first container of each pod requests, by pod."""

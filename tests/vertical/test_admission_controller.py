@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 from tests.cluster.served import served
+from tests.loops import run_alone
 from tests.vertical.pods_world import DEFINITION, recommendation
 
 from kubetide.cluster import HttpCluster
@@ -32,6 +33,7 @@ from kubetide.testing import builders
 from kubetide.units.time import milliseconds
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.settings import Settings
+from kubetide.watching import Caches
 
 HOME = {"namespace": "default"}
 HERE = Settings(
@@ -99,16 +101,17 @@ def bench(story, settings=HERE, *, acting=True):
         ):
             await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, DEFINITION)
             inner = client if acting else guarded_cluster(client, Advice())
-            controller = AdmissionController(inner, clock, settings, host="127.0.0.1")
-            async with running(controller):
+            caches = Caches(inner, clock)
+            controller = AdmissionController(inner, clock, settings, caches=caches, host="127.0.0.1")
+            async with running(controller, caches, clock):
                 return await story(Bench(clock, cluster, client, controller))
 
     return run_real(main)
 
 
 @asynccontextmanager
-async def running(controller):
-    task = asyncio.create_task(controller.run())
+async def running(controller, caches, clock):
+    task = asyncio.create_task(run_alone(controller, caches, clock))
     async with asyncio.timeout(20):
         await controller.listening.wait()
     yield
@@ -116,6 +119,7 @@ async def running(controller):
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+    await controller.close()
 
 
 def test_a_new_pod_gets_what_is_recommended():

@@ -7,9 +7,11 @@ import asyncio
 from tests.embedded.controllers.live import play
 from tests.vertical.pods_world import DEFINITION, Kept, recommendation
 
+from kubetide.loop import Runner
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, VPAS
+from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.testing import builders
-from kubetide.vertical.admission.controller.in_process import InProcessAdmission, InProcessCaller
+from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
 from kubetide.vertical.updater.controller import UpdaterController
 from kubetide.vertical.updater.settings import Settings
@@ -36,16 +38,19 @@ async def add_vpa(live, mode):
 
 def test_every_pod_of_a_deployment_gets_what_is_recommended_and_none_is_changed_twice():
     """Half of the replicas stay up at each moment; once all have it, nothing more is evicted."""
-    caller = InProcessCaller()
+    caller = OwnWebhooks()
 
     async def story(live):
         await live.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, DEFINITION)
         await live.add_nodes("n1", "n2")
         await live.add(DEPLOYMENTS, builders.deployment("web", replicas=4))
         caches = Caches(live.cluster, live.clock)
-        admission = InProcessAdmission(live.cluster, live.clock, AdmissionSettings(), caller, caches)
+        admission = AdmissionController(
+            live.cluster, live.clock, AdmissionSettings(), caches=caches, answers=caller
+        )
         updater = UpdaterController(live.cluster, live.clock, Kept(), Settings(), caches=caches)
-        tasks = [asyncio.create_task(one.run()) for one in (caches, admission, updater)]
+        runners = [Runner(one, live.clock) for one in (admission, updater)]
+        tasks = [asyncio.create_task(one.run()) for one in (caches, *runners)]
         await live.sleep(30)
         before = {pod.metadata.uid for pod in await live.pods_now()}
         await add_vpa(live, "Recreate")
@@ -59,7 +64,8 @@ def test_every_pod_of_a_deployment_gets_what_is_recommended_and_none_is_changed_
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert updater.bugs == 0, updater.last_failure
+        for one in (admission, updater):
+            assert one.health.failures == 0, one.health.last_failure
         return before, pods, least, evicted, dict(admission.handler.answers)
 
     before, pods, least, evicted, answers = play(story, *PARTS, webhooks=caller)

@@ -14,6 +14,10 @@ _COMMANDS = {
     "up": "Run the embedded cluster in real or sped-up time and watch the loops at work.",
     "run": "Run the loops on the cluster of your kubeconfig: advice, or with --act the real thing.",
     "cluster-autoscaler": "Run the node loop by Cluster Autoscaler's own command line.",
+    "vpa-recommender": "Run the VPA recommender in the place of upstream's, with its flags.",
+    "vpa-updater": "Run the VPA updater in the place of upstream's, with its flags.",
+    "vpa-admission-controller": "Run the VPA admission controller in the place of upstream's, with its flags.",
+    "install": "Print or apply the definitions of custom kinds.",
     "handover": "Show who serves which HPA, and move HPAs between kubetide and another controller.",
     "config": "Show and check what `run` would be configured with.",
     "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
@@ -35,6 +39,10 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in _COMMANDS:
             return None
+        if name.startswith("vpa-"):
+            from kubetide.cli.vpa import COMMANDS
+
+            return COMMANDS[name]
         command: click.Command = importlib.import_module(f"kubetide.cli.{name.replace('-', '_')}").command
         return command
 

@@ -38,7 +38,7 @@ def command(context: click.Context, config: Path | None) -> None:
     \b
     Settings, as flags (--name=value), in the file (name: value), or as KUBETIDE_NAME=value:
       --act                     carry decisions out
-      --controllers=LIST        horizontal, nodes  [horizontal]
+      --controllers=LIST        horizontal, nodes, recommender, updater, admission; vertical for the last three  [horizontal]
       --kubeconfig=PATH         [KUBECONFIG, then ~/.kube/config, then the pod's own account]
       --context=NAME            of the kubeconfig  [its current one]
       --cloud-provider=NAME     whose node groups are scaled, for nodes; `labels` for advice on any cluster

@@ -3,8 +3,16 @@
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
-from kubetide.loop.protocol import Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
-from kubetide.loop.registry import BUILT_IN, UnknownLoop, loop_entries, loop_entry, loop_names
+from kubetide.loop.protocol import Answers, Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
+from kubetide.loop.registry import (
+    BUILT_IN,
+    DEFAULT,
+    UnknownLoop,
+    loop_entries,
+    loop_entry,
+    loop_names,
+    spelled_out,
+)
 from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
 from kubetide.loop.runner import Runner
 from kubetide.loop.settings import LoopSettings, flag_names, is_list, is_switch, parse_flags
@@ -14,7 +22,9 @@ from kubetide.loop.wiring import RunningLoop, wire
 __all__ = [
     "BUILT_IN",
     "CACHED",
+    "DEFAULT",
     "EVENTS",
+    "Answers",
     "Aside",
     "BaseLoop",
     "Cell",
@@ -46,5 +56,6 @@ __all__ = [
     "loop_entry",
     "loop_names",
     "parse_flags",
+    "spelled_out",
     "wire",
 ]

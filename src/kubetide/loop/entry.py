@@ -55,10 +55,10 @@ class LoopEntry(Generic[S]):
         name: In records, series and ``--controllers``.
         flags: Its flags, and with them its settings.
         make: Makes the loop of the ends of the ports and its settings.
-        core: Makes a fresh core, for replay and ``explain``.
+        core: Makes a fresh core, for replay and ``explain``; None for a loop that records nothing.
         vocabulary: Its reasons.
         roles: What it asks of the API server.
-        lease: The name of the Lease whose holder alone acts.
+        lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
         series: Adds the loop's series; returns who hears of its records. None for a loop without any.
         explainers: What can be asked about.
         status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
@@ -71,7 +71,7 @@ class LoopEntry(Generic[S]):
     name: str
     flags: FlagTable[S]
     make: Callable[[Parts, S], Loop]
-    core: Callable[[], Core]
+    core: Callable[[], Core] | None
     vocabulary: Vocabulary
     roles: tuple[Role, ...] = ()
     lease: str = "kubetide"

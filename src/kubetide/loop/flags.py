@@ -38,6 +38,7 @@ class FlagTable(Generic[S]):
         model: The loop's settings.
         fields: The field that each flag sets, by the flag's name without dashes before it.
         readers: How flags of a form of their own are read, by name; these raise FlagError.
+        numbers: Flags that are any number, also one below 0 or a ratio above 1.
         check: Called with the settings; raises ValueError for values that do not go together.
     """
 
@@ -45,6 +46,7 @@ class FlagTable(Generic[S]):
     fields: Mapping[str, str]
     readers: Mapping[str, Callable[[str], Any]] = field(default_factory=lambda: MappingProxyType({}))
     check: Callable[[S], None] = lambda _: None
+    numbers: frozenset[str] = frozenset()
 
     def is_switch(self, name: str) -> bool:
         """Return whether the flag is true or false, so that its name alone means true."""
@@ -77,10 +79,11 @@ class FlagTable(Generic[S]):
         reader = self.readers.get(name)
         if reader is not None:
             return reader(str(value))
-        return read_value(name, value, typing.get_type_hints(self.model)[self.fields[name]])
+        wanted = typing.get_type_hints(self.model)[self.fields[name]]
+        return read_value(name, value, wanted, checked=name not in self.numbers)
 
 
-def read_value(name: str, value: Value, wanted: Any) -> Any:
+def read_value(name: str, value: Value, wanted: Any, *, checked: bool = True) -> Any:
     """Return a flag's value as the type that is wanted. Raises FlagError."""
     try:
         if wanted is Duration:
@@ -92,7 +95,7 @@ def read_value(name: str, value: Value, wanted: Any) -> Any:
         found = msgspec.convert(value, wanted, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(wanted)}") from error
-    if wanted is float:
+    if wanted is float and checked:
         _check_range(name, found)
     return found
 

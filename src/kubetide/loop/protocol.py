@@ -130,6 +130,14 @@ class Aside(Protocol):
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
+class Answers(Protocol):
+    """Calls a webhook of this process without a connection, for the API server of an embedded cluster."""
+
+    def serve(self, answer: Callable[[bytes], bytes], /) -> None:
+        """Answer each review with what this returns for its body, from now on."""
+        ...
+
+
 class Sources(NamedTuple):
     """Where metrics come from; custom and external ones may be missing."""
 
@@ -149,6 +157,8 @@ class Parts:
         seed: For picks among equals.
         owners: Which objects another controller serves; None where nobody else is there.
         advises: Whether nothing is written, and others scale.
+        answers: Calls the webhooks of the loops; None where an API server calls them over the network.
+        warn: Takes a sentence that a person must see.
         aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
             there is only one thread, as in virtual time.
     """
@@ -163,4 +173,6 @@ class Parts:
     seed: int = 0
     owners: Owners | None = None
     advises: bool = False
+    answers: Answers | None = None
+    warn: Callable[[str], None] = lambda _: None
     aside: Aside | None = None

@@ -13,11 +13,20 @@ from kubetide.ports.errors import KubetideError
 _BUILT_IN: Final[Mapping[str, str]] = {
     "horizontal": "kubetide.horizontal.entry",
     "nodes": "kubetide.nodes.entry",
+    "recommender": "kubetide.vertical.recommender.entry",
+    "updater": "kubetide.vertical.updater.entry",
+    "admission": "kubetide.vertical.admission.entry",
 }
 """The module of each loop's ``ENTRY``, by name, in the order in which they are started."""
 
 BUILT_IN: Final = tuple(_BUILT_IN)
 """The names of the loops of this package."""
+
+DEFAULT: Final = ("horizontal", "nodes")
+"""Those of them that a scenario runs where it names none."""
+
+_TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {"vertical": ("recommender", "updater", "admission")}
+"""Words that stand for several loops."""
 
 GROUP: Final = "kubetide.loops"
 """The entry points under which other packages offer a ``LoopEntry``; one is loaded when it is named."""
@@ -30,6 +39,11 @@ class UnknownLoop(KubetideError):
 def loop_names() -> tuple[str, ...]:
     """Return the names of all loops: those of this package, then those that others offer."""
     return (*BUILT_IN, *sorted(point.name for point in entry_points(group=GROUP)))
+
+
+def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of loops, each once, with the loops in the place of a word that stands for several."""
+    return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
 
 
 def loop_entry(name: str) -> LoopEntry[Any]:
@@ -48,4 +62,4 @@ def loop_entry(name: str) -> LoopEntry[Any]:
 
 def loop_entries(names: Iterable[str] = BUILT_IN) -> tuple[LoopEntry[Any], ...]:
     """Return the entries of these loops. Raises UnknownLoop."""
-    return tuple(loop_entry(name) for name in names)
+    return tuple(loop_entry(name) for name in spelled_out(names))

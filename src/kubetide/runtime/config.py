@@ -30,6 +30,7 @@ from kubetide.loop import (
     loop_entries,
     loop_names,
     parse_flags,
+    spelled_out,
 )
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
@@ -37,6 +38,7 @@ from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
 _PREFIX = "KUBETIDE_"
+_CONTROLLERS = "controllers"
 _LEAST_SIZE = 1 << 20
 _SLIP = 0.9
 """How much alike a name and a setting are, from 0 to 1, where one was meant for the other."""
@@ -155,6 +157,11 @@ _SWITCHES = frozenset(
 )
 _REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
 """Flags that may be given many times; their values hold commas and colons, so that a line ends each."""
+
+
+def is_setting(name: str) -> bool:
+    """Return whether it is a setting of the process, not of a loop."""
+    return name in _OWN
 
 
 def setting_names() -> list[str]:
@@ -277,7 +284,9 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
 
 def _entries(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> tuple[LoopEntry[Any], ...]:
     """Return the loops whose flags may be set: those of this package, and the others that ``controllers`` names."""
-    named = [_names(settings["controllers"]) for _, settings in layers if "controllers" in settings]
+    named = [
+        spelled_out(_names(settings[_CONTROLLERS])) for _, settings in layers if _CONTROLLERS in settings
+    ]
     others = [name for name in (named[-1] if named else ()) if name not in BUILT_IN]
     try:
         return loop_entries((*BUILT_IN, *others))
@@ -319,7 +328,7 @@ def _read(where: str, name: str, value: Value) -> Any:
         if name in _REPEATED:
             return tuple(line.strip() for line in str(value).splitlines() if line.strip())
         if get_origin(wanted) is tuple:
-            return _names(value)
+            return spelled_out(_names(value)) if name == _CONTROLLERS else _names(value)
         if wanted is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
         return msgspec.convert(str(value) if wanted is str else value, wanted, strict=False)

@@ -20,7 +20,7 @@ LEASES: Final = Role(
             ("get", "patch"),
             "coordination.k8s.io",
             ("leases",),
-            ("cluster-autoscaler", "kubetide"),
+            ("cluster-autoscaler", "kubetide", "vpa-recommender-lease", "vpa-updater"),
             acting=True,
         ),
         Grant(("create",), "coordination.k8s.io", ("leases",), acting=True),

@@ -235,7 +235,8 @@ class _Process:
         electors: dict[str, Elector] = {}
         before: Fence | None = None
         own = run.leader_elect_resource_name
-        for lease in dict.fromkeys(own or loop_entry(name).lease for name in sorted(run.controllers)):
+        leases = dict.fromkeys(own or loop_entry(name).lease for name in sorted(run.controllers))
+        for lease in filter(None, leases):
             electors[lease] = Elector(
                 cluster,
                 clock,

@@ -101,6 +101,7 @@ class Service:
             seed=seed,
             owners=owners,
             advises=not config.run.act,
+            warn=warn,
             aside=asyncio.to_thread,
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)

@@ -140,11 +140,14 @@ def _decide_again(core: Core, record: Record) -> Difference | None:
 def make_core(loop: str) -> Core:
     """Return a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
     try:
-        return loop_entry(loop).core()
+        core = loop_entry(loop).core
     except UnknownLoop as error:
         raise RecordError(
             f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(loop_names())}"
         ) from error
+    if core is None:
+        raise RecordError(f"records of a loop `{loop}`, which records nothing in this version")
+    return core()
 
 
 def _difference(record: Record, part: str, recorded: bytes, decided: bytes) -> Difference:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
 from kubetide.embedded.cloud import CATALOGUE
-from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags
+from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags, spelled_out
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.yaml_reading import Document
@@ -184,8 +184,10 @@ def _check_loops(check: Checker, scenario: Scenario) -> tuple[LoopEntry[Any], ..
     """Return the entries of the loops that there are."""
     names = loop_names()
     for index, name in enumerate(scenario.loops):
-        check.one_of(name, names, f"loops[{index}]", "loop")
-    return loop_entries(name for name in scenario.loops if name in names)
+        check.one_of(
+            name, (*names, *(() if spelled_out([name]) == (name,) else (name,))), f"loops[{index}]", "loop"
+        )
+    return loop_entries(name for name in spelled_out(scenario.loops) if name in names)
 
 
 def _check_flags(check: Checker, scenario: Scenario, entries: Sequence[LoopEntry[Any]]) -> None:

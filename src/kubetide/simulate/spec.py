@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from kubetide.loop import BUILT_IN
+from kubetide.loop import DEFAULT
 from kubetide.objects.base import json_name
 from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Duration, Instant, parse_duration, parse_rfc3339
@@ -171,7 +171,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     manifests: tuple[str, ...] = ()
     services: tuple[ServiceSpec, ...] = ()
     external_metrics: tuple[ExternalMetricSpec, ...] = ()
-    loops: tuple[str, ...] = BUILT_IN
+    loops: tuple[str, ...] = DEFAULT
     """Which loops run."""
     flags: dict[str, str | int | float | bool] = {}
     faults: tuple[FaultSpec, ...] = ()

@@ -67,6 +67,7 @@ def explain_object(
     Raises: RecordError; WhyError where there is no such object or kind, or the run had not begun.
     """
     loop, explainer = _explainer_of(kind, folder)
+    assert loop.core is not None, "a loop that explains has a core"
     core = loop.core()
     subject = f"{namespace}/{name}" if explainer.namespaced else name
     with recorded_plugins() as plugins:
@@ -172,7 +173,10 @@ def _decided_about(record: Record, subject: str) -> list[_Decided]:
 
 
 def _is_about(reason: Reason, subject: str) -> bool:
-    return subject in {reason.subject, reason.fields.get("group"), reason.fields.get("pod")}
+    if subject in {reason.subject, reason.fields.get("group"), reason.fields.get("pod")}:
+        return True
+    # A container of a VPA.
+    return "/" in subject and reason.subject.startswith(f"{subject}/")
 
 
 def _names(reason: Reason, subject: str) -> bool:

@@ -45,6 +45,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
     CONTROLLER_REVISIONS,
     CRON_JOBS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -78,7 +79,9 @@ from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
+from kubetide.simulate.webhooks import OwnWebhooks, needs_definitions
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
+from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -139,11 +142,13 @@ class World:
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
+        self._vertical = needs_definitions(scenario.loops, self._manifests)
+        own = OwnWebhooks(webhooks)
         store = Store()
         if kept is not None:
             kept.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
-        self.cluster = EmbeddedCluster(store, clock, seed, webhooks=webhooks).client(gives_bodies=True)
+        self.cluster = EmbeddedCluster(store, clock, seed, webhooks=own).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
         loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed), gives_bodies=True)
         self.pods = Informer(self.cluster, PODS, clock)
@@ -225,6 +230,7 @@ class World:
             sources=Sources(self.metrics, self.custom_metrics, self.external_metrics),
             cloud=self.cloud,
             seed=seed,
+            answers=own,
         )
         self.loops = wire(entries, parts, settings)
 
@@ -373,6 +379,9 @@ class World:
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
             except AlreadyExists:
                 continue
+        if self._vertical:
+            for definition in definitions():
+                await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
         for kind, json in self._manifests:
             await self._create(kind, json)
 

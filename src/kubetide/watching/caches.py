@@ -25,23 +25,29 @@ class Caches:
         self._tasks: asyncio.TaskGroup | None = None
 
     @overload
-    def of(self, kind: Kind[T]) -> Informer[T]: ...
+    def of(self, kind: Kind[T], *, fields: str = "") -> Informer[T]: ...
 
     @overload
-    def of(self, kind: Kind[T], *, keep: Callable[[T], V]) -> Informer[T | V]: ...
+    def of(self, kind: Kind[T], *, keep: Callable[[T], V], fields: str = "") -> Informer[T | V]: ...
 
-    def of(self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None) -> Informer[Any]:
+    def of(
+        self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
+    ) -> Informer[Any]:
         """Gives an informer of a kind, over all namespaces; list and watch are one for all readers.
 
         Args:
             keep: For a reader that can do with what this makes of an object, as it can with the object: where
                 no reader of the kind wants whole objects, each has its own, and no more is held. See ``Informer``.
+            fields: Field selector; each has a list and watch of its own.
         Raises: RuntimeError where less than this reader wants is held since the first list.
         """
-        first = self._informers.get(kind.resource)
-        made: Informer[Any] = Informer(self._cluster, kind, self._clock, keep=keep, beside=first)
+        name = kind.resource if not fields else f"{kind.resource}?{fields}"
+        first = self._informers.get(name)
+        made: Informer[Any] = Informer(
+            self._cluster, kind, self._clock, fields=fields, keep=keep, beside=first
+        )
         if first is None:
-            self._informers[kind.resource] = made
+            self._informers[name] = made
             if self._tasks is not None:
                 self._tasks.create_task(made.run())
         return made

@@ -8,6 +8,7 @@ from contextlib import suppress
 import msgspec
 import numpy as np
 import pytest
+from tests.loops import run_alone
 from tests.vertical.recommender.running import START
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -30,6 +31,7 @@ from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.core import RecommenderCore
 from kubetide.vertical.recommender.history import HistoryError, HistorySettings, Series
 from kubetide.vertical.recommender.settings import Settings
+from kubetide.watching import Caches
 
 MIB = 1 << 20
 WHERE = {"namespace": "default"}
@@ -121,11 +123,21 @@ class World:
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(clock)
         self.acts, self.settings = acts, Settings(**settings)
+        self.history = None
         self.controller = self.made()
 
     def made(self):
         cluster = self.cluster if self.acts else Advising(self.cluster)
-        return RecommenderController(cluster, self.usage, self.clock, self.recorder, self.settings)
+        self.caches = Caches(cluster, self.clock)
+        return RecommenderController(
+            cluster,
+            self.usage,
+            self.clock,
+            self.recorder,
+            self.settings,
+            caches=self.caches,
+            history=self.history,
+        )
 
     async def begin(self, *vpas):
         with suppress(Exception):
@@ -147,12 +159,12 @@ class World:
         await self.cluster.patch(PODS, "web-0", {"status": status}, subresource="status", **WHERE)
 
     async def run_for(self, duration):
-        task = asyncio.create_task(self.controller.run())
+        task = asyncio.create_task(run_alone(self.controller, self.caches, self.clock))
         await self.clock.sleep(duration)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        assert self.controller.bugs == 0, self.controller.last_failure
+        assert self.controller.health.failures == 0, self.controller.health.last_failure
 
     async def status(self, name="web"):
         return (await self.cluster.get(VPAS, name, **WHERE)).status
@@ -235,7 +247,7 @@ def test_an_oom_of_a_pod_raises_its_memory():
 
     async def main(world):
         await world.begin()
-        task = asyncio.create_task(world.controller.run())
+        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
         await world.clock.sleep(minutes(1.5))
         ended = {
             "terminated": {
@@ -251,7 +263,7 @@ def test_an_oom_of_a_pod_raises_its_memory():
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        assert world.controller.bugs == 0, world.controller.last_failure
+        assert world.controller.health.failures == 0, world.controller.health.last_failure
 
     story(main)
 
@@ -300,9 +312,8 @@ def test_history_comes_from_prometheus():
             return [Series(metric, ())] if "memory" in query.query else [Series(labels, ((begun, "1"),))]
 
         reader = HistoryReader(ask, world.clock, HistorySettings())
-        world.controller = RecommenderController(
-            world.cluster, world.usage, world.clock, world.recorder, world.settings, history=reader.read
-        )
+        world.history = reader.read
+        world.controller = world.made()
         await world.run_for(minutes(1.5))
         assert len(asked) == 3
         assert (await world.target())["cpu"] == "2975m"
@@ -322,9 +333,8 @@ def test_the_loop_goes_on_without_history(error):
             raise error
 
         await world.begin()
-        world.controller = RecommenderController(
-            world.cluster, world.usage, world.clock, world.recorder, world.settings, history=fail
-        )
+        world.history = fail
+        world.controller = world.made()
         await world.run_for(minutes(1.5))
         assert world.controller.history_error == str(error)
         assert (await world.target())["cpu"] == "442m"
@@ -337,7 +347,7 @@ def test_a_checkpoint_without_a_vpa_is_deleted():
 
     async def main(world):
         await world.begin()
-        task = asyncio.create_task(world.controller.run())
+        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
         await world.clock.sleep(minutes(1.5))
         await world.cluster.delete(VPAS, "web", **WHERE)
         await world.clock.sleep(minutes(12))
@@ -345,7 +355,7 @@ def test_a_checkpoint_without_a_vpa_is_deleted():
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        assert world.controller.bugs == 0, world.controller.last_failure
+        assert world.controller.health.failures == 0, world.controller.health.last_failure
 
     story(main)
 

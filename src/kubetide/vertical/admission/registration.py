@@ -13,6 +13,8 @@ from kubetide.vertical.admission.settings import Settings
 
 NAME: Final = "vpa-webhook-config"
 WEBHOOK: Final = "vpa.k8s.io"
+IN_PROCESS: Final = "https://vpa-webhook.in-process"
+"""Its URL where an embedded cluster calls it inside of the process."""
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 

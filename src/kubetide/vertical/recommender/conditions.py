@@ -14,6 +14,8 @@ PROVIDED = "RecommendationProvided"
 NO_PODS = "NoPodsMatched"
 UNSUPPORTED = "ConfigUnsupported"
 DEPRECATED = "ConfigDeprecated"
+LEFT_TO_HPA = "ResourcesLeftToHPA"
+"""Not of upstream: resources that an HPA scales on by utilization."""
 FETCHING_HISTORY = "FetchingHistory"
 NO_PODS_MESSAGE = "No pods match this VPA object"
 
@@ -24,7 +26,7 @@ def is_true(conditions: Iterable[Condition], kind: str) -> bool:
 
 
 def conditions_of(
-    old: Iterable[Condition], *, problem: str, pods: bool, provided: bool, now: Instant
+    old: Iterable[Condition], *, problem: str, pods: bool, provided: bool, now: Instant, left: str = ""
 ) -> tuple[Condition, ...]:
     """Return the conditions, ordered by type; those that others have set stay.
 
@@ -32,6 +34,7 @@ def conditions_of(
         problem: Why the target cannot be used; empty if it can.
         pods: Whether any pod matches.
         provided: Whether there is a recommendation for any container.
+        left: Which resources are left to which HPA; empty for none.
     """
     found = {one.type: one for one in old}
     found.pop(DEPRECATED, None)
@@ -39,6 +42,10 @@ def conditions_of(
         _set(found, UNSUPPORTED, True, "", problem, now)
     else:
         found.pop(UNSUPPORTED, None)
+    if left:
+        _set(found, LEFT_TO_HPA, True, "HPAScalesOnUtilization", left, now)
+    else:
+        found.pop(LEFT_TO_HPA, None)
     reason, message = ("", "") if pods else (NO_PODS, NO_PODS_MESSAGE)
     if pods:
         found.pop(NO_PODS, None)

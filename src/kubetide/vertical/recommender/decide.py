@@ -22,6 +22,7 @@ from kubetide.units.time import Instant
 from kubetide.vertical.recommender.checkpoints import checkpoints_of
 from kubetide.vertical.recommender.conditions import FETCHING_HISTORY, conditions_of, is_true
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result, StatusWrite
+from kubetide.vertical.recommender.hpas import message
 from kubetide.vertical.recommender.members import Stored, Vpa, encode_status
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.statuses import recommendations, says_the_same
@@ -70,6 +71,7 @@ def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Inst
             pods=state.pod_count(vpa) > 0,
             provided=bool(recommendation.container_recommendations),
             now=now,
+            left=message(vpa.view.left),
         ),
         observed_generation=vpa.view.generation,
     )

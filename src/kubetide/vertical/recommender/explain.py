@@ -36,6 +36,16 @@ def explain(state: State, namespace: str, vpa: str, container: str) -> tuple[str
     return tuple(lines)
 
 
+def explain_vpa(state: State, namespace: str, name: str) -> list[str]:
+    """Return the lines of each container of a VPA. Raises: KeyError for a VPA that is not served."""
+    known = state.vpas[namespace, name]
+    containers = [container for container, _ in state.cells_of(known)]
+    lines: list[str] = []
+    for container in containers or [""]:
+        lines += explain(state, namespace, name, container)
+    return lines
+
+
 def picture(state: State, rows: tuple[int, ...], resource: str) -> Iterator[str]:
     """Yield a bar for each bucket in use, as long as its weight, with the percentiles beside them."""
     sums = summed(state.aggregates, [rows])

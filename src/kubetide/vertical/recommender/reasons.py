@@ -34,6 +34,7 @@ VOCABULARY = Vocabulary(
         "TargetUnusable": "{subject}: {problem}",
         "NoPods": "{subject}: " + NO_PODS_MESSAGE.lower(),
         "ContainerOff": "{subject}: the policy of the container is Off",
+        "LeftToHpa": "{subject}: {resource}: HorizontalPodAutoscaler {hpa} scales on its utilization, so it is left alone",
         "NoSamples": "{subject}: no sample yet; the pod's minimum stands in",
         "SamplesCounted": "{subject}: {samples:sample} of CPU from {first} to {last}, from {sources:group} of pods with the same labels",
         "HistoryLoaded": "{subject}: the checkpoint loaded at the start counts with them",
@@ -72,6 +73,10 @@ def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
     if container in vpa.loaded:
         reasons.append(say("HistoryLoaded", subject))
     for resource in ("cpu", "memory"):
+        left = next((one for one in vpa.view.left if one.concerns(container, resource)), None)
+        if left is not None:
+            reasons.append(say("LeftToHpa", subject, resource=resource, hpa=left.hpa))
+            continue
         if policy is None or policy.controlled_resources is None or resource in policy.controlled_resources:
             reasons += _of_resource(state, vpa, container, usage, resource)
     return tuple(reasons)

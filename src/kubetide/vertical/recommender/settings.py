@@ -14,7 +14,7 @@ DEFAULT_RECOMMENDER = "default"
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Upstream's flags that the recommender decides by, and two rules of releases before 1.8.
+    """Upstream's flags that the recommender decides by, one of our own, and two rules of releases before 1.8.
 
     Attributes:
         recommender_name: Serves the VPAs that name it; ``default`` also those that name none.
@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
         container_recommendation_max_allowed_cpu, container_recommendation_max_allowed_memory: Quantities that
             cap what a VPA's policy has no maximum for; empty for none.
         per_vpa_config: Feature gate PerVPAConfig: policies may set OOM bumps and windows of memory peaks.
+        leave_to_hpa: Whether resources are left alone that an HPA of the same target scales on by utilization.
         oom_age_by_window: As before 1.8: an OOM's age counts from the end of the window of memory peaks.
         forget_pods_first: As before 1.8: pods that are gone are dropped before a pass reads samples and OOMs.
     """
@@ -66,6 +67,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     container_recommendation_max_allowed_cpu: str = ""
     container_recommendation_max_allowed_memory: str = ""
     per_vpa_config: bool = False
+    leave_to_hpa: bool = True
     oom_age_by_window: bool = False
     forget_pods_first: bool = False
 

@@ -83,7 +83,7 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
             for one, text in zip(found, raw, strict=True)
         ]
         columns.append((*capped, uncapped))
-    controlled = [_controlled(policy) for policy in cells.policies]
+    controlled = _without_left(vpas, cells, [_controlled(policy) for policy in cells.policies])
     made = [
         _recommendation(name, which, cpu, memory)
         for name, which, cpu, memory in zip(
@@ -129,6 +129,21 @@ def _controlled(policy: ContainerPolicy | None) -> tuple[bool, bool]:
     if names is None:
         return True, True
     return "cpu" in names, "memory" in names
+
+
+def _without_left(
+    vpas: Sequence[Vpa], cells: Cells, controlled: list[tuple[bool, bool]]
+) -> list[tuple[bool, bool]]:
+    """Return which resources are recommended: those that an HPA scales on are not."""
+    for number, vpa in enumerate(vpas):
+        for left in vpa.view.left:
+            for cell in range(cells.bounds[number], cells.bounds[number + 1]):
+                cpu, memory = (
+                    asked and not left.concerns(cells.containers[cell], resource)
+                    for asked, resource in zip(controlled[cell], RESOURCES, strict=True)
+                )
+                controlled[cell] = cpu, memory
+    return controlled
 
 
 def _quantities(which: tuple[bool, bool], cpu: str, memory: str) -> Quantities | None:

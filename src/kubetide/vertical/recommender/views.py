@@ -15,6 +15,7 @@ from kubetide.objects.vpa import (
 )
 from kubetide.ports.metrics import Int64Vector, PodSamples
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
+from kubetide.vertical.recommender.hpas import LeftResource
 from kubetide.vertical.targets import Target
 
 Key = tuple[str, str]
@@ -22,7 +23,12 @@ Key = tuple[str, str]
 
 
 class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A VPA without its status; ``target`` is what came of reading its targetRef."""
+    """A VPA without its status.
+
+    Attributes:
+        target: What came of reading its targetRef.
+        left: Resources that HPAs of the same target scale on.
+    """
 
     namespace: str
     name: str
@@ -32,6 +38,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: ResourcePolicy | None = None
     mode: str = ""
     integer_cpu: tuple[str, ...] = ()
+    left: tuple[LeftResource, ...] = ()
 
 
 class StatusView(msgspec.Struct, frozen=True):
@@ -112,7 +119,7 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
 _INTEGER_CPU = ("vpa-post-processor.kubernetes.io/", "_integerCPU")
 
 
-def vpa_view(vpa: VerticalPodAutoscaler, target: Target) -> VpaView:
+def vpa_view(vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResource, ...] = ()) -> VpaView:
     """Return the part of a VPA that the recommender reads."""
     spec, meta = vpa.spec, vpa.metadata
     prefix, suffix = _INTEGER_CPU
@@ -121,6 +128,7 @@ def vpa_view(vpa: VerticalPodAutoscaler, target: Target) -> VpaView:
         name=meta.name,
         target=target,
         generation=meta.generation,
+        left=left,
         recommenders=tuple(one.name for one in spec.recommenders or ()),
         policy=spec.resource_policy,
         mode=(spec.update_policy and spec.update_policy.update_mode) or "",

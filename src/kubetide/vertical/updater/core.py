@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.explain.reasons import Reason
 from kubetide.units.time import Instant
 from kubetide.vertical.updater.decide import deciding
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
@@ -79,6 +80,8 @@ class UpdaterCore:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.state = State(settings)
+        self.reasons: tuple[Reason, ...] = ()
+        """Of the last whole loop."""
         self._dialogue: Dialogue | None = None
 
     def apply(self, delta: bytes, *, full: bool) -> None:
@@ -109,6 +112,8 @@ class UpdaterCore:
             _hurry(dialogue)
         if dialogue.command is None:
             self._dialogue = None
+            if dialogue.result is not None and not self.state.boosts_only:
+                self.reasons = tuple(dialogue.result.reasons)
         return encode_result(dialogue.result)
 
     def dump(self) -> bytes:

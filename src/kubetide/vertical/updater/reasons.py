@@ -6,6 +6,7 @@ what was seen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kubetide.explain.reasons import Reason, Vocabulary
@@ -66,3 +67,12 @@ def reason(code: str, subject: str = "", *, vpa: str = "", detail: str = "") -> 
     if "{detail}" in _SENTENCES[code]:
         fields["detail"] = detail
     return VOCABULARY.reason(code, subject, **fields)
+
+
+def explain_pod(reasons: Iterable[Reason], subject: str) -> list[str]:
+    """Return what the last loop found of a pod, ``namespace/name``, of its VPA and of all pods, a sentence each."""
+    found = list(reasons)
+    mine = [one for one in found if one.subject == subject]
+    about = {subject, LOOP_SUBJECT, *(str(one.fields["vpa"]) for one in mine if "vpa" in one.fields)}
+    lines = [VOCABULARY.text(one) for one in found if one.subject in about]
+    return lines or [f"{subject}: no VPA that updates pods selects it"]

@@ -21,7 +21,7 @@ from kubetide.embedded.apiserver.manifests.structure import child_path, type_of
 from kubetide.embedded.apiserver.manifests.upstream_fields import UPSTREAM_FIELDS
 from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.objects.definition import CustomResourceDefinition
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, Kind
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, VPA_CHECKPOINTS, VPAS, Kind
 from kubetide.objects.yaml_reading import YamlError, read_documents
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ CustomKinds = dict[tuple[str, str], Kind[Any]]
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _MANIFEST_KINDS: CustomKinds = {
     **KINDS,
-    (CUSTOM_RESOURCE_DEFINITIONS.api_version, CUSTOM_RESOURCE_DEFINITIONS.kind): CUSTOM_RESOURCE_DEFINITIONS,
+    **{(kind.api_version, kind.kind): kind for kind in (CUSTOM_RESOURCE_DEFINITIONS, VPAS, VPA_CHECKPOINTS)},
 }
 _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
-_NOT_YET = frozenset({"ReplicationController", "VerticalPodAutoscaler"})
+_NOT_YET = frozenset({"ReplicationController"})
 WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
     "": frozenset({"Endpoints"}),
     "admissionregistration.k8s.io": frozenset(

@@ -1,5 +1,5 @@
 """Answers reviews over HTTPS, keeps certificates, registers itself."""
 
-from kubetide.vertical.admission.controller.controller import AdmissionController
+from kubetide.vertical.admission.controller.controller import LOOP, AdmissionController
 
-__all__ = ["AdmissionController"]
+__all__ = ["LOOP", "AdmissionController"]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Callable
 
+from kubetide.loop import Answers, BaseLoop
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import MUTATING_WEBHOOKS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
 from kubetide.serving import Listener
-from kubetide.units.time import Duration
+from kubetide.units.time import Duration, Instant, after, minutes
 from kubetide.vertical.admission.controller.certificates import (
     Brought,
     CertificateError,
@@ -25,19 +25,25 @@ from kubetide.vertical.admission.controller.certificates import (
 from kubetide.vertical.admission.controller.keeping import StateKeeper
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.decide import Answer
-from kubetide.vertical.admission.registration import NAME, bundle_patch, webhook_configuration
+from kubetide.vertical.admission.registration import IN_PROCESS, NAME, bundle_patch, webhook_configuration
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.controller.lease import lease_namespace, own_namespace, renew_lease
 from kubetide.watching import Caches
 
+LOOP = "admission"
+
 _HOLDER = "vpa-admission-controller"
+_SCALES_EVERY = minutes(1)
 
 
-class AdmissionController:
+class AdmissionController(BaseLoop):
     """Gives new pods their recommendation and checks VPA objects, as upstream's admission controller does.
 
-    A cluster whose guard refuses writes is only answered: no webhook, no lease.
+    Reviews are answered as they come; a tick keeps certificate, webhook and lease. A cluster whose guard refuses
+    writes is only answered: no webhook, no lease.
     """
+
+    name = LOOP
 
     def __init__(
         self,
@@ -45,34 +51,36 @@ class AdmissionController:
         clock: Clock,
         settings: Settings,
         *,
-        caches: Caches | None = None,
+        caches: Caches,
         certificates: Certificates | None = None,
         host: str | None = None,
         identity: str = _HOLDER,
-        on_problem: Callable[[Answer], None] | None = None,
+        on_problem: Callable[[str], None] = lambda _: None,
+        answers: Answers | None = None,
     ) -> None:
-        """Prepare the controller; nothing is asked before ``run``.
+        """Prepare the controller; nothing is asked before the first tick.
 
         Args:
-            caches: Shared with other loops, and run by whoever made them; None for caches of its own.
+            caches: Shared with other loops, and kept up to date by whoever made them.
             certificates: None for the files of the flags, or, where these are missing, for certificates made here.
             host: Address to listen on; None for all of the machine.
             identity: Who holds the lease.
             on_problem: Called once with each different problem.
+            answers: Calls the webhook inside of the process: nothing listens, and there is no certificate.
         """
+        super().__init__()
         self._cluster, self._clock, self._settings = cluster, clock, settings
-        self._own_caches = Caches(cluster, clock) if caches is None else None
-        shared = caches or self._own_caches
-        assert shared is not None
-        self._keeper = StateKeeper(cluster, clock, settings, shared)
+        self._keeper = StateKeeper(cluster, clock, settings, caches)
         self.state = self._keeper.state
-        self.handler = ReviewHandler(self.state, clock, on_problem=on_problem)
-        self._certificates = certificates or _certificates(settings)
-        self._context = server_context(settings)
-        self._host, self._identity = host, identity
-        self._listener = Listener(self.handler.application())
+        self._on_problem, self._told = on_problem, set[str]()
+        self.handler = ReviewHandler(self.state, clock, on_problem=self._tell_answer)
+        self._certificates = certificates
+        self._host, self._identity, self._answers = host, identity, answers
+        self._listener: Listener | None = None
+        self._context = None if answers is not None else server_context(settings)
         self._pems: Pems | None = None
         self._registered: bytes | None = None
+        self._scales_at = Instant(0)
         self.listening = asyncio.Event()
         """Set while reviews are answered."""
         self.failures = 0
@@ -80,47 +88,77 @@ class AdmissionController:
         self.last_failure = ""
 
     @property
+    def period(self) -> Duration:
+        """The time between two renewals of the lease."""
+        return self._settings.status_lease_update_interval
+
+    @property
     def port(self) -> int:
         """Where reviews are answered; only while it listens."""
+        assert self._listener is not None, "nothing listens"
         return self._listener.address[1]
 
-    async def run(self) -> None:
-        """Answer reviews until cancelled; first when all caches are there. Raises: CertificateError, OSError."""
-        async with asyncio.TaskGroup() as tasks:
-            if self._own_caches is not None:
-                tasks.create_task(self._own_caches.run())
-            self._keeper.follow()
-            await self._keeper.synced()
-            self._use(self._certificates.current(self._clock.now()))
-            await self._listener.listen(self._host, self._settings.port, tls=self._context)
-            self.listening.set()
+    async def synced(self) -> None:
+        """Return when the caches that reviews are answered from are filled, or were refused."""
+        self._keeper.follow()
+        await self._keeper.synced()
+
+    async def tick(self) -> None:
+        """Keep listener, certificates, webhook and lease. Raises: CertificateError, OSError where none listens."""
+        await self._read_scales()
+        if not self.listening.is_set():
+            await self._listen()
+        for step in (self._renew, self._register, self._renew_lease):
             try:
-                tasks.create_task(self._keeper.read_scales())
-                await self._keep_known()
-            finally:
-                self.listening.clear()
-                await self._listener.close()
+                await step()
+            except Withheld:
+                continue
+            except (ApiError, CertificateError) as error:
+                self.failures += 1
+                self.last_failure = str(error)
+                self._tell(f"admission: {error}")
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self.listening.clear()
+        if self._listener is not None:
+            await self._listener.close()
+
+    async def _read_scales(self) -> None:
+        """Read the scales of custom targets now and then."""
+        if self._clock.now() >= self._scales_at:
+            self._scales_at = after(self._clock.now(), _SCALES_EVERY)
+            await self._keeper.read_scales()
+
+    async def _listen(self) -> None:
+        if self._answers is not None:
+            self._answers.serve(lambda body: self.handler.answer("application/json", body).body)
+        else:
+            try:
+                self._certificates = self._certificates or _certificates(self._settings)
+                self._use(self._certificates.current(self._clock.now()))
+                listener = Listener(self.handler.application())
+                await listener.listen(self._host, self._settings.port, tls=self._context)
+            except (CertificateError, OSError) as error:
+                self._tell(f"admission: pods are not answered for: {error}")
+                raise
+            self._listener = listener
+        self.listening.set()
+
+    def _tell_answer(self, answer: Answer) -> None:
+        self._on_problem(f"admission: {answer.problem}")
+
+    def _tell(self, problem: str) -> None:
+        if problem not in self._told:
+            self._told.add(problem)
+            self._on_problem(problem)
 
     # ── what the API server knows ──
 
-    async def _keep_known(self) -> None:
-        """Keep certificates, webhook and lease, every ``status-lease-update-interval``."""
-        while True:
-            for step in (self._renew, self._register, self._renew_lease):
-                try:
-                    await step()
-                except Withheld:
-                    continue
-                except (ApiError, CertificateError) as error:
-                    self.failures += 1
-                    self.last_failure = str(error)
-                except Exception:  # noqa: BLE001  # the rim: counted, and the next time is tried
-                    self.failures += 1
-                    self.last_failure = traceback.format_exc()
-            await self._clock.sleep(Duration(self._settings.status_lease_update_interval))
-
     async def _renew(self) -> None:
         """Use new certificates; files only with ``reload-cert``."""
+        if self._certificates is None:
+            return
         if isinstance(self._certificates, Brought) and not self._settings.reload_cert:
             return
         pems = self._certificates.current(self._clock.now())
@@ -132,20 +170,26 @@ class AdmissionController:
         self._use(pems)
 
     def _use(self, pems: Pems) -> None:
+        assert self._context is not None, "only where somebody listens"
         load(self._context, pems)
         self._pems = pems
 
     async def _register(self) -> None:
         """Write the webhook configuration once, over whatever was there."""
-        if not self._settings.register_webhook or self._registered is not None or self._pems is None:
+        if not self._settings.register_webhook or self._registered is not None:
             return
-        body = webhook_configuration(self._settings, self._pems.bundle, own_namespace(), self.port)
+        bundle = b"" if self._pems is None else self._pems.bundle
+        if self._answers is not None:
+            body = webhook_configuration(self._settings, bundle, "", 443)
+            body["webhooks"][0]["clientConfig"] = {"url": IN_PROCESS}
+        else:
+            body = webhook_configuration(self._settings, bundle, own_namespace(), self.port)
         try:
             await self._cluster.create(MUTATING_WEBHOOKS, body)
         except AlreadyExists:
             patch: Json = {"metadata": body["metadata"], "webhooks": body["webhooks"]}
             await self._cluster.patch(MUTATING_WEBHOOKS, NAME, patch)
-        self._registered = self._pems.bundle
+        self._registered = bundle
 
     async def _write_bundle(self, bundle: bytes) -> None:
         if bundle == self._registered:

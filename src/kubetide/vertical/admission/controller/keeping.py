@@ -11,14 +11,11 @@ from kubetide.objects.limit_range import LimitRange
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.units.time import minutes
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
 from kubetide.vertical.workloads import WorkloadView, view_of
 from kubetide.watching import Caches, Informer
-
-_SCALES_EVERY = minutes(1)
 
 Key = tuple[str, str]
 
@@ -27,7 +24,6 @@ class StateKeeper:
     """Takes over every change at once, so that a pod finds what was there before it."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, caches: Caches) -> None:
-        self._clock = clock
         self.state = State(settings)
         self._vpas = caches.of(VPAS)
         self._ranges = caches.of(LIMIT_RANGES)
@@ -63,11 +59,9 @@ class StateKeeper:
             await informer.answered()
 
     async def read_scales(self) -> None:
-        """Read the scales of custom targets, now and then, until cancelled."""
-        while True:
-            for view in await self._scales.read(tuple(self._vpas.objects.values())):
-                self.state.put_workload(view.key, view)
-            await self._clock.sleep(_SCALES_EVERY)
+        """Read the scales of custom targets."""
+        for view in await self._scales.read(tuple(self._vpas.objects.values())):
+            self.state.put_workload(view.key, view)
 
 
 def _follow(informer: Informer[Any], handler: Callable[[Key, Any, Any], None]) -> None:

@@ -1,34 +1,21 @@
-"""The recommender's controller: every interval it gathers, decides, acts, absorbs and records."""
+"""The recommender's controller: a tick gathers, decides, acts, absorbs and records."""
 
 from __future__ import annotations
 
-import asyncio
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from kubetide.explain.records import Record, Recorder
-from kubetide.objects.kinds import (
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    EVENTS,
-    JOBS,
-    PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-    VPA_CHECKPOINTS,
-    VPAS,
-    Kind,
-)
+from kubetide.loop import BaseLoop
+from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import Duration, Instant
+from kubetide.vertical.controller.scales import WORKLOAD_KINDS
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.gather import Gatherer
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint, slim_controller, slim_pod
@@ -44,6 +31,7 @@ from kubetide.vertical.recommender.decision import Commands, Outcomes, Result
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.history import HistoryError
+from kubetide.vertical.recommender.hpas import hpa_view
 from kubetide.vertical.recommender.new_targets import NewTargets
 from kubetide.vertical.recommender.ooms import EVICTED
 from kubetide.vertical.recommender.settings import Settings
@@ -53,26 +41,18 @@ from kubetide.watching import Caches, Informer
 
 LOOP = "recommender"
 
-_CONTROLLERS: tuple[Kind[Any], ...] = (
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-)
 
-
-class RecommenderController:
+class RecommenderController(BaseLoop):
     """Writes recommendations into the statuses of VPAs, and checkpoints, as upstream's recommender does.
 
     Attributes:
         result: What the last pass came to.
         outcomes: What came of its writes.
-        bugs: Passes that ended with a bug; the loop goes on.
-        last_tick: When the last pass ended well; None before the first.
     """
+
+    name = LOOP
+    ticks_at_once = False
+    """The first pass comes an interval after the caches are there, as upstream's."""
 
     def __init__(
         self,
@@ -82,37 +62,55 @@ class RecommenderController:
         recorder: Recorder,
         settings: Settings,
         *,
+        caches: Caches,
         history: Callable[[], Awaitable[Sequence[History]]] | None = None,
-        caches: Caches | None = None,
     ) -> None:
-        """Prepare the controller; nothing is asked before ``run``.
+        """Prepare the controller; nothing is asked before the first tick.
 
         Args:
+            caches: Shared with other loops, and kept up to date by whoever made them.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
-            caches: Shared with other loops, and kept by whoever made them; None for caches of its own.
         """
+        super().__init__()
         self._cluster = cluster
-        self._metrics = metrics
         self._clock = clock
         self._recorder = recorder
         self._history = history
-        self._own_caches = Caches(cluster, clock) if caches is None else None
-        found = caches or self._own_caches
-        assert found is not None
-        self._caches = found
         self._state = State(settings)
-        self._gatherer: Gatherer | None = None
+        vpas, pods = caches.of(VPAS), caches.of(PODS, keep=slim_pod)
+        controllers: dict[str, Informer[Any]] = {
+            kind.kind: caches.of(kind, keep=slim_controller) for kind in WORKLOAD_KINDS
+        }
+        stored: Informer[Any] | None = None
+        if settings.uses_checkpoints:
+            stored = caches.of(VPA_CHECKPOINTS, keep=slim_checkpoint)
+        evictions = caches.of(EVENTS, fields=f"reason={EVICTED}")
+        self._required: tuple[Informer[Any], ...] = (vpas, pods, *([stored] if stored else []))
+        self._optional: tuple[Informer[Any], ...] = (evictions, *controllers.values())
+        targets = TargetReader(
+            cluster,
+            clock,
+            {kind: informer.objects for kind, informer in controllers.items()},
+            settings.update_worker_count,
+        )
+        hpas: Informer[Any] | None = None
+        if settings.leave_to_hpa:
+            hpas = caches.of(HPAS, keep=hpa_view)
+            self._optional = (*self._optional, hpas)
+        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas)
         self._actor = Actor(cluster, clock, settings)
-        self._fresh = True
+        self._fresh, self._whole = True, False
         self._targets = NewTargets()
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
         self.history_error = ""
         """Why there is no history; empty where there is, or where none was asked for."""
-        self.bugs = 0
-        self.last_failure = ""
-        self.last_tick: Instant | None = None
+
+    @property
+    def period(self) -> Duration:
+        """The time between two passes."""
+        return self._state.settings.recommender_interval
 
     @property
     def state(self) -> State:
@@ -122,72 +120,35 @@ class RecommenderController:
     @property
     def metrics_error(self) -> str:
         """Why the last pass had no samples; empty where it had."""
-        return "" if self._gatherer is None else self._gatherer.metrics_error
+        return self._gatherer.metrics_error
 
-    async def run(self) -> None:
-        """Keep the caches and make a pass every interval, the first one an interval after the start."""
-        async with asyncio.TaskGroup() as tasks:
-            await self._prepare(tasks)
-            start, period, count = self._clock.now(), self._state.settings.recommender_interval, 0
-            while True:
-                count = max(count + 1, (self._clock.now() - start) // period)
-                await self._clock.sleep(Duration(start + count * period - self._clock.now()))
-                try:
-                    await self.tick()
-                except Exception:  # noqa: BLE001  # the rim of the loop: counted, noted, and the next pass is tried
-                    self.bugs += 1
-                    self.last_failure = traceback.format_exc()
-
-    async def _prepare(self, tasks: asyncio.TaskGroup) -> None:
-        """Begin the caches of what the cluster serves, and wait until they are filled."""
-        served = {(kind.group, kind.kind) for kind in await self._cluster.kinds()}
-        vpas, pods = self._caches.of(VPAS), self._caches.of(PODS, keep=slim_pod)
-        controllers: dict[str, Informer[Any]] = {
-            kind.kind: self._caches.of(kind, keep=slim_controller)
-            for kind in _CONTROLLERS
-            if (kind.group, kind.kind) in served
-        }
-        stored = None
-        if self._state.settings.uses_checkpoints:
-            stored = self._caches.of(VPA_CHECKPOINTS, keep=slim_checkpoint)
-        evictions = Informer(self._cluster, EVENTS, self._clock, fields=f"reason={EVICTED}")
-        targets = TargetReader(
-            self._cluster,
-            self._clock,
-            {kind: informer.objects for kind, informer in controllers.items()},
-            self._state.settings.update_worker_count,
-        )
-        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, self._metrics, self._clock)
-        if self._own_caches is not None:
-            tasks.create_task(self._own_caches.run())
-        tasks.create_task(evictions.run())
-        informers: list[Informer[Any]] = [
-            vpas,
-            pods,
-            evictions,
-            *controllers.values(),
-            *([stored] if stored else []),
-        ]
-        for informer in informers:
+    async def synced(self) -> None:
+        """Return once VPAs, pods and checkpoints are there, and every other kind is or was refused."""
+        for informer in self._required:
             await informer.synced()
+        for informer in self._optional:
+            await informer.answered()
+
+    def start_anew(self) -> None:
+        """Record the whole state with the next pass: what a failed one gathered stands in no record."""
+        self._whole = True
 
     async def tick(self) -> None:
-        """Gather, decide, act, absorb, record: once. The caches must be filled."""
-        assert self._gatherer is not None
+        """Gather, decide, act, absorb, record: once."""
         load, history = await self._past() if self._fresh else ((), ())
         delta = await self._gatherer.gather(self._state, load=load, history=history)
         now = self._clock.now()
         self._state.apply(delta)
         self._fresh = False
         self._tick += 1
-        full = self._recorder.wants_full(LOOP)
+        full = self._recorder.wants_full(LOOP) or self._whole
+        self._whole = False
         gathered = self._gathered(delta, full=full)
         commands = decide(self._state, now)
         contents = checkpoints(self._state, commands.checkpoints, now)
         self.outcomes = await self._actor.carry_out(commands, contents)
         self.result = absorb(self._state, commands, self.outcomes, now)
         self._record(now, gathered, commands, full=full)
-        self.last_tick = self._clock.now()
 
     async def _past(self) -> tuple[Sequence[CheckpointView], Sequence[History]]:
         """Return what is known of containers from before the start."""

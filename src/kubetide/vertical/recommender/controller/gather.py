@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kubetide.objects.cluster import Event
+from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 from kubetide.ports.clock import Clock
@@ -15,6 +16,7 @@ from kubetide.units.time import seconds, to_seconds
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.hpas import HpaView, hpa_view, left_by_target, target_key
 from kubetide.vertical.recommender.members import Stored
 from kubetide.vertical.recommender.ooms import ooms_of_event, ooms_of_update
 from kubetide.vertical.recommender.state import State
@@ -49,7 +51,14 @@ class Gatherer:
         targets: TargetReader,
         metrics: MetricSource,
         clock: Clock,
+        hpas: Informer[HorizontalPodAutoscaler | HpaView] | None = None,
     ) -> None:
+        """Prepare the gatherer.
+
+        Args:
+            hpas: Those that a VPA leaves resources to; None where it does not.
+        """
+        self._hpas = hpas
         self._vpas = vpas
         self._changed_vpas = vpas.feed()
         self._pods = pods.feed()
@@ -105,10 +114,14 @@ class Gatherer:
         """Return changed VPAs and statuses; a VPA changes with its target, too."""
         objects = dict(sorted(self._vpas.objects.items()))
         targets = await self._targets.read(objects.values())
+        left = {} if self._hpas is None else left_by_target(map(_hpa, self._hpas.objects.values()))
         views: list[VpaView] = []
         statuses: list[StatusView] = []
         for key, vpa in objects.items():
-            view = vpa_view(vpa, targets[key])
+            ref = vpa.spec.target_ref
+            view = vpa_view(
+                vpa, targets[key], () if ref is None or not left else left.get(target_key(key[0], ref), ())
+            )
             if state.views.get(key) != view:
                 views.append(view)
         for key in sorted(self._changed_vpas.drain()):
@@ -129,6 +142,10 @@ class Gatherer:
         except TimeoutError:
             self.metrics_error = "the source of resource metrics did not answer within 10s"
         return None
+
+
+def _hpa(hpa: HorizontalPodAutoscaler | HpaView) -> HpaView:
+    return hpa if isinstance(hpa, HpaView) else hpa_view(hpa)
 
 
 def _slim(checkpoint: VerticalPodAutoscalerCheckpoint | CheckpointView) -> CheckpointView:

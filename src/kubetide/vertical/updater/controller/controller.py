@@ -1,21 +1,19 @@
-"""The updater's controller: every interval it gathers, decides, acts and records."""
+"""The updater's controller: a tick gathers, decides, acts and records."""
 
 from __future__ import annotations
 
-import asyncio
-import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from kubetide.acting import EventWriter
 from kubetide.explain.records import Record, Recorder
+from kubetide.loop import BaseLoop
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
-from kubetide.units.time import ZERO, Duration, Instant, minutes, to_seconds
+from kubetide.units.time import ZERO, Duration, Instant, after, milliseconds, minutes, seconds
 from kubetide.vertical.boost import is_boosted
 from kubetide.vertical.updater.controller.act import Actor
 from kubetide.vertical.updater.controller.gather import Gatherer
@@ -37,10 +35,16 @@ LOOP = "updater"
 
 _RESYNC = minutes(10)
 """How long the end of start-up boosts waits for a change of a pod."""
+_LOOK = seconds(5)
+"""So often it is looked whether a pod with a boost has changed."""
 
 
-class UpdaterController:
+class UpdaterController(BaseLoop):
     """Evicts and resizes pods, as upstream's VPA updater does."""
+
+    name = LOOP
+    ticks_at_once = False
+    """The first loop comes an interval after the caches are there, as upstream's."""
 
     def __init__(
         self,
@@ -49,108 +53,103 @@ class UpdaterController:
         recorder: Recorder,
         settings: Settings,
         *,
-        caches: Caches | None = None,
+        caches: Caches,
     ) -> None:
-        """Prepare the controller; nothing is asked before ``run``.
+        """Prepare the controller; nothing is asked before the first tick.
 
         Args:
-            caches: Shared with other loops, and run by whoever made them; None for caches of its own.
+            caches: Shared with other loops, and kept up to date by whoever made them.
         """
+        super().__init__()
         self._clock, self._recorder = clock, recorder
         self._state = State(settings)
-        self._own_caches = Caches(cluster, clock) if caches is None else None
-        shared = caches or self._own_caches
-        assert shared is not None
         # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
-        self._gatherer = Gatherer(cluster, clock, shared, settings, holds=self._holds)
+        self._gatherer = Gatherer(cluster, clock, caches, settings, holds=self._holds)
         events = EventWriter(cluster, clock, COMPONENT)
         self._actor = Actor(cluster, clock, events, uid_of=self._uid_of)
-        self._turn = asyncio.Lock()
-        self._boosted = asyncio.Event()
-        self._tick = 0
+        self._gatherer.pods.on_change(self._heard)
+        self._boosted = True
+        self._unboost_at, self._looked_at = Instant(0), Instant(0)
+        self._tick, self._whole = 0, False
         self.result = Result()
         """What the last loop came to."""
-        self.bugs = 0
-        """Loops that ended with a bug; the next one is tried."""
-        self.last_failure = ""
-        self.last_tick: Instant | None = None
-        """When the last loop ended well; None before the first."""
+
+    @property
+    def period(self) -> Duration:
+        """The time between two loops."""
+        return self._state.settings.updater_interval
+
+    @property
+    def holds(self) -> Sequence[str]:
+        """Why the last loop changed nothing."""
+        return self._state.holds
 
     @property
     def state(self) -> State:
         """What the last loop was decided from; for explaining, not for changing."""
         return self._state
 
-    async def run(self) -> None:
-        """Keep the caches and loop every interval, the first time one interval after the caches are there."""
-        async with asyncio.TaskGroup() as tasks:
-            if self._own_caches is not None:
-                tasks.create_task(self._own_caches.run())
-            self._gatherer.pods.on_change(self._heard)
-            await self._gatherer.synced()
-            settings = self._state.settings
-            if settings.gates.cpu_startup_boost and not settings.is_1_8_0:
-                tasks.create_task(self._end_boosts())
-            start, period, count = self._clock.now(), settings.updater_interval, 0
-            while True:
-                # From the start, so that loops do not drift; what was missed is not made up for.
-                count = max(count + 1, (self._clock.now() - start) // period)
-                await self._clock.sleep(Duration(start + count * period - self._clock.now()))
-                await self._guarded()
+    async def synced(self) -> None:
+        """Return once the pods are there, and every other kind is or was refused."""
+        await self._gatherer.synced()
 
-    async def _end_boosts(self) -> None:
-        """End start-up boosts when their time is up, or when a pod that has one changes."""
-        while True:
-            self._boosted.clear()
-            result = await self._guarded(boosts_only=True)
-            due = result.next_unboost if result is not None else None
-            # A moment later: the time must be over, not just reached.
-            wait = _RESYNC if due is None else Duration(max(due - self._clock.now(), 0) + 1_000_000)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(to_seconds(min(wait, _RESYNC))):
-                    await self._boosted.wait()
+    def next_wake(self) -> Instant | None:
+        """Return when it is to be looked for start-up boosts that are over; None without the gate."""
+        settings = self._state.settings
+        if not settings.gates.cpu_startup_boost or settings.is_1_8_0:
+            return None
+        look = after(self._looked_at, _LOOK)
+        return look if self._boosted else min(look, self._unboost_at)
+
+    async def wake(self) -> None:
+        """End start-up boosts whose time is up, or of whose pods one has changed."""
+        self._looked_at = self._clock.now()
+        if not self._boosted and self._looked_at < self._unboost_at:
+            return
+        # Tried again soon where it fails.
+        self._boosted, self._unboost_at = False, after(self._looked_at, _LOOK)
+        result = await self._play(boosts_only=True)
+        # A moment later: the time must be over, not just reached.
+        due, resync = result.next_unboost, after(self._clock.now(), _RESYNC)
+        self._unboost_at = resync if due is None else min(after(due, milliseconds(1)), resync)
+
+    def start_anew(self) -> None:
+        """Record the whole state with the next loop: what a failed one gathered stands in no record."""
+        self._whole = True
 
     def _heard(self, _key: Key, _old: Pod | None, new: Pod | None) -> None:
         if new is not None and is_boosted(new):
-            self._boosted.set()
+            self._boosted = True
 
-    async def _guarded(self, *, boosts_only: bool = False) -> Result | None:
-        try:
-            return await self.tick(boosts_only=boosts_only)
-        except Exception:  # noqa: BLE001  # the rim of the loop: counted, shown, and the next one is tried
-            self.bugs += 1
-            self.last_failure = traceback.format_exc()
-            return None
+    async def tick(self) -> None:
+        """Gather, decide, act and record once."""
+        self.result = await self._play(boosts_only=False)
 
-    async def tick(self, *, boosts_only: bool = False) -> Result:
-        """Gather, decide, act and record once; one loop at a time. The caches must be synced."""
-        async with self._turn:
-            delta = await self._gatherer.gather(self._state, boosts_only=boosts_only)
-            now = self._clock.now()
-            self._state.apply(delta)
-            self._tick += 1
-            full = self._recorder.wants_full(LOOP)
-            gathered = encode_delta(self._state.dump() if full else delta)
-            dialogue = Dialogue(deciding(self._state, now))
+    async def _play(self, *, boosts_only: bool) -> Result:
+        delta = await self._gatherer.gather(self._state, boosts_only=boosts_only)
+        now = self._clock.now()
+        self._state.apply(delta)
+        self._tick += 1
+        full = self._recorder.wants_full(LOOP) or self._whole
+        self._whole = False
+        gathered = encode_delta(self._state.dump() if full else delta)
+        dialogue = Dialogue(deciding(self._state, now))
+        await self._rest(dialogue)
+        phase = 0
+        while dialogue.command is not None:
+            command = dialogue.command
+            outcome = await self._actor.carry_out(command)
+            dialogue.answer(outcome)
             await self._rest(dialogue)
-            phase = 0
-            while dialogue.command is not None:
-                command = dialogue.command
-                outcome = await self._actor.carry_out(command)
-                dialogue.answer(outcome)
-                await self._rest(dialogue)
-                self._record(now, phase, gathered, command, outcome, dialogue.result, full=full)
-                gathered, full, phase = b"{}", False, phase + 1
-            result = dialogue.result
-            assert result is not None
-            if phase == 0:
-                self._record(now, 0, gathered, None, None, result, full=full)
-            await self._actor.tell(result.events)
-            if not boosts_only:
-                self.result = result
-                self.last_tick = self._clock.now()
-            return result
+            self._record(now, phase, gathered, command, outcome, dialogue.result, full=full)
+            gathered, full, phase = b"{}", False, phase + 1
+        result = dialogue.result
+        assert result is not None
+        if phase == 0:
+            self._record(now, 0, gathered, None, None, result, full=full)
+        await self._actor.tell(result.events)
+        return result
 
     async def _rest(self, dialogue: Dialogue) -> None:
         """Let other tasks run in the pauses of a loop over many pods."""

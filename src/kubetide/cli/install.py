@@ -1,0 +1,33 @@
+"""``kubetide install``: what a cluster needs before the loops can run."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group("install")
+def command() -> None:
+    """Print what a cluster needs before the loops can run, or put it there."""
+
+
+@command.command("crds")
+@click.option(
+    "--apply", "applies", is_flag=True, help="Put them into the cluster; without it they are printed."
+)
+@click.option("--kubeconfig", default="", metavar="PATH", help="As of kubectl.")
+@click.option("--context", "context_name", default="", metavar="NAME", help="Of the kubeconfig.")
+def crds(applies: bool, kubeconfig: str, context_name: str) -> None:
+    """The definitions of VerticalPodAutoscaler and VerticalPodAutoscalerCheckpoint, as upstream's.
+
+    \b
+    Examples:
+      kubetide install crds | kubectl apply -f -
+      kubetide install crds --apply
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.runtime.install import install_definitions
+    from kubetide.vertical.definitions import definitions, printed
+
+    if applies:
+        install_definitions(definitions(), kubeconfig=kubeconfig, context=context_name, tell=click.echo)
+    else:
+        click.echo(printed(definitions()))

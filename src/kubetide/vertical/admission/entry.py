@@ -1,0 +1,43 @@
+"""The admission controller, as the rest of the program knows it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubetide.explain.reasons import Vocabulary
+from kubetide.loop import LoopEntry, Parts
+from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CONTROLLERS
+from kubetide.vertical.admission.controller import LOOP, AdmissionController
+from kubetide.vertical.admission.controller.roles import ADMISSION
+from kubetide.vertical.admission.settings import Settings
+from kubetide.vertical.flag_tables import flag_table, read_feature_gates
+
+
+def _make(parts: Parts, settings: Settings) -> AdmissionController:
+    return AdmissionController(
+        parts.cluster,
+        parts.clock,
+        settings,
+        caches=parts.caches,
+        on_problem=parts.warn,
+        answers=parts.answers,
+    )
+
+
+ENTRY: Final[LoopEntry[Any]] = LoopEntry(
+    name=LOOP,
+    flags=flag_table(
+        Settings,
+        # Of the whole process; `kubetide run` has settings of its own for them.
+        without=frozenset({"address", "kube_api_qps", "kube_api_burst"}),
+        gates=("gates", read_feature_gates),
+    ),
+    make=_make,
+    # What it answers stands in the pods themselves.
+    core=None,
+    vocabulary=Vocabulary({}),
+    roles=(ADMISSION,),
+    # All replicas answer; the lease that the updater looks at is no lock.
+    lease="",
+    optional_kinds=(LIMIT_RANGES, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
+)

@@ -1,0 +1,151 @@
+"""The VPA loops in runs: guessed requests are set right, and an HPA beside them is left in peace."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubetide.objects.kinds import MUTATING_WEBHOOKS, PODS, VPAS
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.records import NullRecorder
+from kubetide.simulate.replay import replay
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenario import (
+    BurstSpec,
+    DailySpec,
+    LoadSpec,
+    NodeGroupSpec,
+    Scenario,
+    ServiceSpec,
+    start_of,
+)
+from kubetide.simulate.why import explain_object
+from kubetide.simulate.world import World
+from kubetide.units.time import after, minutes
+
+VPA = """apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  updatePolicy: {updateMode: %s}
+"""
+DEPLOYMENT = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: main
+        image: web
+        resources: {requests: {cpu: 100m, memory: 64Mi}}
+"""
+HPA = """apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 20
+  metrics:
+  - type: Resource
+    resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}
+"""
+LOOPS = ("horizontal", "nodes", "recommender", "updater", "admission")
+
+
+def scenario(*manifests, duration="40m", loops=LOOPS, low=20.0, peak=20.0, burst=None, **flags):
+    load = LoadSpec(daily=DailySpec(low=low, peak=peak, burst=burst))
+    return Scenario(
+        name="vertical",
+        duration=duration,
+        node_groups=(NodeGroupSpec(name="general", instance_type="m5.large", min=1, max=10, initial=4),),
+        services=(
+            ServiceSpec(deployment="web", cpu_seconds_per_request=0.05, base_memory="300Mi", load=load),
+        ),
+        manifests=(DEPLOYMENT, *manifests),
+        loops=loops,
+        flags={name.replace("_", "-"): value for name, value in flags.items()},
+    )
+
+
+def played(one, base, look):
+    """Runs a world to its end, and gives what ``look`` gives of it then."""
+
+    async def main(clock):
+        end = after(clock.now(), minutes(45))
+        world = World(one, clock, base=base, end=end, seed=1, recorder=NullRecorder())
+        await world.run()
+        assert world.violations() == []
+        return await look(world)
+
+    return run_virtual(main, start=start_of(one))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])
+def test_running_pods_get_what_they_use(mode, tmp_path):
+    """Pods that ask for a third of what they use ask for it all after a while: replaced, or resized where they are."""
+
+    async def look(world):
+        pods = (await world.cluster.list(PODS)).items
+        vpa = await world.cluster.get(VPAS, "web", namespace="default")
+        hooks = [one.metadata.name for one in (await world.cluster.list(MUTATING_WEBHOOKS)).items]
+        return pods, vpa, hooks
+
+    pods, vpa, hooks = played(scenario(VPA % mode, scale_down_enabled=False), tmp_path, look)
+    assert hooks == ["vpa-webhook-config"]
+    assert {one.type: one.status for one in vpa.status.conditions} == {"RecommendationProvided": "True"}
+    live = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    assert len(live) == 3
+    for pod in live:
+        marks = pod.metadata.annotations or {}
+        assert ("vpaInPlaceUpdated" in marks) == (mode == "InPlaceOrRecreate")
+        assert ("vpaUpdates" in marks) == (mode == "Recreate")
+        cpu = pod.spec.containers[0].resources.requests["cpu"]
+        assert int(cpu.removesuffix("m")) > 300
+
+
+def test_a_vpa_of_a_run_without_its_loops_is_stored(tmp_path):
+    """Its kind is defined by itself; nothing acts on it."""
+
+    async def look(world):
+        return await world.cluster.get(VPAS, "web", namespace="default")
+
+    one = scenario(VPA % "Recreate", loops=("horizontal",))
+    assert played(one, tmp_path, look).status.recommendation is None
+
+
+@pytest.mark.slow
+def test_a_run_is_replayed_byte_by_byte(tmp_path):
+    """What recommender and updater decided in a run is decided again from its records."""
+    one = scenario(VPA % "Recreate", HPA)
+    run_simulation(one, base=tmp_path, out=tmp_path / "out", seed=1, warn=str)
+    found = replay(tmp_path / "out")
+    assert found.differences == ()
+    assert {"recommender", "updater"} <= set(found.records)
+
+
+@pytest.mark.slow
+def test_a_vpa_leaves_the_resource_of_an_hpa_alone(tmp_path):
+    """For a day with a burst the HPA asks for the replicas that it asks for without a VPA; only memory is recommended."""
+    burst = BurstSpec(at="10:00", height=2.0)
+
+    def run(name, *manifests):
+        one = scenario(
+            HPA, *manifests, duration="24h", low=2.0, peak=8.0, burst=burst, scale_down_enabled=False
+        )
+        result = run_simulation(one, base=tmp_path, out=tmp_path / name, seed=1, warn=str)
+        assert result.violations == ()
+        return result.timeline.services["web"].wanted
+
+    alone = run("alone")
+    assert len(set(alone)) > 3
+    assert run("beside", VPA % "InPlaceOrRecreate") == alone
+    said = explain_object(tmp_path / "beside", "vpa", "web", namespace="default", at=None)
+    assert "cpu: HorizontalPodAutoscaler web scales on its utilization, so it is left alone" in said
+    assert "memory: target " in said
+    assert "cpu: target " not in said
