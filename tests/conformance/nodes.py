@@ -31,8 +31,17 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
 from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, NodeGroup, NodeTemplate
+from kubetide.ports.cloud import (
+    GroupOptions,
+    HasInstance,
+    Instance,
+    InstanceError,
+    NodeGroup,
+    NodeTemplate,
+    PodPrices,
+)
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, parse_rfc3339
@@ -96,8 +105,8 @@ def first_difference(case: Case) -> str | None:
     if "buildError" in case:
         try:
             parse_expanders(str(flags["expander"]))
-        except ExpanderError:
-            return None
+        except ExpanderError as error:
+            return None if case["buildError"] in str(error) else f"the error is {error}"
         return "the configuration was not refused"
     # Upstream's random pick is the smallest id in the recording.
     with mock.patch("kubetide.nodes.expander.registry.unit_interval", return_value=0.0):
@@ -111,10 +120,17 @@ class _Cloud:
     """Groups that change only by calls and by the story."""
 
     gpu_label = _GPU_LABEL
+    pod_prices = PodPrices()
+    has_instance: HasInstance = "groups"
 
     def __init__(self, case: Case) -> None:
         self.name = str(case["provider"].get("comparator", ""))
-        prices = case["provider"].get("pricing", {}).get("nodePricePerHourByInstanceType", {})
+        if not case["provider"].get("hasInstanceImplemented", True):
+            self.has_instance = "unknown"
+        pricing = case["provider"].get("pricing", {})
+        prices = pricing.get("nodePricePerHourByInstanceType", {})
+        if pricing:
+            self.pod_prices = PodPrices(pricing["podPricePerCpuHour"], pricing["podPricePerGiBHour"])
         self.groups: dict[str, NodeGroup] = {}
         self.increase_errors: dict[str, str] = {}
         self.delete_errors: dict[str, str] = {}
@@ -142,8 +158,13 @@ class _Cloud:
             instances=(),
             template=None
             if template is None
-            else NodeTemplate(node=msgspec.convert(template, Node), source="recorded"),
+            else NodeTemplate(
+                node=msgspec.convert(template, Node),
+                pods=msgspec.convert(one.get("templatePods"), tuple[Pod, ...] | None),
+                source="recorded",
+            ),
             options=msgspec.convert(options, GroupOptions) if options else None,
+            exists=one.get("exists", True),
             price_per_hour=prices.get(labels.get("node.kubernetes.io/instance-type", "")),
         )
         for instance in one.get("instances") or ():

@@ -10,7 +10,7 @@ from tests.conformance import nodes
 from tests.conformance.cases import Selection, selected_cases
 
 DATA = Path(__file__).parent / "data" / "nodes"
-COUNT = 398
+COUNT = 472
 
 
 @pytest.mark.slow

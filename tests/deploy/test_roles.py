@@ -168,7 +168,7 @@ def of_nodes():
             clock,
             world.recorder,
             world.board,
-            NodesSettings(**SHORT),
+            NodesSettings(**SHORT, expander="priority,least-waste"),
             seed=1,
             caches=world.caches,
         )
@@ -308,6 +308,7 @@ def test_a_role_holds_for_the_objects_that_are_named(rendered):
         (),
         ("mine",),
         ("kubetide-node-templates",),
+        ("cluster-autoscaler-priority-expander",),
         ("cluster-autoscaler", "kubetide"),
     }
 

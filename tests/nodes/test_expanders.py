@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_group
 from tests.nodes.frozen import World, group, pod, template
 
 from kubetide.nodes.decision import IncreaseSize
-from kubetide.nodes.expander import EXPANDERS, ExpanderError, choose, parse_expanders
+from kubetide.nodes.expander import EXPANDERS, Context, ExpanderError, choose, parse_expanders
 from kubetide.units.time import Instant
 
 CPUS = st.sampled_from([1, 2, 4, 8, 16])
@@ -38,11 +41,13 @@ def test_an_expander_only_leaves_out(name, groups, pods):
     options = world.state.tick.options
     if not options:
         return
-    kept = EXPANDERS[name](options)
+    if name == "price":
+        options = [replace(one, group=replace_group(one.group, price_per_hour=0.1)) for one in options]
+    kept = EXPANDERS[name](options, Context())
     assert kept
     assert [one for one in options if one in kept] == kept
-    assert EXPANDERS[name](kept) == kept
-    chosen, _ = choose(options, f"{name},random", seed=1, now=Instant(5))
+    assert EXPANDERS[name](kept, Context()) == kept
+    chosen = choose(options, f"{name},random", seed=1, now=Instant(5)).option
     assert chosen in kept
 
 
@@ -71,9 +76,9 @@ def test_what_is_bought_fits_and_stays_within_bounds(groups, pods, total):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("cheap", "there is no expander 'cheap'"),
-        ("most-pods,most-pods", "most-pods stands twice"),
-        ("random,most-pods", "most-pods comes after random"),
+        ("cheap", "Expander cheap not supported"),
+        ("most-pods,most-pods", "most-pods was specified multiple times"),
+        ("random,most-pods", "most-pods came after an expander random"),
     ],
 )
 def test_senseless_lists_are_refused(text, problem):

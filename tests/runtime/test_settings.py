@@ -21,6 +21,7 @@ SPECIAL = {
     "memory-total": "1:2",
     "expander": "most-pods,random",
     "demand-sources": "pending,intents",
+    "gpu-total": "tesla:0:1",
 }
 
 
@@ -150,8 +151,11 @@ BAD = [
     ({"horizontal-pod-autoscaler-tolerance": "a"}, "tolerance: 'a' cannot be read; it takes a number"),
     ({"cores-total": "9"}, "--cores-total=9: give <min>:<max>"),
     ({"memory-total": "9:1"}, "--memory-total=9:1: give <min>:<max>"),
-    ({"expander": "cheapest"}, "--expander=cheapest: there is no expander 'cheapest'; there are "),
-    ({"expander": "random,most-pods"}, "--expander=random,most-pods: most-pods comes after random"),
+    ({"expander": "cheapest"}, "--expander=cheapest: Expander cheapest not supported; there are "),
+    (
+        {"expander": "random,most-pods"},
+        "--expander=random,most-pods: Expander most-pods came after an expander random",
+    ),
     ({"demand-sources": "pending,wish"}, "--demand-sources: there is no source 'wish'; there are "),
     ({"concurrent-horizontal-pod-autoscaler-syncs": 0}, "syncs must be greater than 0, but got 0"),
     ({"horizontal-pod-autoscaler-sync-period": "0s"}, "sync-period must be greater than 0"),

@@ -21,6 +21,7 @@ import msgspec
 
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.nodes.memory import Learned, Memory
 from kubetide.nodes.settings import Settings
@@ -63,6 +64,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         step: Which step of the tick is to be decided.
         groups: All node groups, ordered by id; None when they are as before.
         intents: All intents on the board; None when they are as before.
+        priority_map: The ConfigMap of the expander ``priority``; None when it is as before, or not in use.
         volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
             are read from the first pod with a claim on, and until then pods are placed as if they had none.
         replication_controllers: Those that are new or have changed; None when they are as before. They are read
@@ -92,6 +94,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
     intents: tuple[Intent, ...] | None = None
+    priority_map: PriorityMap | None = None
     holds: tuple[str, ...] = ()
     live_pods: dict[str, tuple[Pod, ...]] | None = None
     learned: Learned | None = None

@@ -42,6 +42,7 @@ SCALE_UP = {
     "GroupRefuses": "group {subject} cannot hold {pod}: {why}",
     "Option": "group {subject} would hold {pods:pod} on {nodes:new node}",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
+    "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",
     "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",
     "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubetide.ports.cloud import HasInstance, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
-WITHOUT_FLAG = frozenset({"provider", "gpu_label", "seed", "advises"})
+WITHOUT_FLAG = frozenset({"provider", "gpu_label", "has_instance", "pod_prices", "seed", "advises"})
 """Fields that no flag sets: the cloud, the run's seed and ``act`` say them."""
 
 
@@ -31,6 +32,20 @@ def parse_range(text: str, flag: str) -> Range:
         raise ValueError(f"--{flag}={text}: give <min>:<max> with 0 <= min <= max, such as 0:320") from error
 
 
+def parse_gpu_total(text: str) -> tuple[str, Range]:
+    """Read ``<gpu type>:<min>:<max>``. Raises ValueError that names the flag and the fix."""
+    gpu, first, limits = text.partition(":")
+    wrong = (
+        f"--gpu-total={text}: give <gpu type>:<min>:<max> with 0 <= min <= max, such as nvidia-tesla-t4:0:16"
+    )
+    if not gpu or not first:
+        raise ValueError(wrong)
+    try:
+        return gpu, parse_range(limits, "gpu-total")
+    except ValueError:
+        raise ValueError(wrong) from None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The flags, dashes written as underscores; durations in ns. The last block is kubetide's own."""
 
@@ -43,6 +58,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cloud's name; no flag. aws, gce and azure have rules of their own for similar groups."""
     gpu_label: str = ""
     """The node label of GPU nodes; no flag, the cloud says it."""
+    has_instance: HasInstance = "any"
+    """Of which nodes the cloud can say whether their machine is there; no flag, the cloud says it."""
+    pod_prices: PodPrices = PodPrices()
+    """What a pod's share of a machine costs; no flag, the cloud says it."""
     advises: bool = False
     """Whether the run only advises, so that a removal stands as advice and is decided on as if followed; no flag."""
 
@@ -67,11 +86,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_nodes_total: int = 0
     cores_total: str = "0:320000"
     memory_total: str = "0:6400000"
+    gpu_total: tuple[str, ...] = ()
     max_nodes_per_scaleup: int = 1000
     fastpath_binpacking_enabled: bool = False
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = ZERO
     balance_similar_node_groups: bool = False
+    balancing_label: tuple[str, ...] = ()
+    """Without effect, as upstream."""
     balancing_ignore_label: tuple[str, ...] = ()
     memory_difference_ratio: float = 0.015
     max_allocatable_difference_ratio: float = 0.05
@@ -83,6 +105,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bypassed_scheduler_names: tuple[str, ...] = ()
     enable_dynamic_resource_allocation: bool = True
     """Whether devices are looked at. Upstream can no longer do without."""
+    scale_from_unschedulable: bool = False
+    enable_proactive_scaleup: bool = False
+    pod_injection_limit: int = 5000
+    cluster_snapshot_parallelism: int = 16
+    """Without effect, as upstream."""
 
     # Scale-down
     scale_down_enabled: bool = True
@@ -91,6 +118,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scale_down_unneeded_time: Duration = minutes(10)
     scale_down_unready_enabled: bool = True
     scale_down_unready_time: Duration = minutes(20)
+    scale_down_candidates_pool_ratio: float = 0.1
+    """Without effect, as upstream; so are the next two."""
+    scale_down_candidates_pool_min_count: int = 50
+    scale_down_non_empty_candidates_count: int = 30
     scale_down_delay_after_add: Duration = minutes(10)
     scale_down_delay_after_delete: Duration = ZERO
     scale_down_delay_after_failure: Duration = minutes(3)
@@ -150,5 +181,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Raises ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")
+        for text in self.gpu_total:
+            parse_gpu_total(text)
         if self.least_cost_rounds < 0:
             raise ValueError(f"--least-cost-rounds={self.least_cost_rounds}: give 0 or more, such as 40")

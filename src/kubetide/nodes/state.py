@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from kubetide.nodes.delta import Delta, Gone, Key, Step
 from kubetide.nodes.facts.devices import KnownDevices
+from kubetide.nodes.facts.export import export_state
 from kubetide.nodes.facts.node_devices import NodeDevices
-from kubetide.nodes.facts.nodes import Health, health_of, readiness
+from kubetide.nodes.facts.nodes import TO_BE_DELETED, Health, has_taint, health_of, readiness
 from kubetide.nodes.facts.objects import key_of, put_all
 from kubetide.nodes.facts.pod_store import HeldPods
+from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.phases import Laps, NoLaps
@@ -82,6 +84,7 @@ class State:
         self.devices = KnownDevices()
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
+        self.priority_map = PriorityMap()
         self.holds: tuple[str, ...] = ()
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
@@ -150,9 +153,15 @@ class State:
         return any(there.get(driver, 0) < count for driver, count in complete_pools(expected).items())
 
     def has_instance(self, node_name: str) -> bool:
-        """Whether the cloud still has the node's machine; True for a node in no group."""
+        """Whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
         node = self.nodes[node_name]
-        return instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
+        match self.settings.has_instance:
+            case "unknown":
+                return not has_taint(node, TO_BE_DELETED)
+            case "groups":
+                return instance_id(node) in self._group_of_provider
+            case _:
+                return instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
 
     def is_leaving(self, node_name: str) -> bool:
         """Return whether the cloud is deleting the node's machine, which it still has."""
@@ -227,6 +236,8 @@ class State:
         if delta.intents is not None:
             self.intents = delta.intents
             self.version += 1
+        if delta.priority_map is not None:
+            self.priority_map = delta.priority_map
         if any(changed) and self.version == before:
             self.version += 1
 
@@ -285,30 +296,7 @@ class State:
 
     def export(self) -> Delta:
         """Gives the full form: a state made from it decides as this one does."""
-        return Delta(
-            step=self.step,
-            nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
-            pods=tuple(self.pods[key] for key in sorted(self.pods)),
-            replica_sets=tuple(self.replica_sets[key] for key in sorted(self.replica_sets)),
-            replication_controllers=None
-            if self.replication_controllers is None
-            else tuple(one for _, one in sorted(self.replication_controllers.items(), key=itemgetter(0))),
-            deployments=tuple(self.deployments[key] for key in sorted(self.deployments)),
-            daemon_sets=tuple(self.daemon_sets[key] for key in sorted(self.daemon_sets)),
-            stateful_sets=tuple(self.stateful_sets[key] for key in sorted(self.stateful_sets)),
-            jobs=tuple(self.jobs[key] for key in sorted(self.jobs)),
-            pdbs=tuple(self.pdbs[key] for key in sorted(self.pdbs)),
-            namespaces=tuple(self.namespaces[name] for name in sorted(self.namespaces)),
-            volumes=self.volumes.export(),
-            devices=self.devices.export(),
-            unread=(*self.volumes.unread, *self.devices.unread),
-            groups=tuple(self.groups.values()),
-            intents=self.intents,
-            holds=self.holds,
-            live_pods=dict(self.live_pods) or None,
-            settings=self.settings,
-            memory=self.memory,
-        )
+        return export_state(self)
 
     def copy(self) -> State:
         """Gives a state of its own that decides as this one would at the beginning of a tick."""

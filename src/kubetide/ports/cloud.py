@@ -138,6 +138,36 @@ class NodeGroup(ApiStruct):
     stale: str = ""
 
 
+HasInstance = Literal["any", "groups", "unknown"]
+"""Of which nodes a cloud can say whether their machine is there.
+
+``any``: of all; a node in no group is taken to have its machine. ``groups``: only of nodes in its groups; it knows no
+machine of any other. ``unknown``: of none; then the taint for deletion says that a machine is gone.
+"""
+
+
+class PodPrices(ApiStruct):
+    """What an hour of a pod's requests costs. The defaults are those of upstream's price model for GCE."""
+
+    cpu_hour: float = 0.033174
+    gib_hour: float = 0.004446
+
+
+def pod_prices_of(cloud: Cloud) -> PodPrices:
+    """Return what a pod's share of the cloud's machines costs: its attribute ``pod_prices``, or else the defaults.
+
+    The attribute is optional: only the expander ``price`` asks for it.
+    """
+    found = getattr(cloud, "pod_prices", None)
+    return found if isinstance(found, PodPrices) else PodPrices()
+
+
+def has_instance_of(cloud: Cloud) -> HasInstance:
+    """Return of which nodes the cloud knows the machines: its attribute ``has_instance``, or else ``any``."""
+    found: HasInstance = getattr(cloud, "has_instance", "any")
+    return found
+
+
 class Cloud(Protocol):
     """A cloud provider. Every method may raise CloudError.
 

@@ -16,7 +16,9 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudWithheld, Withheld
 
 _CLUSTER_READS = frozenset({"get", "list", "watch", "get_scale", "kinds", "list_and_watch", "spread"})
-_CLOUD_READS = frozenset({"name", "gpu_label", "gpu_types", "resource_limits", "refresh"})
+_CLOUD_READS = frozenset(
+    {"name", "gpu_label", "gpu_types", "has_instance", "pod_prices", "resource_limits", "refresh"}
+)
 
 
 class Guard(Protocol):

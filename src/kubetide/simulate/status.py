@@ -121,6 +121,7 @@ def _loop(
         )
     plugins.take_up(header)
     last = waiting[-1]
+    assert entry.core is not None, "a loop that records has a core"
     core = entry.core()
     bring(core, waiting)
     holds: tuple[str, ...] = ()

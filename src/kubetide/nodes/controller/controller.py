@@ -40,7 +40,7 @@ from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.objects.cluster import ObjectReference
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud
+from kubetide.ports.cloud import Cloud, has_instance_of, pod_prices_of
 from kubetide.ports.cluster import Cluster
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
@@ -84,7 +84,16 @@ class NodesController(BaseLoop):
         self._clock = clock
         self._recorder = recorder
         self._board = board
-        self._state = State(replace(settings, gpu_label=cloud.gpu_label, provider=cloud.name, seed=seed))
+        self._state = State(
+            replace(
+                settings,
+                gpu_label=cloud.gpu_label,
+                has_instance=has_instance_of(cloud),
+                pod_prices=pod_prices_of(cloud),
+                provider=cloud.name,
+                seed=seed,
+            )
+        )
         self._aside = aside
         self.deciding = False
         """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""

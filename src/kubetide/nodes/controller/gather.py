@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kubetide.nodes.expander import reads_priorities
 from kubetide.nodes.facts.devices import (
     DEVICE_KIND_OF,
     DeviceChanges,
@@ -16,6 +17,7 @@ from kubetide.nodes.facts.devices import (
     slim_device_object,
 )
 from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP, PriorityMap
 from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.facts.slimming import (
     keep_node,
@@ -131,7 +133,8 @@ class Gatherer:
         learned = await self._learned()
         if self._midway:
             self._begin_anew()
-        delta = await self._changes("update", groups)
+        priority_map = await self._priority_map()
+        delta = await self._changes("update", groups, priority_map=priority_map)
         return delta if learned is None else replace(delta, learned=learned)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:
@@ -191,6 +194,7 @@ class Gatherer:
         step: Step,
         groups: tuple[NodeGroup, ...] | None,
         live: dict[str, tuple[Pod, ...]] | None = None,
+        priority_map: PriorityMap | None = None,
     ) -> Delta:
         known = self._known
         self._midway = True
@@ -246,9 +250,23 @@ class Gatherer:
             ),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
+            priority_map=priority_map if priority_map != known.priority_map else None,
             holds=self._holds(),
             live_pods=live,
         )
+
+    async def _priority_map(self) -> PriorityMap | None:
+        """Read the ConfigMap of the expander ``priority``; None where it is not in use or cannot be read now."""
+        settings = self._known.settings
+        if not reads_priorities(settings.expander):
+            return None
+        try:
+            found = await self._cluster.get(CONFIG_MAPS, PRIORITY_MAP, namespace=settings.namespace)
+        except NotFound:
+            return PriorityMap()
+        except ApiError:
+            return None  # what was read last stays in force
+        return PriorityMap(True, found.metadata.uid, (found.data or {}).get(PRIORITIES_KEY))
 
     def _open(self, kind: Kind[Any]) -> None:
         keep = self._kept.get(kind.plural)

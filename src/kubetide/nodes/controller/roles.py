@@ -44,6 +44,7 @@ NODES_STATUS: Final = Role(
     "Role",
     "kubetide-nodes",
     (
+        Grant(("get",), "", ("configmaps",), ("cluster-autoscaler-priority-expander",)),
         Grant(("patch", "delete"), "", ("configmaps",), ("cluster-autoscaler-status",), acting=True),
         Grant(("get", "patch"), "", ("configmaps",), ("kubetide-node-templates",), acting=True),
         # What is created has no name yet that a rule could hold for.

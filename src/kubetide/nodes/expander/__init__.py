@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.expander.base import Expander, Option
+from kubetide.nodes.expander.base import Context, Expander, Option, Warned
 from kubetide.nodes.expander.registry import (
     EXPANDERS,
+    Choice,
     ExpanderError,
     choose,
     packs_all_groups,
     parse_expanders,
+    reads_priorities,
 )
 
 __all__ = [
     "EXPANDERS",
+    "Choice",
+    "Context",
     "Expander",
     "ExpanderError",
     "Option",
+    "Warned",
     "choose",
     "packs_all_groups",
     "parse_expanders",
+    "reads_priorities",
 ]

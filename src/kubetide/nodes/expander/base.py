@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import NodeGroup, PodPrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,36 @@ class Option:
     """The pods of each new node, where the choice says so: what the next tick goes by until the nodes are there."""
 
 
-class Expander(Protocol):
-    """Keeps the best options, in the order given; never none of a non-empty list."""
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning that belongs on the ConfigMap of the ``priority`` expander."""
 
-    def __call__(self, options: Sequence[Option]) -> list[Option]:
-        """Gives the options that are equally best."""
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an expander may know besides the options.
+
+    Attributes:
+        nodes: Nodes in the cluster, those on their way not counted.
+        gpu_label: The node label of GPU nodes; empty for none.
+        pod_prices: What a pod's share of a machine costs.
+        priority_map: The ConfigMap of ``priority``.
+        warned: Expanders add here what people must be told.
+    """
+
+    nodes: int = 0
+    gpu_label: str = ""
+    pod_prices: PodPrices = field(default_factory=PodPrices)
+    priority_map: PriorityMap = field(default_factory=PriorityMap)
+    warned: list[Warned] = field(default_factory=list)
+
+
+class Expander(Protocol):
+    """Keeps the best options, in the order given; none of a non-empty list only where none can be rated at all."""
+
+    def __call__(self, options: Sequence[Option], context: Context) -> list[Option]:
+        """Return the options that are equally best."""
         ...

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubetide.nodes.expander.base import Option
+from kubetide.nodes.expander.base import Context, Option
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify
 from kubetide.units.quantity import milli, whole
 
 
-def least_waste(options: Sequence[Option]) -> list[Option]:
+def least_waste(options: Sequence[Option], context: Context) -> list[Option]:
     """Keeps the options with the least waste.
 
     Source: Cluster Autoscaler's waste expander: the sum of the idle shares of cpu and memory, out of
     capacity (not allocatable), ties by exact equality of floats.
     """
+    del context
     # By identity: options are for the same pods, mostly.
     pods = {id(pod): pod for option in options for pod in option.pods}
     asked = {name: _asked(pod) for name, pod in pods.items()}

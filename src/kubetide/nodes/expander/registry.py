@@ -6,12 +6,15 @@ A new expander is one file here and one line in ``EXPANDERS``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from kubetide.nodes.expander.base import Expander, Option
+from kubetide.nodes.expander.base import Context, Expander, Option
 from kubetide.nodes.expander.least_cost import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
+from kubetide.nodes.expander.price import price
+from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.nodes.least_cost.solver import has_solver
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Instant
@@ -22,6 +25,8 @@ EXPANDERS: dict[str, Expander] = {
     "least-waste": least_waste,
     "most-pods": most_pods,
     "least-nodes": least_nodes,
+    "price": price,
+    PRIORITY: priority,
     LEAST_COST: least_cost,
 }
 
@@ -40,12 +45,16 @@ def parse_expanders(text: str) -> tuple[str, ...]:
     for at, name in enumerate(names):
         if name != RANDOM and name not in EXPANDERS:
             known = ", ".join((*EXPANDERS, RANDOM))
-            raise ExpanderError(f"--expander={text}: there is no expander {name!r}; there are {known}")
+            raise ExpanderError(f"--expander={text}: Expander {name} not supported; there are {known}")
         if name in names[:at]:
-            raise ExpanderError(f"--expander={text}: {name} stands twice; name each expander once")
+            raise ExpanderError(
+                f"--expander={text}: Expander {name} was specified multiple times, "
+                "each expander must not be specified more than once"
+            )
         if RANDOM in names[:at]:
             raise ExpanderError(
-                f"--expander={text}: {name} comes after random, which leaves nothing to choose"
+                f"--expander={text}: Expander {name} came after an expander {RANDOM} that will always return only one result, "
+                f"this is not allowed since {name} will never be used"
             )
     if names[0] == LEAST_COST and not has_solver():
         raise ExpanderError(
@@ -60,19 +69,44 @@ def packs_all_groups(expander: str) -> bool:
     return expander.split(",", maxsplit=1)[0] == LEAST_COST
 
 
-def choose(options: Sequence[Option], expander: str, *, seed: int, now: Instant) -> tuple[Option, str]:
-    """Gives the best option and the name of the expander that settled it.
+def reads_priorities(expander: str) -> bool:
+    """Whether the chain needs the ConfigMap of the ``priority`` expander."""
+    return PRIORITY in expander.split(",")
+
+
+class Choice(NamedTuple):
+    """What a chain of expanders came to.
+
+    Attributes:
+        option: The best; None where no option could be rated.
+        by: The name of the expander that settled it.
+        drawn_among: Groups of the options that one was drawn from; empty when nothing was left to chance.
+    """
+
+    option: Option | None
+    by: str
+    drawn_among: tuple[str, ...] = ()
+
+
+def choose(
+    options: Sequence[Option], expander: str, *, seed: int, now: Instant, context: Context | None = None
+) -> Choice:
+    """Return the best option and what settled it.
 
     Each expander of the chain keeps its best; of several that are left at the end one is drawn, by
     seed and time. Options must be in order of group id, at least one.
     """
+    context = context or Context()
     left = list(options)
     for name in parse_expanders(expander):
         if name == RANDOM:
             break
-        left = EXPANDERS[name](left)
+        left = EXPANDERS[name](left, context)
         if len(left) == 1:
-            return left[0], name
+            return Choice(left[0], name)
+        if not left:
+            return Choice(None, name)
     if len(left) == 1:
-        return left[0], "being the only one"
-    return left[int(unit_interval(seed, "expander", now) * len(left))], RANDOM
+        return Choice(left[0], "being the only one")
+    drawn = left[int(unit_interval(seed, "expander", now) * len(left))]
+    return Choice(drawn, RANDOM, tuple(option.group.id for option in left))

@@ -19,11 +19,12 @@ from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
 from kubetide.nodes.registry.cluster_state import observe
-from kubetide.nodes.scale_up.limits import CLUSTER_WIDE_FLAGS, capacity_of, used_by
+from kubetide.nodes.scale_up.headroom import with_expected_gpus
+from kubetide.nodes.scale_up.limits import CLUSTER_WIDE_FLAGS, Headroom
 from kubetide.nodes.scale_up.orchestrator import open_tick, plan_scale_up
 from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick
-from kubetide.nodes.settings import Settings
+from kubetide.nodes.settings import Settings, parse_gpu_total
 from kubetide.nodes.state import Key, State
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template, learn_templates
@@ -244,8 +245,8 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
     for group, count in tick.upcoming.items():
         known = tick.templates[group]
         nodes += [known.node] * count if known is not None else []
-    used = {name: sum(used_by(node)[name] for node in nodes) for name in CLUSTER_WIDE_FLAGS}
-    need = capacity_of(template.node)
+    headroom = Headroom(supposed.settings, [with_expected_gpus(state, tick, node) for node in nodes])
+    used, need = headroom.used, template.capacity
     parts: list[str] = []
     for name, (flag, unit) in CLUSTER_WIDE_FLAGS.items():
         field_name = flag.replace("-", "_")
@@ -255,6 +256,16 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
         if wanted > int(high):
             supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{wanted}"})
             parts.append(f"raise --{flag} from {text} to {low}:{wanted}")
+    raised = []
+    for given in supposed.settings.gpu_total:
+        gpu, limit = parse_gpu_total(given)
+        wanted = used.get(gpu, 0) + need.get(gpu, 0)
+        if need.get(gpu) and wanted > limit.maximum:
+            raised.append(f"{gpu}:{limit.minimum}:{wanted}")
+            parts.append(f"raise --gpu-total from {given} to {raised[-1]}")
+        else:
+            raised.append(given)
+    supposed.settings = replace(supposed.settings, gpu_total=tuple(raised))
     return Change("limits", " and ".join(parts)) if parts else None
 
 

@@ -20,7 +20,8 @@ DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-p
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
-GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+GPU_RESOURCES: Final = (GPU_RESOURCE, "amd.com/gpu", "gpu.intel.com/i915")
 
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _IGNORE_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
@@ -100,6 +101,7 @@ def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple
         and taint.key not in settings.status_taint
         and not taint.key.startswith(_STATUS_PREFIX)
         and not is_startup_taint(taint.key, settings)
+        and not (settings.scale_from_unschedulable and taint.key == _UNSCHEDULABLE)
     )
 
 

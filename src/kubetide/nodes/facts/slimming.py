@@ -13,11 +13,11 @@ from msgspec.structs import force_setattr, replace
 
 from kubetide.nodes.facts.nodes import MIRROR_ANNOTATION
 from kubetide.objects.base import Quantities
-from kubetide.objects.batch import Job
+from kubetide.objects.batch import Job, JobSpec, JobStatus
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Namespace, Node, NodeStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
-from kubetide.objects.statefulset import StatefulSet
+from kubetide.objects.statefulset import StatefulSet, StatefulSetSpec
 from kubetide.objects.workload import (
     DaemonSet,
     DaemonSetStatus,
@@ -102,13 +102,14 @@ def slim_daemon_set(item: DaemonSet) -> DaemonSet:
 
 
 def slim_stateful_set(item: StatefulSet) -> StatefulSet:
-    """Gives that the StatefulSet is there: nothing else of it is read."""
-    return StatefulSet(metadata=_name_of(item.metadata))
+    """Return the StatefulSet with its name and its replicas: nothing else of it is read."""
+    return StatefulSet(metadata=_name_of(item.metadata), spec=StatefulSetSpec(replicas=item.spec.replicas))
 
 
 def slim_job(item: Job) -> Job:
-    """Gives that the Job is there: nothing else of it is read."""
-    return Job(metadata=_name_of(item.metadata))
+    """Return the Job with its name and how many pods it is to have: nothing else of it is read."""
+    spec = JobSpec(parallelism=item.spec.parallelism, completions=item.spec.completions)
+    return Job(metadata=_name_of(item.metadata), spec=spec, status=JobStatus(succeeded=item.status.succeeded))
 
 
 def slim_namespace(item: Namespace) -> Namespace:

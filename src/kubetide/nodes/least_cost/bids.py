@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kubetide.nodes.expander import Option, choose
 from kubetide.nodes.least_cost.offers import Needs, Offer, least_price_of_a_pod, needs_of
 from kubetide.nodes.least_cost.purchase import Buying
+from kubetide.nodes.scale_up.expander_context import expander_context
 from kubetide.scheduling.estimator.packing import Estimate, Limits, estimate
 from kubetide.scheduling.thresholds import OFFERS_ESTIMATED
 
@@ -42,10 +43,14 @@ def buy_for_minding(buying: Buying, only: Container[int] | None = None) -> None:
         settings = buying.state.settings
         # Pods that stick together may be stranded by an option that takes only some of them.
         bids = [one for one in found if one.takes_all] or found
-        chosen, _ = choose(
-            [one.option for one in bids], settings.expander, seed=settings.seed, now=buying.now
+        choice = choose(
+            [one.option for one in bids],
+            settings.expander,
+            seed=settings.seed,
+            now=buying.now,
+            context=expander_context(buying.state),
         )
-        _take(buying, next(one for one in bids if one.option is chosen))
+        _take(buying, next(one for one in bids if choice.option is None or one.option is choice.option))
 
 
 def _bids(buying: Buying, numbers: list[int]) -> list[_Bid]:

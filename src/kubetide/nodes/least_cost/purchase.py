@@ -72,7 +72,7 @@ class Buying:
                 room=sum(max(0, one.max_size - one.target_size) for one in sizes),
                 whole=whole,
                 by_arithmetic=not whole and not template.keeps_others_away,
-                uses=template.capacity,
+                uses={name: template.capacity.get(name, 0) for name in self.left},
             )
         return found
 

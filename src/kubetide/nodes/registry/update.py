@@ -128,10 +128,12 @@ def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> lis
         spare = group.target_size - group.min_size
         if not ids or (spare <= 0 and not force):
             continue
-        if is_zero_or_max(group):
-            ids = sorted(instance.provider_id for instance in group.instances or ())
-        elif not force:
+        if not is_zero_or_max(group) and not force:
             ids = ids[:spare]
+        if is_zero_or_max(group):
+            ids = sorted(instance.provider_id for instance in doomed_with(group, ()))
+        if not ids:
+            continue
         reasons += [reason("UnregisteredRemoved", group_id, instance=one) for one in ids]
         found.append(DeleteInstances(group_id, tuple(ids), "unregistered", force))
     return found

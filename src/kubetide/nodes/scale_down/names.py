@@ -14,4 +14,3 @@ SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabl
 DELAY_DELETION_PREFIX: Final = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 
 KUBE_SYSTEM: Final = "kube-system"
-GPU_RESOURCE: Final = "nvidia.com/gpu"

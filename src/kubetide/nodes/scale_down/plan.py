@@ -13,15 +13,12 @@ from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, rea
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
-from kubetide.nodes.scale_up.limits import absurd_amounts
+from kubetide.nodes.scale_up.limits import limits_of, used_by
 from kubetide.objects.node import Node
-from kubetide.units.quantity import whole
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
-
-_GIB = 1 << 30
 
 
 @dataclass(slots=True)
@@ -94,14 +91,11 @@ def _size_refuses(state: State, one: Removable, sizes: dict[str, int]) -> tuple[
 
 
 class _Limits:
-    """What may be taken off the cluster's total cores and memory (--cores-total, --memory-total)."""
+    """What may be taken off the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
 
     def __init__(self, state: State, now: Instant) -> None:
-        settings = state.settings
-        self._minimum = {
-            "cpu": _minimum(settings.cores_total),
-            "memory": _minimum(settings.memory_total) * _GIB,
-        }
+        self._gpu_label = state.settings.gpu_label
+        self._minimum = {name: limit.minimum for name, limit in limits_of(state.settings).items()}
         self._left: dict[str, int] = {}
         if not any(self._minimum.values()):
             return
@@ -109,36 +103,31 @@ class _Limits:
         for name in state.snapshot.node_names:
             node = state.snapshot.node(name)
             if not is_virtual_kubelet(node) and not is_being_deleted(node, now):
-                for resource in total:
-                    total[resource] += _capacity(node, resource)
+                for resource, amount in used_by(node, self._gpu_label).items():
+                    if resource in total:
+                        total[resource] += amount
         self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
 
     def exceeded_by(self, node: Node) -> tuple[str, ...]:
         """Gives the resources of which too little would be left without the node."""
-        return tuple(name for name, left in self._left.items() if _capacity(node, name) > left)
+        if not self._left:
+            return ()
+        uses = used_by(node, self._gpu_label)
+        return tuple(name for name, left in self._left.items() if uses.get(name, 0) > left)
 
     def take(self, node: Node) -> None:
         """Takes the node's capacity off what is left."""
-        for resource in self._left:
-            self._left[resource] -= _capacity(node, resource)
+        for resource, amount in (used_by(node, self._gpu_label) if self._left else {}).items():
+            if resource in self._left:
+                self._left[resource] -= amount
 
 
 def _limit_refuses(resource: str) -> tuple[str, str]:
-    flag = "--cores-total" if resource == "cpu" else "--memory-total"
+    flag = {"cpu": "--cores-total", "memory": "--memory-total"}.get(resource, "--gpu-total")
     return (
         "MinimalResourceLimitExceeded",
         f"the cluster's {resource} would fall below the minimum of {flag}",
     )
-
-
-def _minimum(limits: str) -> int:
-    return int(limits.partition(":")[0])
-
-
-def _capacity(node: Node, resource: str) -> int:
-    if resource in absurd_amounts(node):
-        return 0
-    return whole((node.status.capacity or {}).get(resource, 0))
 
 
 def _is_atomic(state: State, group_id: str) -> bool:

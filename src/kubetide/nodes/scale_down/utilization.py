@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from kubetide.nodes.facts.nodes import GPU_RESOURCE
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.device_utilization import UtilizationError, fullest_pool
-from kubetide.nodes.scale_down.names import GPU_RESOURCE
 from kubetide.nodes.scale_down.pods import is_long_terminating
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod

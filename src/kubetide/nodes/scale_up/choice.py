@@ -11,6 +11,8 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.balancing import balance
 from kubetide.nodes.scale_up.events import max_nodes_total
+from kubetide.nodes.scale_up.expander_context import expander_context, priority_warnings
+from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.options import find_options, judge_groups
 from kubetide.nodes.scale_up.tick import Bargain, Increase, Tick
@@ -24,8 +26,7 @@ def choose_groups(
     state: State, tick: Tick, reasons: list[Reason], now: Instant, *, choosing: bool = True
 ) -> list[EventRecord]:
     """Finds options, chooses and cuts to the limits: fills in the tick; gives the events before the act."""
-    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
-    headroom = Headroom(state.settings, nodes)
+    headroom = headroom_of(state, tick)
     judge_groups(state, tick, headroom, now)
     reasons += [
         reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
@@ -58,9 +59,18 @@ def _choose_one(
     state: State, tick: Tick, headroom: Headroom, reasons: list[Reason], now: Instant
 ) -> list[EventRecord]:
     settings = state.settings
-    chosen, by = choose(tick.options, settings.expander, seed=settings.seed, now=now)
-    tick.chosen = (chosen,)
-    reasons.append(reason("Chosen", chosen.group.id, expander=by, nodes=chosen.nodes, pods=len(chosen.pods)))
+    context = expander_context(state)
+    choice = choose(tick.options, settings.expander, seed=settings.seed, now=now, context=context)
+    warned = priority_warnings(state, context)
+    chosen = choice.option
+    if chosen is None:
+        tick.result = "ScaleUpNoOptionsAvailable"
+        reasons.append(reason("NoneRated", expander=choice.by, options=len(tick.options)))
+        return warned
+    tick.chosen, tick.drawn_among = (chosen,), choice.drawn_among
+    reasons.append(
+        reason("Chosen", chosen.group.id, expander=choice.by, nodes=chosen.nodes, pods=len(chosen.pods))
+    )
     count = chosen.nodes
     there = len(state.snapshot)
     if settings.max_nodes_total and there + count > settings.max_nodes_total:
@@ -70,8 +80,8 @@ def _choose_one(
         )
         if count < 1:
             tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
-            return max_nodes_total(state)
-    events = max_nodes_total(state) if count < chosen.nodes else []
+            return [*warned, *max_nodes_total(state)]
+    events = [*warned, *(max_nodes_total(state) if count < chosen.nodes else ())]
     count = _within_limits(state, chosen, headroom, count, reasons, now)
     if count < 1:
         tick.result, tick.error = "ScaleUpError", "the limits leave no node"

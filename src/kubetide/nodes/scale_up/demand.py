@@ -20,6 +20,7 @@ from kubetide.nodes.facts.pods import (
     name_to_be_created,
 )
 from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.scale_up.injected_pods import INJECTED, injected_pods
 from kubetide.nodes.state import State
 from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
@@ -74,6 +75,12 @@ def drained_pods(state: State, now: Instant) -> list[Asked]:
     return sorted(found, key=lambda asked: (asked.pod.metadata.namespace, asked.pod.metadata.name))
 
 
+def proactive_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the pods that controllers are still to make, with ``--enable-proactive-scaleup``."""
+    del now
+    return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
+
+
 def intended_pods(state: State, now: Instant) -> list[Asked]:
     """Gives the replicas that the board says are wanted and that do not exist yet.
 
@@ -121,10 +128,15 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
 
 Source = Callable[[State, Instant], list[Asked]]
 
-SOURCES: dict[str, Source] = {"pending": pending_pods, "drain": drained_pods, "intents": intended_pods}
-"""By name; ``pending`` and ``drain`` are always asked."""
+SOURCES: dict[str, Source] = {
+    "pending": pending_pods,
+    INJECTED: proactive_pods,
+    "drain": drained_pods,
+    "intents": intended_pods,
+}
+"""By name; all but ``intents`` are always asked."""
 
-_ALWAYS = ("pending", "drain")
+_ALWAYS = ("pending", INJECTED, "drain")
 
 
 def check_sources(names: Sequence[str]) -> None:

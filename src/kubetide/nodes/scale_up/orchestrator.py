@@ -28,7 +28,7 @@ from kubetide.nodes.scale_up.events import (
     scaled_up,
     scaling_up,
 )
-from kubetide.nodes.scale_up.limits import Headroom
+from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
 from kubetide.nodes.scale_up.pods import all_are_new, kind_of, wanted_pods
@@ -71,10 +71,10 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
     if not wanted.pods:
         tick.result = "ScaleUpNotNeeded"
         reasons.append(reason("NoDemand"))
-    elif settings.max_nodes_total and tick.view.total.ready >= settings.max_nodes_total:
+    elif settings.max_nodes_total and (ready := _ready_nodes(state)) >= settings.max_nodes_total:
         tick.result = "ScaleUpLimitedByMaxNodesTotal"
         events = max_nodes_total(state)
-        reasons.append(reason("MaxNodesTotal", nodes=tick.view.total.ready, limit=settings.max_nodes_total))
+        reasons.append(reason("MaxNodesTotal", nodes=ready, limit=settings.max_nodes_total))
     elif all_are_new(wanted.pods, state, now):
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
@@ -146,6 +146,15 @@ def absorb_scale_up(
     return events, reasons
 
 
+def _ready_nodes(state: State) -> int:
+    """Return how many nodes are ready and take pods, whether or not the cloud knows their machines."""
+    return sum(
+        1
+        for name, node in state.nodes.items()
+        if not node.spec.unschedulable and not state.health(name).unready
+    )
+
+
 def _intent_reasons(wanted: Wanted) -> list[Reason]:
     """Says what other loops want that does not exist yet, by workload."""
     missing: dict[tuple[Workload, str], int] = {}
@@ -180,8 +189,8 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
 def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
     """Gives increases for groups below their minimum. Source: --enforce-node-group-min-size."""
     rising = [increase.group.id for increase in tick.increases]
-    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
-    headroom = Headroom(state.settings, nodes)
+    nodes = len(state.snapshot)
+    headroom = headroom_of(state, tick)
     found = []
     for group_id, view in tick.view.groups.items():
         group, template = state.groups[group_id], tick.templates[group_id]
@@ -192,7 +201,7 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
         if exceeded := headroom.exceeded_by(template.capacity):
             tick.over_limits.append(("up", exceeded))
         if state.settings.max_nodes_total:
-            short = min(short, state.settings.max_nodes_total - len(nodes))
+            short = min(short, state.settings.max_nodes_total - nodes)
         short = headroom.cap(template.node, max(short, 0))
         if short > 0:
             reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from kubetide.nodes.facts.pods import is_daemon_set_pod, priority_of
 from kubetide.nodes.scale_up.demand import demand, workload_of
+from kubetide.nodes.scale_up.injected_pods import INJECTED, within_limit
 from kubetide.nodes.scale_up.tick import Wanted
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -54,9 +55,9 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
     wanted.overflowing = placements.overflowing
     wanted.unprocessed = len(placements.unprocessed)
     state.laps.end("filterOutSchedulable")
-    for pod in placements.unplaced:
-        if is_daemon_set_pod(pod):
-            continue
+    injected = (key for key, source in wanted.virtual.items() if source == INJECTED)
+    unplaced = [pod for pod in placements.unplaced if not is_daemon_set_pod(pod)]
+    for pod in within_limit(state, unplaced, injected):
         if is_too_new(pod, state, now):
             wanted.too_new.append(pod)
         else:

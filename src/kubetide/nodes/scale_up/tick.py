@@ -111,6 +111,7 @@ class Tick:
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
         options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        drawn_among: Groups among which the choice was left to chance.
         bargain: How good the choice is, when it was reckoned over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
@@ -129,6 +130,7 @@ class Tick:
     verdicts: list[Verdict] = field(default_factory=list)
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
+    drawn_among: tuple[str, ...] = ()
     bargain: Bargain | None = None
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
     not_simulated: tuple[str, ...] = ()

@@ -76,7 +76,8 @@ class DemandSeries:
         known, before = self._counted
         for direction, resources in tick.over_limits[before if known is tick else 0 :]:
             for resource in resources:
-                self._over_limits.add(1, direction, _LIMITS[resource])
+                if resource in _LIMITS:  # as upstream, of GPUs nothing is counted
+                    self._over_limits.add(1, direction, _LIMITS[resource])
         self._counted = tick, len(tick.over_limits)
 
 

@@ -62,6 +62,8 @@ class Template:
     """Just this node with its pods, under ``node.metadata.name``, without devices: to be asked, not changed."""
     slices: tuple[ResourceSlice, ...] = ()
     """The devices that will be its own."""
+    gpu_label: str = ""
+    """The node label of GPU nodes."""
 
     @cached_property
     def stock(self) -> Mapping[ColumnKey, int]:
@@ -71,7 +73,7 @@ class Template:
     @cached_property
     def capacity(self) -> Mapping[str, int]:
         """What it counts for where the whole cluster is limited."""
-        return capacity_of(self.node)
+        return capacity_of(self.node, self.gpu_label)
 
     @cached_property
     def keeps_others_away(self) -> bool:
@@ -275,7 +277,7 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
     return Node(
         metadata=ObjectMeta(name=name, labels=labels),
         spec=NodeSpec(
-            unschedulable=node.spec.unschedulable,
+            unschedulable=node.spec.unschedulable and not settings.scale_from_unschedulable,
             taints=template_taints(node.spec.taints, settings) or None,
         ),
         status=NodeStatus(
@@ -313,7 +315,8 @@ def _template(
 ) -> Template:
     if origin in {"group", "type", "cloud"} or state.settings.force_ds:
         pods = pods + _daemon_pods(node, pods, state.daemon_sets)
-    return Template(node, pods, origin, source, fresh_node(node, pods, state.snapshot.facts), slices)
+    fresh = fresh_node(node, pods, state.snapshot.facts)
+    return Template(node, pods, origin, source, fresh, slices, state.settings.gpu_label)
 
 
 def _daemon_pods(

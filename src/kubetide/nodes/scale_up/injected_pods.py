@@ -1,0 +1,82 @@
+"""Pods that a controller is still to make: demand ahead of the pods (``--enable-proactive-scaleup``).
+
+Source: Cluster Autoscaler, pod injection and its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.state import State
+from kubetide.objects.batch import Job
+from kubetide.objects.pod import Pod
+
+INJECTED = "proactive"
+
+
+def injected_pods(state: State) -> list[Pod]:
+    """Return copies of waiting pods, as many of each controller as it still has to make, in order of controller.
+
+    A controller none of whose pods waits gets none: nothing says that its next pods would not find a place.
+    """
+    if not state.settings.enable_proactive_scaleup:
+        return []
+    found: list[Pod] = []
+    for uid, desired in sorted(_desired(state)):
+        missing = desired - state.held_pods.count_controlled_by(uid)
+        if missing <= 0:
+            continue
+        pods = state.held_pods.controlled_by(uid)
+        waiting = (pod for pod in pods if not pod.spec.node_name and is_unschedulable(pod, state.settings))
+        sample = next(waiting, None)
+        if sample is not None:
+            found += [_copy(sample, uid, number) for number in range(1, missing + 1)]
+    return found
+
+
+def within_limit(state: State, pods: Sequence[Pod], injected: Iterable[tuple[str, str]]) -> list[Pod]:
+    """Return the pods without the first injected ones, as many as are over ``--pod-injection-limit``.
+
+    Args:
+        pods: All that want a place.
+        injected: Namespace and name of those that were injected.
+    """
+    over = len(pods) - state.settings.pod_injection_limit
+    if over <= 0:
+        return list(pods)
+    names = dict.fromkeys(injected)
+    left: list[Pod] = []
+    for pod in pods:
+        if over > 0 and (pod.metadata.namespace, pod.metadata.name) in names:
+            over -= 1
+        else:
+            left.append(pod)
+    return left
+
+
+def _desired(state: State) -> Iterator[tuple[str, int]]:
+    for replica_set in state.replica_sets.values():
+        yield replica_set.metadata.uid, _one_if_none(replica_set.spec.replicas)
+    for stateful_set in state.stateful_sets.values():
+        yield stateful_set.metadata.uid, _one_if_none(stateful_set.spec.replicas)
+    for job in state.jobs.values():
+        yield job.metadata.uid, _desired_by_job(job)
+
+
+def _desired_by_job(job: Job) -> int:
+    at_once = _one_if_none(job.spec.parallelism)
+    if job.spec.completions is None:
+        return at_once
+    return min(at_once, job.spec.completions - job.status.succeeded)
+
+
+def _one_if_none(replicas: int | None) -> int:
+    return 1 if replicas is None else replicas
+
+
+def _copy(pod: Pod, owner_uid: str, number: int) -> Pod:
+    name = f"{pod.metadata.name}-copy-{number}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{owner_uid}-{number}"))

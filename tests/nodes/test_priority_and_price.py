@@ -1,0 +1,153 @@
+"""The expanders that upstream calls priority and price: what wins, what is told, what is left out."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import World, group, node, pod, pods, replica_set, template
+
+from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
+from kubetide.nodes.facts.priorities import PriorityMap
+from kubetide.ports.cloud import NodeTemplate
+
+
+def world_of(text, *, expander="priority", groups=("od", "spot-a", "spot-b")):
+    found = PriorityMap(found=True, uid="u", priorities=text)
+    return World(
+        groups=[group(name) for name in groups],
+        pods=[pod("p")],
+        settings={"expander": expander},
+        priority_map=found,
+    )
+
+
+def grown(world):
+    return {one.group for one in world.tick() if isinstance(one, IncreaseSize)}
+
+
+def warnings(world):
+    return [one.reason for one in world.events if one.name == "cluster-autoscaler-priority-expander"]
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("10: [od]\n50: [spot-b]", "spot-b"),
+        ("10: ['.*']\n50: ['d$']\n60: [spot-c]\n70: ['^pot']", "od"),
+        ("10: [od]\n5: [spot]\n60: [spot-a]", "spot-a"),
+        ("0: [spot-a]\n-5: [od]", "spot-a"),
+    ],
+)
+def test_the_highest_number_that_matches_wins(text, chosen):
+    """An expression is found anywhere in the group's name; a group counts by its highest number."""
+    assert grown(world_of(text)) == {chosen}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, ["PriorityConfigMapInvalid"]),
+        ("", ["PriorityConfigMapInvalid"]),
+        ("10: ['(']", ["PriorityConfigMapInvalid"]),
+        ("10: spot", ["PriorityConfigMapInvalid"]),
+        ("-2: [od, spot]", ["PriorityConfigMapNoGroupMatched"]),
+        ("10: [spot]", ["PriorityConfigMapNotMatchedGroup"]),
+    ],
+)
+def test_a_map_that_is_wrong_is_told_and_holds_nothing_up(text, told):
+    """Whatever the map says some group grows, and an event on it says what is wrong."""
+    world = world_of(text)
+    assert len(grown(world)) == 1
+    assert warnings(world) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x: [y", "yaml: line 1: did not find expected ',' or ']'"),
+        ("abc: [x]", "cannot unmarshal number abc into Go value of type int"),
+        ("[a]", r"cannot unmarshal array into Go value of type map\[int\]\[\]string"),
+        ("1: {a: b}", r"cannot unmarshal object into Go value of type \[\]string"),
+        ("1: [[a]]", "cannot unmarshal array into Go value of type string"),
+        ("1: ['a{2,1}']", "Can't compile regexp rule for priority 1 and rule a"),
+        ("1: [2026-13-45]\n2: 2026-13-45", "Can't parse YAML"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_upstream_s_words(text, problem):
+    """Every kind of wrong document ends in one error that says where."""
+    with pytest.raises(PrioritiesError, match=problem):
+        read_priorities(text)
+
+
+def priced(name, price, *, cpu="4", **labels):
+    return group(name, made=template(cpu=cpu, labels=labels or None), price_per_hour=price)
+
+
+def test_price_takes_the_cheaper_of_two_alike():
+    """Of two groups with the same machines the cheaper one grows."""
+    world = World(
+        groups=[priced("a", 0.3), priced("b", 0.2)], pods=[pod("p")], settings={"expander": "price"}
+    )
+    assert grown(world) == {"b"}
+
+
+def test_price_prefers_machines_that_suit_the_cluster():
+    """A machine far larger than a small cluster prefers costs more than its price."""
+    groups = [priced("large", 0.2, cpu="64"), priced("small", 0.3, cpu="1")]
+    world = World(groups=groups, pods=[pod("p")], settings={"expander": "price"})
+    assert grown(world) == {"small"}
+
+
+def test_without_any_price_no_group_is_chosen_and_the_reason_says_so():
+    """A group without a price is left out; where all are, nothing grows."""
+    world = World(groups=[group("a"), group("b")], pods=[pod("p")], settings={"expander": "price"})
+    assert grown(world) == set()
+    assert any(one.code == "NoneRated" for one in world.reasons)
+
+
+GPU = "example.com/gpu"
+
+
+def gpu_machine(name, kind="t4"):
+    labels = {GPU: kind}
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"}
+    return node(name, labels=labels, status={"capacity": amounts, "allocatable": amounts})
+
+
+def gpu_pods(count):
+    request = {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    spec = {"containers": [{"name": "main", "image": "x", "resources": request}]}
+    return pods("p", count, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("limits", "delta"), [((), 2), (("t4:0:3",), 1), (("t4:0:1",), 0), (("other:0:0",), 2)]
+)
+def test_gpus_of_a_type_stay_within_their_total(limits, delta):
+    """No more nodes are bought than --gpu-total leaves GPUs of their type; other types are not limited by it."""
+    made = NodeTemplate(node=gpu_machine("template"), source="catalogue")
+    world = World(
+        groups=[group("g", made=made)],
+        pods=gpu_pods(4),
+        settings={"gpu_total": limits, "gpu_label": GPU},
+    )
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+@pytest.mark.parametrize("text", ["t4", "t4:3:1", "t4:a:b", ":0:1"])
+def test_a_total_that_cannot_be_read_is_refused(text):
+    """--gpu-total without type or with limits that make no sense is an error that names the flag."""
+    with pytest.raises(ValueError, match=f"--gpu-total={text}: give <gpu type>:<min>:<max>"):
+        World(settings={"gpu_total": (text,)})
+
+
+@pytest.mark.parametrize(("limit", "delta"), [(5000, 3), (3, 1)])
+def test_pods_to_come_buy_nodes_when_asked_for(limit, delta):
+    """With proactive scale-up a ReplicaSet's missing pods count beside one that waits, up to the limit."""
+    world = World(
+        groups=[group("g")],
+        pods=[pod("p", cpu="1", of="web")],
+        replica_sets=(replica_set("web", 10),),
+        settings={"enable_proactive_scaleup": True, "pod_injection_limit": limit},
+    )
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
