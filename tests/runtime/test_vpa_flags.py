@@ -1,0 +1,76 @@
+"""The command lines of upstream's VPA programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubetide.runtime.config import ConfigError
+from kubetide.runtime.vpa_flags import PROGRAMS, vpa_config
+from kubetide.units.time import seconds
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_without_flags_it_acts_as_upstream_s(name):
+    """One loop, acting, without leader election, at upstream's address and with its limits of requests."""
+    run = vpa_config(name, ()).run
+    assert run.controllers == (PROGRAMS[name].loop,)
+    assert (run.act, run.leader_elect, run.address) == (True, False, PROGRAMS[name].address)
+    assert (run.kube_api_qps, run.kube_api_burst) == (50, 100)
+
+
+def test_flags_are_read_as_go_reads_them():
+    """One dash or two, underscores, a value behind a blank, switches alone; klog's flags change nothing."""
+    config = vpa_config(
+        "vpa-updater",
+        [
+            "-eviction_tolerance",
+            "0.3",
+            "--updater-interval=30s",
+            "--in-place-skip-disruption-budget",
+            "--use-admission-controller-status=F",
+            "--leader-elect",
+            "--leader-elect-resource-name=vpa-updater",
+            "--feature-gates=InPlace=true",
+            "--kube-api-burst=75.0",
+            "--v=4",
+            "--stderrthreshold=info",
+            "--out=here",
+        ],
+    )
+    updater = config.loops.by_name["updater"]
+    assert (updater.eviction_tolerance, updater.updater_interval) == (0.3, seconds(30))
+    assert updater.in_place_skip_disruption_budget
+    assert not updater.use_admission_controller_status
+    assert updater.gates.in_place
+    assert (config.run.leader_elect, config.run.kube_api_burst, config.run.out) == (True, 75, "here")
+
+
+def test_bare_names_are_those_of_the_program():
+    """What begins with vpa- in `kubetide run` has upstream's name here."""
+    config = vpa_config("vpa-admission-controller", ["--port=9443", "--address=:1"])
+    assert config.loops.by_name["admission"].port == 9443
+    assert config.run.address == ":1"
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--evicton-tolerance=1", "vpa-updater has no such flag"),
+        ("--eviction-tolerance", "a value is missing"),
+        ("--leader-elect-resource-name=mine", "only vpa-updater is supported"),
+        ("--leader-elect=perhaps", "takes true or false"),
+        ("--feature-gates=Mine=true", "unknown gate 'Mine'"),
+        ("word", "belongs to no flag"),
+    ],
+)
+def test_what_cannot_be_read_is_named(flag, text):
+    """Each error names the flag and the fix."""
+    with pytest.raises(ConfigError, match=text):
+        vpa_config("vpa-updater", [flag])
+
+
+def test_what_the_recommender_cannot_do_is_refused():
+    """History from Prometheus and external metrics, rather than a run without them."""
+    for flag in ("--storage=prometheus", "--use-external-metrics"):
+        with pytest.raises(ConfigError, match="not supported"):
+            vpa_config("vpa-recommender", [flag])
