@@ -26,7 +26,7 @@ _NOT_SUITES = {
 
 def suite_names() -> list[str]:
     """Return the suites: one module each. Those that begin with ``clouds_`` are parts of one."""
-    found = {module.name for module in pkgutil.iter_modules(tests.conformance.__path__)}
+    found = {module.name for module in pkgutil.iter_modules(tests.conformance.__path__) if not module.ispkg}
     return sorted(name for name in found - _NOT_SUITES if not name.startswith(("test_", "clouds_")))
 
 

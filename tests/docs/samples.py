@@ -749,6 +749,94 @@ VERTICAL = (
     },
 )
 
+HPC = {
+    "apiVersion": "autoscaling.cloud.tencent.com/v1",
+    "kind": "HorizontalPodCronscaler",
+    "metadata": META,
+    "spec": {
+        "scaleTarget": {
+            "apiVersion": "autoscaling/v1",
+            "kind": "HorizontalPodAutoscaler",
+            "name": "web",
+            "namespace": "shop",
+        },
+        "crons": [
+            {
+                "name": "morning",
+                "schedule": "0 30 8 * * 1-5",
+                "targetSize": 5,
+                "minSize": 2,
+                "maxSize": 20,
+                "excludeDates": ["* * * 1-7 10 *"],
+            }
+        ],
+    },
+    "status": {"lastScheduleTime": "2026-03-02T08:30:00Z"},
+}
+CRON_HPA = {
+    "apiVersion": "autoscaling.alibabacloud.com/v1beta1",
+    "kind": "CronHorizontalPodAutoscaler",
+    "metadata": META,
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "excludeDates": ["* * * 15 11 *"],
+        "jobs": [{"name": "up", "schedule": "0 30 8 * * *", "targetSize": 5, "runOnce": True}],
+    },
+    "status": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "excludeDates": ["* * * 15 11 *"],
+        "conditions": [
+            {
+                "name": "up",
+                "schedule": "0 30 8 * * *",
+                "targetSize": 5,
+                "runOnce": True,
+                "state": "Succeed",
+                "lastProbeTime": "2026-03-02T08:30:00Z",
+                "message": "cron hpa job up executed successfully. current replicas:2, desired replicas:5.",
+            }
+        ],
+    },
+}
+TKESTACK_CRON_HPA = {
+    "apiVersion": "extensions.tkestack.io/v1",
+    "kind": "CronHPA",
+    "metadata": META,
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "crons": [{"schedule": "30 8 * * *", "targetReplicas": 5}],
+    },
+    "status": {"lastScheduleTime": "2026-03-02T08:30:05Z"},
+}
+SCALED_OBJECT = {
+    "apiVersion": "keda.sh/v1alpha1",
+    "kind": "ScaledObject",
+    "metadata": META,
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "cooldownPeriod": 300,
+        "idleReplicaCount": 0,
+        "minReplicaCount": 1,
+        "maxReplicaCount": 20,
+        "triggers": [
+            {
+                "type": "cron",
+                "name": "day",
+                "metricType": "AverageValue",
+                "metadata": {
+                    "timezone": "Europe/Berlin",
+                    "start": "30 8 * * *",
+                    "end": "0 20 * * *",
+                    "desiredReplicas": "5",
+                },
+            }
+        ],
+    },
+    "status": {
+        "lastActiveTime": "2026-03-02T08:30:00Z",
+        "externalMetricNames": ["s0-cron-Europe-Berlin-308xxx-020xxx"],
+    },
+}
 SAMPLES = (
     *INERT_SAMPLES,
     POD,
@@ -760,6 +848,10 @@ SAMPLES = (
     CONTROLLER_REVISION,
     JOB,
     CRON_JOB,
+    HPC,
+    CRON_HPA,
+    TKESTACK_CRON_HPA,
+    SCALED_OBJECT,
     SCALE,
     HPA,
     BUDGET,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.units.cron import CronError, Every, parse_cron, zone_of
-from kubetide.units.time import Instant, parse_rfc3339, seconds
+from kubetide.units.cron import CronError, Every, Grammar, parse_cron, zone_of
+from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339, seconds
 
 instants = st.integers(0, 4_000_000_000_000_000_000).map(Instant)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -99,3 +99,33 @@ def test_a_pause_is_cut_to_whole_seconds():
     """A pause of a fraction of a second is one second, and activations fall on whole seconds."""
     assert parse_cron("@every 300ms") == Every(seconds(1))
     assert parse_cron("@every 90s").next(Instant(1_500_000_000)) == Instant(91_000_000_000)
+
+
+def test_six_fields_begin_with_the_seconds():
+    """A grammar with seconds reads six fields, and the search finds each second."""
+    schedule = parse_cron("*/20 30 8 * * *", Grammar(seconds=True))
+    at, found = parse_rfc3339("2026-03-02T00:00:00Z"), []
+    for _ in range(4):
+        at = schedule.next(at)
+        found.append(format_rfc3339(at))
+    assert found == [
+        "2026-03-02T08:30:00Z",
+        "2026-03-02T08:30:20Z",
+        "2026-03-02T08:30:40Z",
+        "2026-03-03T08:30:00Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "grammar", "message"),
+    [
+        ("@daily", Grammar(descriptors=False), "parser does not accept descriptors: @daily"),
+        ("8 * * *", Grammar(seconds=True, weekday_optional=True), "expected 5 to 6 fields, found 4: 8 * * *"),
+        ("? 0 8 * * *", Grammar(seconds=True, blank_in_days_only=True), "? is allowed for days only: ?"),
+    ],
+)
+def test_a_grammar_may_allow_less(text, grammar, message):
+    """What a grammar does not allow is refused in the words of upstream's parser."""
+    with pytest.raises(CronError) as caught:
+        parse_cron(text, grammar)
+    assert str(caught.value) == message

@@ -20,7 +20,10 @@ _BUILT_IN: Final[Mapping[str, str]] = {
 """The module of each loop's ``ENTRY``, by name, in the order in which they are started."""
 
 BUILT_IN: Final = tuple(_BUILT_IN)
-"""The names of the loops of this package."""
+"""The names of the loops of this package that run where none is named."""
+
+_NAMED_ONLY: Final[Mapping[str, str]] = {"schedules": "kubetide.schedules.entry"}
+"""Further loops of this package, which run only where they are named."""
 
 DEFAULT: Final = ("horizontal", "nodes")
 """Those of them that a scenario runs where it names none."""
@@ -38,7 +41,7 @@ class UnknownLoop(KubetideError):
 
 def loop_names() -> tuple[str, ...]:
     """Return the names of all loops: those of this package, then those that others offer."""
-    return (*BUILT_IN, *sorted(point.name for point in entry_points(group=GROUP)))
+    return (*BUILT_IN, *_NAMED_ONLY, *sorted(point.name for point in entry_points(group=GROUP)))
 
 
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
@@ -48,7 +51,7 @@ def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
 
 def loop_entry(name: str) -> LoopEntry[Any]:
     """Return the entry of a loop. Raises UnknownLoop."""
-    module = _BUILT_IN.get(name)
+    module = _BUILT_IN.get(name) or _NAMED_ONLY.get(name)
     if module is not None:
         found: object = import_module(module).ENTRY
     else:

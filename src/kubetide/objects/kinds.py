@@ -44,6 +44,12 @@ from kubetide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubetide.objects.timetables import (
+    CronHorizontalPodAutoscaler,
+    CronHpa,
+    HorizontalPodCronscaler,
+    ScaledObject,
+)
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 from kubetide.objects.webhooks import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
@@ -252,6 +258,34 @@ VALIDATING_WEBHOOKS = Kind(
     ValidatingWebhookConfiguration,
     namespaced=False,
 )
+HPCS = Kind(
+    "autoscaling.cloud.tencent.com",
+    "v1",
+    "HorizontalPodCronscaler",
+    "horizontalpodcronscalers",
+    HorizontalPodCronscaler,
+    subresources=("status",),
+    short_names=("hpc",),
+)
+CRON_HPAS = Kind(
+    "autoscaling.alibabacloud.com",
+    "v1beta1",
+    "CronHorizontalPodAutoscaler",
+    "cronhorizontalpodautoscalers",
+    CronHorizontalPodAutoscaler,
+    subresources=("status",),
+    short_names=("cronhpa",),
+)
+TKESTACK_CRON_HPAS = Kind("extensions.tkestack.io", "v1", "CronHPA", "cronhpas", CronHpa)
+SCALED_OBJECTS = Kind(
+    "keda.sh",
+    "v1alpha1",
+    "ScaledObject",
+    "scaledobjects",
+    ScaledObject,
+    subresources=("status",),
+    short_names=("so",),
+)
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     "apiextensions.k8s.io",
     "v1",
@@ -330,6 +364,9 @@ VERTICAL_KINDS: tuple[Kind[Any], ...] = (VPAS, VPAS_V1BETA2, VPA_CHECKPOINTS, VP
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 
+TIME_TABLE_KINDS: tuple[Kind[Any], ...] = (HPCS, CRON_HPAS, TKESTACK_CRON_HPAS, SCALED_OBJECTS)
+"""What sets replicas or bounds by the clock."""
+
 VOLUME_KINDS: tuple[Kind[Any], ...] = (
     PERSISTENT_VOLUMES,
     CLAIMS,
@@ -367,6 +404,7 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     *DEVICE_KINDS,
     RESOURCE_CLAIM_TEMPLATES,
     *INERT_KINDS,
+    *TIME_TABLE_KINDS,
 )
 """Kinds that a cluster stores; metrics are computed on reading."""
 

@@ -2,7 +2,8 @@
 
 Five fields (minute, hour, day of month, month, day of week) or a descriptor (``@daily``,
 ``@every 90m``), either with ``TZ=Zone`` before it. Source: github.com/robfig/cron/v3 v3.0.1,
-ParseStandard and Schedule.Next, with the messages of its parser.
+ParseStandard and Schedule.Next, with the messages of its parser. A ``Grammar`` says which other
+forms are allowed: six fields with the seconds first, no descriptors, no zones.
 
 What it does around a change of the clocks follows from how it searches: by whole hours of elapsed
 time, so that a schedule at an hour that does not exist that day is left out, and one at an hour
@@ -20,7 +21,7 @@ from zoneinfo import ZoneInfo
 
 from kubetide.units.time import Duration, Instant, TimeFormatError, parse_duration
 
-__all__ = ["CronError", "Every", "Schedule", "Spec", "parse_cron", "zone_of"]
+__all__ = ["STANDARD", "CronError", "Every", "Grammar", "Schedule", "Spec", "parse_cron", "zone_of"]
 
 _NS = 1_000_000_000
 _DAY = 86_400
@@ -32,10 +33,39 @@ _MAX_INT64 = (1 << 63) - 1
 # A schedule with no day in this many years, such as 30 February, has none.
 _YEARS_AHEAD = 5
 _STAR = 1 << 63
+_ALL_SECONDS = (1 << 60) - 1
 
 
 class CronError(ValueError):
-    """A text that is no schedule or no zone, in the words of upstream's parser."""
+    """A text that is no schedule or no zone, in the words of upstream's parser.
+
+    Attributes:
+        field: The field that is wrong, such as ``hour (field 2)``; empty where it is not one field.
+    """
+
+    field = ""
+
+
+class Grammar(NamedTuple):
+    """Which forms of a schedule are allowed.
+
+    Attributes:
+        seconds: Whether six fields are expected, the seconds first.
+        weekday_optional: Whether the last field may be missing, which then means every day.
+        descriptors: Whether ``@daily`` and ``@every`` are allowed.
+        zones: Whether ``TZ=Zone`` before the fields is allowed.
+        blank_in_days_only: Whether ``?`` stands in the two day fields only.
+    """
+
+    seconds: bool = False
+    weekday_optional: bool = False
+    descriptors: bool = True
+    zones: bool = True
+    blank_in_days_only: bool = False
+
+
+STANDARD = Grammar()
+"""As CronJobs are read."""
 
 
 class _Bounds(NamedTuple):
@@ -60,7 +90,10 @@ _MONTHS = _Bounds(
 _WEEKDAYS = _Bounds(
     0, 6, {name: at for at, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 )
-_FIELDS = (_MINUTES, _HOURS, _DAYS, _MONTHS, _WEEKDAYS)
+_SECONDS = _MINUTES
+_FIELDS = (_SECONDS, _MINUTES, _HOURS, _DAYS, _MONTHS, _WEEKDAYS)
+_FIELD_NAMES = ("second", "minute", "hour", "day of month", "month", "day of week")
+_DAY_FIELDS = ("day of month", "day of week")
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -97,9 +130,10 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """Five fields as bit sets; a field that was ``*`` or ``?`` carries the star bit, too.
+    """Fields as bit sets; a field that was ``*`` or ``?`` carries the star bit, too.
 
-    ``zone`` is what the schedule itself names; None leaves it to who asks.
+    ``zone`` is what the schedule itself names; None leaves it to who asks. ``seconds`` is second 0 alone
+    where the schedule has five fields.
     """
 
     minutes: int
@@ -108,6 +142,7 @@ class Spec:
     months: int
     weekdays: int
     zone: tzinfo | None = None
+    seconds: int = 1
 
     def next(self, after: Instant, zone: tzinfo = UTC) -> Instant | None:
         """Gives the first activation later than ``after``, None where five years have none."""
@@ -115,16 +150,26 @@ class Spec:
         seconds = civil.first_after(after // _NS)
         return None if seconds is None else Instant(seconds * _NS)
 
+    def on(self, day: date) -> bool:
+        """Return whether the schedule has activations on that date."""
+        if not self.months >> day.month & 1:
+            return False
+        by_day = bool(self.days >> day.day & 1)
+        by_weekday = bool(self.weekdays >> day.isoweekday() % 7 & 1)
+        if (self.days | self.weekdays) & _STAR:
+            return by_day and by_weekday
+        return by_day or by_weekday
+
 
 Schedule = Every | Spec
 
 
-def parse_cron(text: str) -> Schedule:
+def parse_cron(text: str, grammar: Grammar = STANDARD) -> Schedule:
     """Reads a schedule. Raises CronError."""
     if not text:
         raise CronError("empty spec string")
     zone = None
-    if text.startswith(("TZ=", "CRON_TZ=")):
+    if grammar.zones and text.startswith(("TZ=", "CRON_TZ=")):
         named, blank, rest = text.partition(" ")
         name = named.partition("=")[2]
         if not blank:
@@ -135,16 +180,27 @@ def parse_cron(text: str) -> Schedule:
             raise CronError(f"provided bad location {name}: {error}") from error
         text = rest.strip()
     if text.startswith("@"):
+        if not grammar.descriptors:
+            raise CronError(f"parser does not accept descriptors: {text}")
         return _descriptor(text, zone)
+    return _spec(_fields(text, grammar), zone, grammar)
+
+
+def _fields(text: str, grammar: Grammar) -> list[str]:
+    """Return the six fields, those that may be missing filled in."""
     fields = text.split()
-    if len(fields) != len(_FIELDS):
-        raise CronError(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
-    return _spec(fields, zone)
+    most = len(_FIELDS) if grammar.seconds else len(_FIELDS) - 1
+    least = most - grammar.weekday_optional
+    if not least <= len(fields) <= most:
+        expected = f"exactly {most}" if least == most else f"{least} to {most}"
+        found = text if grammar.weekday_optional else f"[{' '.join(fields)}]"
+        raise CronError(f"expected {expected} fields, found {len(fields)}: {found}")
+    return [*([] if grammar.seconds else ["0"]), *fields, *["*"] * (most - len(fields))]
 
 
 def _descriptor(text: str, zone: tzinfo | None) -> Schedule:
     if text in _DESCRIPTORS:
-        return _spec(_DESCRIPTORS[text].split(), zone)
+        return _spec(["0", *_DESCRIPTORS[text].split()], zone, STANDARD)
     if text.startswith("@every "):
         try:
             pause = parse_duration(text.removeprefix("@every "))
@@ -154,11 +210,23 @@ def _descriptor(text: str, zone: tzinfo | None) -> Schedule:
     raise CronError(f"unrecognized descriptor: {text}")
 
 
-def _spec(fields: list[str], zone: tzinfo | None) -> Spec:
-    minutes, hours, days, months, weekdays = (
-        _field(text, bounds) for text, bounds in zip(fields, _FIELDS, strict=True)
-    )
-    return Spec(minutes, hours, days, months, weekdays, zone)
+def _spec(fields: list[str], zone: tzinfo | None, grammar: Grammar) -> Spec:
+    bits: list[int] = []
+    for position, (text, bounds, name) in enumerate(zip(fields, _FIELDS, _FIELD_NAMES, strict=True)):
+        try:
+            only_days = grammar.blank_in_days_only and name not in _DAY_FIELDS
+            bits.append(_field(_without_blank(text) if only_days else text, bounds))
+        except CronError as error:
+            error.field = f"{name} (field {position + grammar.seconds})"
+            raise
+    seconds, minutes, hours, days, months, weekdays = bits
+    return Spec(minutes, hours, days, months, weekdays, zone, seconds)
+
+
+def _without_blank(text: str) -> str:
+    if "?" in text:
+        raise CronError(f"? is allowed for days only: {text}")
+    return text
 
 
 def _field(text: str, bounds: _Bounds) -> int:
@@ -238,10 +306,11 @@ class _Search:
                 if wrapped:
                     break
             else:
-                # The field of seconds is always 0: a minute that matches may have begun already.
-                if self._clock(now) % _MINUTE == 0:
-                    return now
-                now += _MINUTE - self._clock(now) % _MINUTE
+                second = self._clock(now) % _MINUTE
+                later = (self._spec.seconds & _ALL_SECONDS) >> second
+                if later:
+                    return now + (later & -later).bit_length() - 1
+                now += _MINUTE - second
                 truncated = True
         return None
 
@@ -264,7 +333,7 @@ class _Search:
 
     def _day(self, now: int, *, truncated: bool) -> tuple[int, bool, bool]:
         moved = False
-        while not self._day_matches(self._date(now)):
+        while not self._spec.on(self._date(now)):
             if not (truncated or moved):
                 now = self._at(self._date(now).toordinal(), 0)
             moved = True
@@ -298,14 +367,6 @@ class _Search:
             if self._clock(now) // _MINUTE % 60 == 0:
                 return now, True, True
         return now, moved, False
-
-    def _day_matches(self, day: date) -> bool:
-        spec = self._spec
-        by_day = bool(spec.days >> day.day & 1)
-        by_weekday = bool(spec.weekdays >> day.isoweekday() % 7 & 1)
-        if (spec.days | spec.weekdays) & _STAR:
-            return by_day and by_weekday
-        return by_day or by_weekday
 
     # ── civil time ──
 

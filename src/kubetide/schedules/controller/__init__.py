@@ -1,0 +1,1 @@
+"""What the time-table loop reads and writes."""

@@ -1,0 +1,259 @@
+"""Which rules are due, what they make of their targets, and what is said of it.
+
+What a table asks for is a function of time: the last activation of any of its rules. An activation that was
+missed is made up for as soon as the loop looks, unless a later one has taken its place; so after any outage the
+table stands where it would stand without one. Between two activations nothing is corrected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run
+from kubetide.schedules.kinds.alibaba import skipped
+from kubetide.schedules.kinds.registry import MODES
+from kubetide.schedules.points import Due, following, look
+from kubetide.schedules.reasons import VOCABULARY
+from kubetide.schedules.state import State
+from kubetide.schedules.tables import Attempt, Key, Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.warnings import INVALID, warnings_of
+from kubetide.schedules.windows import demand
+from kubetide.units.time import Instant, after, format_rfc3339
+
+WINDOWS = -1
+"""The place of the rule that the windows of a table make together."""
+
+
+def targets_due(state: State, now: Instant) -> list[Target]:
+    """Return the targets that ``decide`` needs to know at that time, sorted."""
+    found = set()
+    for key in keys_due(state, now):
+        table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
+        if mode.windows:
+            if not plan.warnings:
+                found.add(table.target)
+            continue
+        progress = mode.submit(table, plan, state.progress[key], now)
+        if look(table, mode, plan, progress, now).tries:
+            found.add(table.target)
+    return sorted(found)
+
+
+def keys_due(state: State, now: Instant) -> list[Key]:
+    """Return the tables that are to be looked at, sorted."""
+    return sorted(key for key, due in state.due.items() if due <= now)
+
+
+def next_due(state: State) -> Instant | None:
+    """Return when a table is to be looked at next; None for never."""
+    return min(state.due.values(), default=None)
+
+
+def decide(state: State, now: Instant) -> Commands:
+    """Return what is due: changes of targets, and tables whose progress changes without one."""
+    commands = _Commands(now)
+    for key in keys_due(state, now):
+        table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
+        before = state.progress[key]
+        progress = mode.submit(table, plan, before, now)
+        progress = commands.warn(table, progress, warnings_of(state, table, plan))
+        if mode.windows:
+            progress = commands.follow_windows(state, table, progress)
+        else:
+            found = look(table, mode, plan, progress, now)
+            progress = commands.follow_points(state, table, progress, found)
+        if progress != before:
+            commands.progress[key] = progress
+    return commands.made()
+
+
+def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:
+    """Take in what came of the runs; return the statuses to write, the events, and why."""
+    progress = dict(commands.progress)
+    notices, reasons = list(commands.notices), list(commands.reasons)
+    for run, outcome in zip(commands.runs, outcomes, strict=True):
+        table, mode = state.tables[run.table], MODES[run.table[0]]
+        known = progress.get(run.table, state.progress[run.table])
+        if outcome.withheld:
+            reasons.append(_reason(run, "only advised"))
+            progress[run.table] = _touched(replace(known, last=now), run.rule, "only advised", now)
+            continue
+        error = run.change.error or outcome.error
+        mark, told = mode.told(table, run.rule, run, error, bool(error), now)
+        notices += told
+        reasons.append(_reason(run, error))
+        if error:
+            unread = bool(run.change.error)
+            again = Attempt(run.place, run.due, run.count, after(now, mode.pause), error, unread)
+            known = replace(known, attempts=(*known.attempts, again))
+        elif mark is not None:
+            known = _marked(known, mark)
+        elif not mode.windows:
+            known = replace(known, last=now)
+        progress[run.table] = known
+    state.progress.update(progress)
+    for key in {*keys_due(state, commands.now), *progress}:
+        _look_again(state, key, now)
+    return Result(tuple(_statuses(state, sorted(progress))), tuple(notices), tuple(reasons))
+
+
+def _statuses(state: State, keys: Sequence[Key]) -> list[tuple[Key, msgspec.Raw]]:
+    """Return the statuses that changed."""
+    found = []
+    for key in keys:
+        status = MODES[key[0]].status(state.tables[key], state.progress[key])
+        if status is None:
+            continue
+        raw = msgspec.json.encode(status)
+        if state.statuses.get(key) != raw:
+            state.statuses[key] = raw
+            found.append((key, msgspec.Raw(raw)))
+    return found
+
+
+def _look_again(state: State, key: Key, now: Instant) -> None:
+    table, mode, plan, progress = state.tables[key], MODES[key[0]], state.plan(key), state.progress[key]
+    if mode.windows:
+        limits = table.limits
+        assert limits is not None
+        change = None if plan.warnings else demand(plan, limits, now).next
+        poll = after(now, mode.pause)
+        state.due[key] = poll if change is None else min(poll, change)
+        return
+    due = following(table, mode, plan, progress, now)
+    if due is None:
+        state.due.pop(key, None)
+    else:
+        state.due[key] = due
+
+
+class _Commands:
+    """What is decided, table by table."""
+
+    def __init__(self, now: Instant) -> None:
+        self.now = now
+        self.progress: dict[Key, Progress] = {}
+        self._runs: list[Run] = []
+        self._notices: list[Notice] = []
+        self._reasons: list[Reason] = []
+
+    def made(self) -> Commands:
+        """Return it as one value."""
+        return Commands(
+            self.now,
+            tuple(self._runs),
+            tuple(self.progress.items()),
+            tuple(self._notices),
+            tuple(self._reasons),
+        )
+
+    def warn(self, table: Table, progress: Progress, warnings: tuple[str, ...]) -> Progress:
+        """Report what is wrong with a table, each thing once."""
+        for text in warnings:
+            if text not in progress.warned:
+                self._notices.append(Notice(table.key, "Warning", INVALID, text))
+                self._reasons.append(VOCABULARY.reason("Warned", _named(table), why=text))
+        return replace(progress, warned=warnings)
+
+    def follow_points(self, state: State, table: Table, progress: Progress, due: Due) -> Progress:
+        """Run what is due; return the progress that is made without a change of the target."""
+        mode = MODES[table.kind]
+        progress = replace(progress, attempts=due.kept)
+        for place, missed in due.superseded:
+            rule = table.rules[place]
+            self._say("Superseded", table, rule, missed)
+            if mode.by_rule:
+                message = f"due {format_rfc3339(missed)} and missed; a later job holds instead"
+                progress = _touched(progress, rule, message, self.now)
+        for place, left_out, expression in due.skipped:
+            rule = table.rules[place]
+            self._say("Excluded", table, rule, left_out, expression=expression)
+            if mode.by_rule:
+                mark, notice = skipped(table, rule, expression, left_out, self.now)
+                progress = _marked(progress, mark)
+                self._notices.append(notice)
+        for lost in due.lost:
+            rule = table.rules[lost.rule]
+            change = Change(table.target, error=lost.error if lost.unread else "")
+            run = Run(table.key, lost.rule, rule, lost.due, lost.count, table.target, change)
+            lost_mark, told = mode.told(table, rule, run, lost.error, False, self.now)
+            self._notices += told
+            if lost_mark is not None:
+                progress = _marked(progress, lost_mark)
+        for one in due.tries:
+            rule = table.rules[one.rule]
+            change = mode.change(table, rule, _view(state, table.target))
+            self._runs.append(Run(table.key, one.rule, rule, one.due, one.number, table.target, change))
+        return progress
+
+    def follow_windows(self, state: State, table: Table, progress: Progress) -> Progress:
+        """Run what the open windows ask for together, unless something of the table cannot be read."""
+        plan, limits = state.plan(table.key), table.limits
+        assert limits is not None
+        waiting = [one for one in progress.attempts if one.again > self.now]
+        progress = replace(progress, attempts=tuple(waiting))
+        if plan.warnings:
+            return progress
+        asked = demand(plan, limits, self.now)
+        if asked.replicas is not None and not waiting:
+            rule = Rule("windows", "", size=asked.replicas)
+            change = MODES[table.kind].change(table, rule, _view(state, table.target))
+            if change.writes or change.error:
+                self._runs.append(Run(table.key, WINDOWS, rule, self.now, 1, table.target, change))
+        return replace(progress, last=asked.last_active)
+
+    def _say(self, code: str, table: Table, rule: Rule, due: Instant, **fields: str) -> None:
+        named = rule.name or rule.schedule
+        self._reasons.append(
+            VOCABULARY.reason(code, _named(table), rule=named, due=format_rfc3339(due), **fields)
+        )
+
+
+def _view(state: State, target: Target) -> View:
+    return state.views.get(target) or View(target, error="it has not been read", stage="get")
+
+
+def _named(table: Table) -> str:
+    return f"{table.namespace}/{table.name}"
+
+
+def _marked(progress: Progress, mark: Mark) -> Progress:
+    marks = tuple(mark if one.rule.name == mark.rule.name else one for one in progress.marks)
+    return replace(progress, marks=marks)
+
+
+def _touched(progress: Progress, rule: Rule, message: str, now: Instant) -> Progress:
+    """Return the progress with a rule's activations dealt with up to now, its state as it was."""
+    marks = tuple(
+        replace(one, message=message, at=now) if one.rule.name == rule.name else one for one in progress.marks
+    )
+    return replace(progress, marks=marks)
+
+
+def _reason(run: Run, error: str) -> Reason:
+    change, (_, namespace, name) = run.change, run.table
+    subject = f"{namespace}/{name}"
+    target = f"{run.target.kind} {run.target.name}"
+    named, due = run.rule.name or run.rule.schedule, format_rfc3339(run.due)
+    if error:
+        return VOCABULARY.reason("Refused", subject, rule=named, target=target, count=run.count, error=error)
+    if change.replicas is not None:
+        return VOCABULARY.reason(
+            "Sized", subject, rule=named, due=due, target=target, current=change.current, size=change.replicas
+        )
+    if change.minimum is not None or change.maximum is not None:
+        return VOCABULARY.reason(
+            "Bounded",
+            subject,
+            rule=named,
+            due=due,
+            target=target,
+            minimum=change.minimum,
+            maximum=change.maximum,
+        )
+    why = change.note or f"it has {change.current} replicas"
+    return VOCABULARY.reason("Left", subject, rule=named, due=due, target=target, why=why)

@@ -1,0 +1,97 @@
+"""What the time-table loop decides, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kubetide.explain.reasons import Reason
+from kubetide.schedules.tables import Key, Progress, Rule, Target
+from kubetide.units.time import Instant
+
+Level = Literal["Normal", "Warning"]
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a rule makes of a target, bounds first.
+
+    Attributes:
+        minimum, maximum: New bounds of the HPA that is the target; None leaves a bound as it is.
+        replicas: New size of ``workload``; None leaves it.
+        current: Its size before.
+        error: Why it cannot be tried at all.
+        note: What is said in the place of the change of size.
+    """
+
+    workload: Target
+    minimum: int | None = None
+    maximum: int | None = None
+    replicas: int | None = None
+    current: int = 0
+    hpa_version: str = ""
+    scale_version: str = ""
+    error: str = ""
+    stage: str = ""
+    note: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written."""
+        return not self.error and not (self.replicas is self.minimum is self.maximum is None)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One activation of a rule, tried once.
+
+    Attributes:
+        place: Of the rule in the table; -1 for what its windows make together.
+        due: The activation.
+        count: The how many-th try it is, from 1.
+    """
+
+    table: Key
+    place: int
+    rule: Rule
+    due: Instant
+    count: int
+    target: Target
+    change: Change
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a run.
+
+    Attributes:
+        withheld: Whether the write was not sent, as the program only advises.
+    """
+
+    error: str = ""
+    withheld: bool = False
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """An event about a table."""
+
+    table: Key
+    level: Level
+    reason: str
+    message: str
+
+
+class Commands(msgspec.Struct, frozen=True):
+    """What a tick does: runs in order, tables whose progress changes without one, and what is reported."""
+
+    now: Instant
+    runs: tuple[Run, ...] = ()
+    progress: tuple[tuple[Key, Progress], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What is written about it: statuses by table as JSON, events, and why."""
+
+    statuses: tuple[tuple[Key, msgspec.Raw], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Reason, ...] = ()

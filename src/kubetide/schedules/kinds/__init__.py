@@ -1,0 +1,1 @@
+"""The kinds of time tables: one file each, and the registry."""

@@ -1,0 +1,76 @@
+"""What a kind of time table says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import Kind
+from kubetide.schedules.decision import Change, Notice, Run
+from kubetide.schedules.plans import Forms, Plan
+from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
+from kubetide.units.time import Duration, Instant, parse_rfc3339
+
+HPA = "horizontalpodautoscaler"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """How one kind is followed.
+
+    Attributes:
+        kind: Where it is served.
+        forms: Of its schedules.
+        read: Returns a table; raises nothing, what cannot be read is in ``refused``.
+        change: Returns what a rule makes of its target.
+        told: Returns the mark and the events after a run: of the table, the rule, the run, the error (empty for
+            none), whether it is tried again, and the time.
+        status: Returns the status to write, None for none.
+        submit: Returns the marks after the table has changed; None for kinds that have no marks.
+        tries: How often a change is tried; 0 for as often as it takes.
+        pause: Between two tries.
+        first_only: Whether of rules that are due together the first listed alone is followed.
+        by_rule: Whether each rule counts its activations for itself.
+        windows: Whether the rules are windows that decide together, again and again.
+    """
+
+    kind: Kind[Any]
+    forms: Forms
+    read: Callable[[Any], Table]
+    change: Callable[[Table, Rule, View], Change]
+    told: Callable[[Table, Rule, Run, str, bool, Instant], tuple[Mark | None, Sequence[Notice]]]
+    status: Callable[[Table, Progress], Json | None]
+    submit: Callable[[Table, Plan, Progress, Instant], Progress] = lambda _table, _plan, progress, _now: (
+        progress
+    )
+    tries: int = 0
+    pause: Duration
+    first_only: bool = False
+    by_rule: bool = False
+    windows: bool = False
+
+
+def is_hpa(target: Target) -> bool:
+    """Return whether a target is an HPA, of whatever version."""
+    return target.kind.lower() == HPA and target.api_version.partition("/")[0] == "autoscaling"
+
+
+def group_of(target: Target) -> str:
+    """Return the API group of a target."""
+    return target.api_version.rpartition("/")[0]
+
+
+def instant_of(text: str | None) -> Instant | None:
+    """Return a timestamp of an object; None where there is none or it cannot be read."""
+    try:
+        return parse_rfc3339(text) if text else None
+    except ValueError:
+        return None
+
+
+def created_at(text: str | None) -> Instant:
+    """Return when an object was created; 1970 where that is not known."""
+    found = instant_of(text)
+    return Instant(0) if found is None else found

@@ -1,0 +1,223 @@
+"""KEDA's cron triggers, in a ScaledObject that has no others.
+
+Source: KEDA 8b4f083c (docs 2.21), scalers/cron: metadata, texts of errors, names and targets of metrics. Done
+right: KEDA looks only at the next start and the next end, which makes a window hold for days where starts and
+ends do not alternate; here the last of the two holds, on wall-clock times resolved by local day.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubetide.objects.base import Json
+from kubetide.objects.hpa import ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget
+from kubetide.objects.kinds import SCALED_OBJECTS
+from kubetide.objects.timetables import KedaTrigger, ScaledObject
+from kubetide.schedules.decision import Change, Notice, Run
+from kubetide.schedules.kinds.base import Mode, created_at, instant_of
+from kubetide.schedules.plans import Forms
+from kubetide.schedules.reading import FIVE_WITH_ZONE, read_zone
+from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
+from kubetide.units.cron import CronError, parse_cron
+from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
+
+_PARAMETERS = ("start", "end", "timezone", "desiredReplicas")
+_INTEGER = re.compile(r"[ \t\r\n]*-?(0|[1-9][0-9]*)[ \t\r\n]*", re.ASCII)
+_PAUSED = "autoscaling.keda.sh/paused"
+_PAUSED_AT = "autoscaling.keda.sh/paused-replicas"
+_TARGET_TYPES = ("", "AverageValue")
+
+
+class TriggerError(ValueError):
+    """A trigger that is refused; one line a reason, in KEDA's words."""
+
+
+def read_trigger(metadata: Mapping[str, Any], metric_type: str, index: int) -> Rule:
+    """Return a cron trigger as a rule with an end; its name is that of the metric. Raises TriggerError."""
+    said = {name: str(metadata.get(name) or "").strip() for name in _PARAMETERS}
+    problems = [
+        f'missing required parameter "{name}" in [triggerMetadata]' for name in _PARAMETERS if not said[name]
+    ]
+    size = 0
+    if said["desiredReplicas"]:
+        try:
+            size = _integer(said["desiredReplicas"])
+        except ValueError as error:
+            text = said["desiredReplicas"]
+            problems.append(f'unable to set param "desiredReplicas" value {json.dumps(text)}: {error}')
+    problems += _schedule_problems(said["start"], said["end"], size)
+    if problems:
+        raise TriggerError("error parsing cron metadata: " + "\n".join(problems))
+    if metric_type == "Utilization":
+        raise TriggerError(
+            "error getting scaler metric type: 'Utilization' metric type is unsupported for external metrics, "
+            "allowed values are 'Value' or 'AverageValue'"
+        )
+    name = metric_name(index, said["timezone"], said["start"], said["end"])
+    return Rule(name, said["start"], end=said["end"], size=size, zone=said["timezone"])
+
+
+def _schedule_problems(start: str, end: str, size: int) -> list[str]:
+    """Return what KEDA says of the schedules: the first error of the grammar, then what does not go together."""
+    for side, text in (("start", start), ("end", end)):
+        try:
+            parse_cron(text, FIVE_WITH_ZONE)
+        except CronError as error:
+            if text or side == "end" or not end:
+                return [f"error parsing {side} schedule: {error}"]
+            return []
+    if start == end:
+        return ["start and end can not have exactly same time input"]
+    if size == 0:
+        return ["no desiredReplicas specified"]
+    if size < 0:
+        return [f"desiredReplicas {size} must not be negative"]
+    return []
+
+
+def _integer(text: str) -> int:
+    """Raises ValueError."""
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("unable to unmarshal to field type int64: it must be a whole number without a sign")
+    found = int(text)
+    if not -(1 << 63) <= found < 1 << 63:
+        raise ValueError("unable to unmarshal to field type int64: out of range")
+    return found
+
+
+def metric_name(index: int, zone: str, start: str, end: str) -> str:
+    """Return the name of a trigger's external metric, as KEDA makes it."""
+    parts = (_plain(zone), _schedule_part(start), _schedule_part(end))
+    return f"s{index}-" + "-".join(("cron", *parts)).replace("/", "-").replace(".", "-").replace(
+        ":", "-"
+    ).replace("%", "-")
+
+
+def _plain(text: str) -> str:
+    return text
+
+
+def _schedule_part(text: str) -> str:
+    for old, new in (("*", "x"), ("/", "Sl"), (",", "Cm"), ("?", "Qm")):
+        text = text.replace(old, new)
+    return "".join(text.split())
+
+
+def metric_spec(rule: Rule, metric_type: str) -> MetricSpec:
+    """Return what KEDA's HPA would be given for a trigger: a target of 1 a pod."""
+    target = (
+        MetricTarget(type="AverageValue", average_value="1")
+        if metric_type in _TARGET_TYPES
+        else MetricTarget(type=metric_type, value="1")
+    )
+    return MetricSpec(
+        type="External", external=ExternalMetricSource(metric=MetricIdentifier(name=rule.name), target=target)
+    )
+
+
+def _read(found: ScaledObject) -> Table:
+    meta, spec = found.metadata, found.spec
+    reference = spec.scale_target_ref
+    rules: list[Rule] = []
+    refused: list[str] = []
+    triggers = spec.triggers or ()
+    others = sorted({one.type for one in triggers if one.type != "cron"})
+    if others or not triggers:
+        refused.append(f"triggers of type {', '.join(others) or 'none'}: only cron triggers are followed")
+    for index, one in enumerate(triggers if not others else ()):
+        _take(one, index, rules, refused)
+    annotations = meta.annotations or {}
+    paused_at = annotations.get(_PAUSED_AT, "")
+    limits = Limits(
+        minimum=spec.min_replica_count or 0,
+        maximum=100 if spec.max_replica_count is None else spec.max_replica_count,
+        idle=spec.idle_replica_count,
+        cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
+        paused=annotations.get(_PAUSED, "").lower() == "true" or paused_at.isdecimal(),
+        paused_at=int(paused_at) if paused_at.isdecimal() else None,
+    )
+    if limits.minimum > limits.maximum:
+        refused.append(f"minReplicaCount {limits.minimum} is above maxReplicaCount {limits.maximum}")
+    return Table(
+        kind=SCALED_OBJECTS.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        target=Target(
+            reference.api_version or "apps/v1", reference.kind or "Deployment", meta.namespace, reference.name
+        ),
+        rules=() if refused else tuple(rules),
+        created=created_at(meta.creation_timestamp),
+        limits=limits,
+        refused=tuple(refused),
+        last=instant_of(found.status.last_active_time),
+    )
+
+
+def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -> None:
+    try:
+        rules.append(read_trigger(one.metadata or {}, one.metric_type, index))
+    except TriggerError as error:
+        refused.append(f"triggers[{index}]: {error}")
+
+
+def check_zone(rule: Rule, local: str) -> None:
+    """Raise CronError for a zone that does not exist; KEDA finds out at each poll."""
+    try:
+        read_zone(rule.zone, local)
+    except CronError as error:
+        raise CronError(f"unable to load timezone: {error}") from error
+
+
+def _change(table: Table, rule: Rule, view: View) -> Change:
+    if view.error:
+        return Change(table.target, error=view.error, stage=view.stage)
+    if view.hpa is not None:
+        return Change(table.target, error="scaleTargetRef names an HPA; name its target", stage="get")
+    same = view.replicas == rule.size
+    return Change(
+        table.target,
+        replicas=None if same else rule.size,
+        current=view.replicas,
+        scale_version=view.resource_version,
+    )
+
+
+def _told(
+    table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
+) -> tuple[Mark | None, Sequence[Notice]]:
+    del again, now
+    change = run.change
+    named = f"{table.target.api_version}.{table.target.kind} {table.namespace}/{table.target.name}"
+    if error:
+        reason = "KEDAScaleTargetDeactivationFailed" if rule.size == 0 else "KEDAScaleTargetActivationFailed"
+        return None, [Notice(table.key, "Warning", reason, f"Failed to scale {named}: {error}")]
+    if change.replicas is None or (change.current and change.replicas):
+        return None, ()
+    if change.replicas:
+        said = f"Scaled {named} from {change.current} to {change.replicas}, triggered by cronScaler"
+        return None, [Notice(table.key, "Normal", "KEDAScaleTargetActivated", said)]
+    said = f"Deactivated {named} from {change.current} to 0"
+    return None, [Notice(table.key, "Normal", "KEDAScaleTargetDeactivated", said)]
+
+
+def _status(table: Table, progress: Progress) -> Json:
+    status: Json = {"externalMetricNames": [rule.name for rule in table.rules]}
+    if progress.last is not None:
+        status["lastActiveTime"] = format_rfc3339(progress.last)
+    return status
+
+
+MODE: Final = Mode(
+    kind=SCALED_OBJECTS,
+    forms=Forms(FIVE_WITH_ZONE),
+    read=_read,
+    change=_change,
+    told=_told,
+    status=_status,
+    pause=Duration(30_000_000_000),
+    windows=True,
+)

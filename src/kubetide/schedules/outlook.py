@@ -1,0 +1,133 @@
+"""What comes next: intents for the board, and the answer of ``kubetide explain schedule``."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kubetide.plan.board import Intent, Workload
+from kubetide.schedules.kinds.base import is_hpa
+from kubetide.schedules.kinds.registry import MODES
+from kubetide.schedules.state import State
+from kubetide.schedules.tables import Key, Rule, Table
+from kubetide.schedules.windows import demand, opening
+from kubetide.units.time import Instant, format_rfc3339
+
+SOURCE: Final = "schedules"
+"""Who announces, on the board."""
+
+
+class Turn(NamedTuple):
+    """A rule and when it begins, or has begun."""
+
+    rule: Rule
+    at: Instant
+
+
+def holding(state: State, key: Key, now: Instant) -> Turn | None:
+    """Return the rule of a table that began last; None where none has begun since the table was created."""
+    table, found = state.tables[key], []
+    for place, entry in enumerate(state.plan(key).entries):
+        if entry.calendar is None:
+            continue
+        last = entry.calendar.last(now, entry.off)
+        if last is not None and last > table.created:
+            found.append((last, -place, entry.rule))
+    if not found:
+        return None
+    at, _, rule = max(found, key=lambda one: one[:2])
+    return Turn(rule, at)
+
+
+def coming(state: State, key: Key, now: Instant) -> Turn | None:
+    """Return the rule of a table that begins next; None for none."""
+    found = []
+    for place, entry in enumerate(state.plan(key).entries):
+        due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
+        if due is not None:
+            found.append((due, place, entry.rule))
+    if not found:
+        return None
+    at, _, rule = min(found, key=lambda one: one[:2])
+    return Turn(rule, at)
+
+
+def intents(state: State, now: Instant) -> list[Intent]:
+    """Return the next change of each workload that a table sizes, with its due time.
+
+    A table of an HPA sets bounds; what the HPA then asks for is the HPA's to announce.
+    """
+    found: dict[Workload, Intent] = {}
+    for key in sorted(state.tables):
+        table = state.tables[key]
+        if is_hpa(table.target):
+            continue
+        turn = coming(state, key, now)
+        if turn is None or turn.rule.size is None:
+            continue
+        workload = Workload(table.target.namespace, table.target.kind, table.target.name)
+        known = found.get(workload)
+        if known is None or turn.at < known.due:
+            found[workload] = Intent(workload, turn.rule.size, turn.at, SOURCE)
+    return list(found.values())
+
+
+def lines(state: State, subject: str, now: Instant) -> list[str]:
+    """Return what holds of the tables of that name, since when, and what comes next. Raises KeyError for none."""
+    namespace, _, name = subject.partition("/")
+    keys = [key for key in sorted(state.tables) if key[1:] == (namespace, name)]
+    if not keys:
+        raise KeyError(subject)
+    return [line for key in keys for line in _lines_of(state, key, now)]
+
+
+def names(state: State) -> list[str]:
+    """Return the subjects that can be asked about."""
+    return sorted({f"{namespace}/{name}" for _, namespace, name in state.tables})
+
+
+def _lines_of(state: State, key: Key, now: Instant) -> list[str]:
+    table, plan = state.tables[key], state.plan(key)
+    target = f"{table.target.kind} {table.target.name}"
+    found = [f"{table.kind} changes {target}, in the time zone {state.settings.schedules_zone}"]
+    if MODES[table.kind].windows:
+        found += _window_lines(state, table, now)
+    else:
+        held, next_one = holding(state, key, now), coming(state, key, now)
+        found.append(
+            "no rule has begun since it was created"
+            if held is None
+            else f"since {format_rfc3339(held.at)} holds {_said(held.rule)}"
+        )
+        found.append(
+            "nothing comes next"
+            if next_one is None
+            else f"at {format_rfc3339(next_one.at)} comes {_said(next_one.rule)}"
+        )
+    progress = state.progress[key]
+    found += [f"{mark.rule.name}: {mark.state} {mark.message}".rstrip() for mark in progress.marks]
+    found += [
+        f"try {one.count} failed: {one.error}; again at {format_rfc3339(one.again)}"
+        for one in progress.attempts
+    ]
+    return found + [f"warning: {text}" for text in progress.warned or plan.warnings]
+
+
+def _window_lines(state: State, table: Table, now: Instant) -> list[str]:
+    plan, limits = state.plan(table.key), table.limits
+    if plan.warnings or limits is None:
+        return ["it is not followed"]
+    found = []
+    for entry in plan.entries:
+        one = opening(entry, now)
+        word = f"open, {entry.rule.size} replicas" if one.active else "closed"
+        since = f" since {format_rfc3339(one.since)}" if one.since is not None else ""
+        until = f" until {format_rfc3339(one.until)}" if one.until is not None else ""
+        found.append(f"{entry.rule.schedule} to {entry.rule.end} ({entry.rule.zone}): {word}{since}{until}")
+    asked = demand(plan, limits, now)
+    stays = "the size stays as it is" if asked.replicas is None else f"together {asked.replicas} replicas"
+    return [*found, stays]
+
+
+def _said(rule: Rule) -> str:
+    what = f"{rule.size} replicas" if rule.size is not None else f"bounds {rule.minimum} to {rule.maximum}"
+    return f"{rule.name or 'the rule'} ({rule.schedule}): {what}"

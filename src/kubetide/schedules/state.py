@@ -1,0 +1,111 @@
+"""What the time-table loop decides from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kubetide.schedules.kinds.registry import MODES
+from kubetide.schedules.plans import Plan, plan_of
+from kubetide.schedules.settings import Settings
+from kubetide.schedules.tables import Delta, Key, Progress, Table, Target, View
+from kubetide.schedules.windows import refused_windows
+from kubetide.units.time import Instant
+
+
+class State:
+    """All time tables, what happened to them, and when each is to be looked at next."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.tables: dict[Key, Table] = {}
+        self.progress: dict[Key, Progress] = {}
+        self.views: dict[Target, View] = {}
+        self.due: dict[Key, Instant] = {}
+        """When a table is to be looked at next; one that is missing is looked at never."""
+        self.sharing: dict[Target, set[Key]] = {}
+        """The tables of each target."""
+        self.statuses: dict[Key, bytes] = {}
+        """What was written last of each."""
+        self._plans: dict[Key, Plan] = {}
+
+    @classmethod
+    def from_full(cls, delta: Delta) -> State:
+        """Return the state that a full delta holds."""
+        state = cls(delta.settings)
+        state.progress = dict(delta.progress)
+        state.apply(delta)
+        state.due = dict(delta.due)
+        state.statuses = {key: text.encode() for key, text in delta.statuses}
+        return state
+
+    def apply(self, delta: Delta) -> None:
+        """Take over what changed."""
+        if delta.settings is not None:
+            self.settings = delta.settings
+        self._forget(delta.gone)
+        for table in delta.tables:
+            known = self.progress.get(table.key)
+            if known is None or known.uid != table.uid:
+                self.progress[table.key] = Progress(
+                    table.uid, table.marks, table.last, table.basis if table.marks else ""
+                )
+            elif _spec(self.tables.get(table.key)) == _spec(table):
+                continue  # only the status changed, which this loop wrote itself
+            self._forget_target(table.key)
+            self.tables[table.key] = table
+            self._plans.pop(table.key, None)
+            self._share(table)
+        self.views = {view.target: view for view in delta.views}
+
+    def plan(self, key: Key) -> Plan:
+        """Return a table with its texts read."""
+        found = self._plans.get(key)
+        if found is None:
+            table, mode = self.tables[key], MODES[key[0]]
+            found = plan_of(table, mode.forms, self.settings.schedules_zone)
+            if mode.windows:
+                found = refused_windows(found, table.created)
+            self._plans[key] = found
+        return found
+
+    def dump(self) -> Delta:
+        """Return everything as a full delta."""
+        return Delta(
+            settings=self.settings,
+            tables=tuple(self.tables[key] for key in sorted(self.tables)),
+            progress=tuple((key, self.progress[key]) for key in sorted(self.progress)),
+            due=tuple((key, self.due[key]) for key in sorted(self.due)),
+            statuses=tuple((key, self.statuses[key].decode()) for key in sorted(self.statuses)),
+        )
+
+    def _forget(self, gone: Iterable[Key]) -> None:
+        for key in gone:
+            self._forget_target(key)
+            self.tables.pop(key, None)
+            self.progress.pop(key, None)
+            self.due.pop(key, None)
+            self.statuses.pop(key, None)
+            self._plans.pop(key, None)
+
+    def _share(self, table: Table) -> None:
+        """Look again at all tables of the target: whether they contradict may have changed."""
+        keys = self.sharing.setdefault(table.target, set())
+        keys.add(table.key)
+        self.due.update(dict.fromkeys(keys, Instant(0)))
+
+    def _forget_target(self, key: Key) -> None:
+        known = self.tables.get(key)
+        if known is None:
+            return
+        keys = self.sharing[known.target]
+        keys.discard(key)
+        self.due.update(dict.fromkeys(keys, Instant(0)))
+        if not keys:
+            del self.sharing[known.target]
+
+
+def _spec(table: Table | None) -> Table | None:
+    """Return a table without what its status says."""
+    return None if table is None else replace(table, marks=(), last=None, basis="")

@@ -1,0 +1,184 @@
+"""Time tables and what has happened to them: the values of the state, and the format of the records.
+
+A time table is an object of any kind that changes a target by the clock, read into one shape. What has
+happened to it so far (``Progress``) is read from its status when it is first seen and kept from then on.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.schedules.settings import Settings
+from kubetide.units.time import Duration, Instant
+
+Key = tuple[str, str, str]
+"""Kind, namespace and name of a time table."""
+
+
+class Target(msgspec.Struct, frozen=True, order=True):
+    """What a time table changes."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One entry of a time table.
+
+    Attributes:
+        end: When the rule ceases to hold; empty for one that holds until another begins.
+        size: Replicas from then on.
+        minimum, maximum: Bounds of an HPA from then on.
+        once: Whether it holds from its first activation on and is then done.
+        exclude: Expressions of local dates on which it does not begin.
+        zone: IANA zone; empty for the zone of the process.
+    """
+
+    name: str
+    schedule: str
+    end: str = ""
+    size: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    once: bool = False
+    exclude: tuple[str, ...] = ()
+    zone: str = ""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What holds around the windows of a table: KEDA's fields of a ScaledObject."""
+
+    minimum: int = 0
+    maximum: int = 100
+    idle: int | None = None
+    cooldown: Duration = Duration(300_000_000_000)
+    paused: bool = False
+    paused_at: int | None = None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What became of a rule last: the state and the message that the object's status shows.
+
+    Attributes:
+        at: When that was; activations up to then have been dealt with.
+        due: The activation that it is about; None for none.
+    """
+
+    rule: Rule
+    state: str
+    message: str
+    at: Instant
+    due: Instant | None = None
+
+
+class Table(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time table.
+
+    Attributes:
+        created: What is due before is not of this table.
+        refused: Why nothing of it can be followed.
+        marks, last, basis: What its status says; see ``Progress``.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    target: Target
+    rules: tuple[Rule, ...]
+    created: Instant
+    limits: Limits | None = None
+    refused: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    last: Instant | None = None
+    basis: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Kind, namespace and name."""
+        return (self.kind, self.namespace, self.name)
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A change that failed and is tried again.
+
+    Attributes:
+        rule: Its place in the table.
+        count: How often it has been tried.
+        again: When the next try is due.
+        error: What the last one ended with; ``unread`` says that the target could not even be read.
+    """
+
+    rule: int
+    due: Instant
+    count: int
+    again: Instant
+    error: str
+    unread: bool = False
+
+
+class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What has happened to a table.
+
+    Attributes:
+        last: Activations up to then have been dealt with, for kinds that count by object.
+        basis: What the marks were made for; where it changes, they are made anew.
+        warned: Problems that were reported.
+    """
+
+    uid: str
+    marks: tuple[Mark, ...] = ()
+    last: Instant | None = None
+    basis: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    warned: tuple[str, ...] = ()
+
+
+class HpaView(msgspec.Struct, frozen=True):
+    """Bounds of an HPA that is a target, and its own target."""
+
+    minimum: int | None
+    maximum: int
+    current: int
+    target: Target
+    resource_version: str = ""
+
+
+class View(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A target as it is now.
+
+    Attributes:
+        replicas: What its scale asks for; of an HPA, the scale of the HPA's own target.
+        resource_version: Of the scale.
+        hpa: For a target that is an HPA.
+        error: Why it could not be read; ``stage`` says where: ``version``, ``kind``, ``get``, and the same
+            with ``hpa-`` before it for the target of an HPA.
+    """
+
+    target: Target
+    replicas: int = 0
+    resource_version: str = ""
+    hpa: HpaView | None = None
+    error: str = ""
+    stage: str = ""
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was gathered: everything, or what changed.
+
+    Attributes:
+        views: The targets that this tick needs.
+        progress: With everything, what has happened so far.
+        due: With everything, when each table is to be looked at next.
+        statuses: With everything, what was written last.
+    """
+
+    settings: Settings | None = None
+    tables: tuple[Table, ...] = ()
+    gone: tuple[Key, ...] = ()
+    views: tuple[View, ...] = ()
+    progress: tuple[tuple[Key, Progress], ...] = ()
+    due: tuple[tuple[Key, Instant], ...] = ()
+    statuses: tuple[tuple[Key, str], ...] = ()

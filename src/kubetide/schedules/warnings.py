@@ -1,0 +1,30 @@
+"""What is wrong with a table, for its events: it is reported, and the rest is followed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.schedules.plans import Plan
+from kubetide.schedules.state import State
+from kubetide.schedules.tables import Table
+
+INVALID: Final = "InvalidTimeTable"
+"""The reason of the events."""
+
+
+def warnings_of(state: State, table: Table, plan: Plan) -> tuple[str, ...]:
+    """Return sentences about what is wrong with a table by itself and beside others of the same target."""
+    found = list(plan.warnings)
+    names = [rule.name for rule in table.rules if rule.name]
+    found += [
+        f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+    others = sorted(state.sharing.get(table.target, set()) - {table.key})
+    if others:
+        named = ", ".join(f"{kind} {namespace}/{name}" for kind, namespace, name in others)
+        found.append(
+            f"{table.target.kind} {table.target.name} is changed by {named}, too: the last change holds; "
+            "put all rules into one object"
+        )
+    return tuple(found)

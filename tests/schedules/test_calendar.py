@@ -1,0 +1,96 @@
+"""When schedules are due: local days, gaps, doubled times."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubetide.schedules.reading import FIVE, SIX, read_calendar, read_dates, read_zone
+from kubetide.units.cron import CronError
+from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
+
+ZONES = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
+_NS = 1_000_000_000
+
+
+def calendar(text, zone="UTC", grammar=FIVE, *, dates=False):
+    return read_calendar(text, grammar, read_zone(zone), Instant(0), dates=dates)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@given(hour=st.integers(0, 23), minute=st.integers(0, 59))
+def test_a_daily_rule_is_due_once_on_every_date_of_ten_years(zone, hour, minute):
+    """Around each change of the clocks a daily rule is due once a date, at its time or the first instant after a gap."""
+    found = calendar(f"{minute} {hour} * * *", zone)
+    place = ZoneInfo(zone)
+    for month, day in ((3, 1), (4, 1), (10, 1), (11, 1)):
+        for year in (2026, 2031, 2035):
+            at = Instant(int(datetime(year, month, day, tzinfo=UTC).timestamp()) * _NS)
+            seen = []
+            for _ in range(20):
+                at = found.next(at)
+                seen.append(found.day_of(at))
+                local = datetime.fromtimestamp(at // _NS, place)
+                assert (local.hour, local.minute) >= (hour, minute)
+            assert seen == [seen[0] + timedelta(days=n) for n in range(20)]
+
+
+@given(
+    at=st.integers(1_760_000_000, 2_060_000_000),
+    zone=st.sampled_from(ZONES),
+    text=st.sampled_from(["30 2 * * *", "0 */2 * * 1-5", "15 1 1,15 * *", "* * * * 0", "0 0 29 2 *"]),
+)
+def test_last_and_next_are_neighbours(at, zone, text):
+    """Nothing is due between the last and the next activation, and each knows the other."""
+    found, now = calendar(text, zone), Instant(at * _NS)
+    last, following = found.last(now), found.next(now)
+    assert last <= now < following
+    assert found.next(last) == following
+    assert found.last(following) == following
+    assert found.last(Instant(following - _NS)) == last
+
+
+def test_a_time_in_a_gap_is_the_first_instant_after_it():
+    """Berlin skips 02:30 on 29 March 2026: the rule is due at 03:00."""
+    found = calendar("30 2 * * *", "Europe/Berlin")
+    assert format_rfc3339(found.next(parse_rfc3339("2026-03-28T12:00:00Z"))) == "2026-03-29T01:00:00Z"
+
+
+def test_a_doubled_time_is_its_first_occurrence():
+    """New York has 01:30 twice on 1 November 2026: the rule is due at the first."""
+    found = calendar("30 1 * * *", "America/New_York")
+    assert format_rfc3339(found.next(parse_rfc3339("2026-11-01T01:00:00Z"))) == "2026-11-01T05:30:00Z"
+    assert format_rfc3339(found.next(parse_rfc3339("2026-11-01T05:30:00Z"))) == "2026-11-02T06:30:00Z"
+
+
+def test_the_year_of_a_date_counts():
+    """A rule of 2030 is due in 2030, and never again."""
+    found = calendar("@date 2030-06-15 08:00:00", "Asia/Shanghai", SIX, dates=True)
+    due = found.next(parse_rfc3339("2026-01-01T00:00:00Z"))
+    assert format_rfc3339(due) == "2030-06-15T00:00:00Z"
+    assert found.next(due) is None
+
+
+@pytest.mark.parametrize("text", ["@date 2026-02-30 08:00:00", "@date 2026-13-01 08:00:00", "@date tomorrow"])
+def test_impossible_dates_are_refused(text):
+    """A date that does not exist is an error that quotes it."""
+    with pytest.raises(CronError, match="@date"):
+        calendar(text, grammar=SIX, dates=True)
+
+
+def test_the_wrong_field_is_named():
+    """The error of a schedule says which field it is about."""
+    with pytest.raises(CronError) as caught:
+        calendar("0 0 25 * * *", grammar=SIX)
+    assert caught.value.field == "hour (field 3)"
+
+
+def test_excluded_dates_are_whole_dates():
+    """An expression with a fixed hour leaves out the whole date."""
+    off = read_dates("0 0 0 15 6 *", SIX)
+    assert off(date(2026, 6, 15))
+    assert not off(date(2026, 6, 16))

@@ -1,0 +1,165 @@
+"""The controller on an embedded cluster in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from tests.loops import run_alone
+from tests.schedules.worlds import START, cron
+
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.loop import Parts
+from kubetide.objects.kinds import (
+    CRON_HPAS,
+    DEPLOYMENTS,
+    EVENTS,
+    HPAS,
+    HPCS,
+    SCALED_OBJECTS,
+    TKESTACK_CRON_HPAS,
+)
+from kubetide.plan.board import Board, Workload
+from kubetide.runtime.clock import run_virtual
+from kubetide.schedules.core import SchedulesCore
+from kubetide.schedules.entry import ENTRY
+from kubetide.schedules.settings import Settings
+from kubetide.testing import builders
+from kubetide.units.time import hours, seconds
+from kubetide.watching import Caches
+
+REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+class Records:
+    """All records, one in forty with the whole state."""
+
+    def __init__(self):
+        self.lines = []
+
+    def wants_full(self, loop):
+        return len(self.lines) % 40 == 0
+
+    def write(self, record, state=None):
+        self.lines.append(record)
+
+
+class World:
+    def __init__(self, clock):
+        self.clock, self.board, self.records = clock, Board(), Records()
+        self.cluster = EmbeddedCluster(Store(), clock, seed=1)
+        self.caches = Caches(self.cluster, clock)
+        parts = Parts(
+            cluster=self.cluster, clock=clock, recorder=self.records, caches=self.caches, board=self.board
+        )
+        self.loop = ENTRY.make(parts, Settings(schedules_zone="Europe/Berlin"))
+
+    async def add(self, kind, name, **spec):
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+        await self.cluster.create(kind, body, namespace="default")
+
+    async def add_web(self, replicas=1):
+        body = builders.deployment("web", replicas=replicas)
+        await self.cluster.create(DEPLOYMENTS, body, namespace="default")
+
+    async def replicas(self):
+        return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
+
+    async def events(self):
+        found = (await self.cluster.list(EVENTS, namespace="default")).items
+        return [(one.involved_object.name, one.type, one.reason) for one in found]
+
+    async def run(self, until):
+        task = asyncio.create_task(run_alone(self.loop, self.caches, self.clock))
+        await self.clock.sleep(until - (self.clock.now() - START))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert self.loop.health.bugs == 0, self.loop.health.last_failure
+
+
+def play(story):
+    return run_virtual(lambda clock: story(World(clock)), start=START)
+
+
+def test_a_deployment_and_an_hpa_follow_their_tables():
+    """At 08:00 in Berlin the Deployment has its size and the HPA its bounds, with events and a status; replay agrees."""
+
+    async def story(world):
+        await world.add_web()
+        await world.cluster.create(
+            HPAS, builders.hpa("web", "web", min_replicas=1, max_replicas=5), namespace="default"
+        )
+        jobs = [{"name": "up", "schedule": "0 0 8 * * *", "targetSize": 6}]
+        await world.add(CRON_HPAS, "sizes", scaleTargetRef=REFERENCE, jobs=jobs)
+        target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "web"}
+        bounds = [{"name": "day", "schedule": "0 0 8 * * *", "minSize": 3, "maxSize": 9}]
+        await world.add(HPCS, "bounds", scaleTarget=target, crons=bounds)
+        await world.run(hours(6))
+        assert await world.replicas() == 1
+        [intent] = world.board.intents()
+        assert (intent.workload, intent.replicas) == (Workload("default", "Deployment", "web"), 6)
+        assert intent.due == START + hours(7)
+        await world.run(hours(8))
+        assert await world.replicas() == 6
+        hpa = await world.cluster.get(HPAS, "web", namespace="default")
+        assert (hpa.spec.min_replicas, hpa.spec.max_replicas) == (3, 9)
+        [condition] = (await world.cluster.get(CRON_HPAS, "sizes", namespace="default")).status.conditions
+        assert (condition.state, condition.last_probe_time) == ("Succeed", "2026-03-02T07:00:00Z")
+        status = (await world.cluster.get(HPCS, "bounds", namespace="default")).status
+        assert status.last_schedule_time == "2026-03-02T07:00:00Z"
+        assert ("sizes", "Normal", "Succeed") in await world.events()
+        return world.records.lines
+
+    lines = play(story)
+    core = SchedulesCore()
+    for record in lines:
+        core.apply(bytes(record.state), full=record.full)
+        assert core.decide(record.now) == bytes(record.commands)
+        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+
+
+def test_a_loop_that_starts_anew_reads_what_happened_from_the_statuses():
+    """After a restart nothing is done twice, and what was missed is done at once."""
+
+    async def story(world):
+        await world.add_web()
+        crons = [
+            {"schedule": "0 8 * * *", "targetReplicas": 6},
+            {"schedule": "0 20 * * *", "targetReplicas": 2},
+        ]
+        await world.add(TKESTACK_CRON_HPAS, "web", scaleTargetRef=REFERENCE, crons=crons)
+        await world.run(hours(8))
+        await world.cluster.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 4}}, namespace="default")
+        world.loop.start_anew()
+        await world.run(hours(9))
+        assert await world.replicas() == 4
+        await world.clock.sleep(hours(12))
+        world.loop.start_anew()
+        await world.run(hours(21) + seconds(20))
+        assert await world.replicas() == 2
+
+    play(story)
+
+
+def test_a_target_that_is_not_there_is_said_and_stops_no_other():
+    """An object whose target is missing gets events; the ScaledObject beside it is followed."""
+
+    async def story(world):
+        await world.add_web()
+        missing = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "gone", "namespace": "default"}
+        await world.add(HPCS, "gone", scaleTarget=missing, crons=[cron("up", "0 0 2 * * *", 3)])
+        window = {"timezone": "UTC", "start": "0 1 * * *", "end": "0 3 * * *", "desiredReplicas": "5"}
+        triggers = [{"type": "cron", "metadata": window}]
+        await world.add(
+            SCALED_OBJECTS, "web", scaleTargetRef={"name": "web"}, minReplicaCount=1, triggers=triggers
+        )
+        await world.run(hours(2))
+        assert await world.replicas() == 5
+        assert ("gone", "Warning", "FailedRescale") in await world.events()
+        found = await world.cluster.get(SCALED_OBJECTS.untyped, "web", namespace="default")
+        assert found["status"]["externalMetricNames"] == ["s0-cron-UTC-01xxx-03xxx"]
+        await world.run(hours(4))
+        assert await world.replicas() == 1
+
+    play(story)
