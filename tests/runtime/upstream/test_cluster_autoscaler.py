@@ -204,8 +204,8 @@ def test_every_flag_can_be_given_with_what_holds_anyway(name):
         ("--memory-total=-1:1", "min size must be greater or equal to  0"),
         ("--gpu-total=t4:1", "incorrect gpu limit specification: t4:1"),
         ("--gpu-total=t4:1:x", "max is not integer"),
-        ("--expander=random,least-waste", "--expander=random,least-waste: least-waste comes after random"),
-        ("--expander=cheapest", "there is no expander 'cheapest'"),
+        ("--expander=random,least-waste", "Expander least-waste came after an expander random"),
+        ("--expander=cheapest", "Expander cheapest not supported"),
         ("--estimator=guess", "--estimator=guess: there is no such choice; give binpacking"),
         (
             "--kube-api-content-type=text/plain",

@@ -147,7 +147,7 @@ class NodesController(BaseLoop):
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
-        if why := self._gatherer.take_unreadable():
+        if why := self._gatherer.config_maps.take_unreadable():
             about = ObjectReference(
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
@@ -194,7 +194,7 @@ class NodesController(BaseLoop):
             await self._events.emit(about, event.type, event.reason, event.message)
         if result.status is not None:
             await self._status.write(result.status, now)
-        await self._status.keep_learned(result.learned, now=self._gatherer.has_read_learned)
+        await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
         if commands.answers is not None:
             self._answer(commands.answers)
         if self._actor.bugs:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from kubetide.nodes.expander import reads_priorities
+from kubetide.nodes.controller.config_maps import ConfigMapReader
 from kubetide.nodes.facts.devices import (
     DEVICE_KIND_OF,
     DeviceChanges,
@@ -17,7 +17,7 @@ from kubetide.nodes.facts.devices import (
     slim_device_object,
 )
 from kubetide.nodes.facts.objects import KnownKey
-from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP, PriorityMap
+from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.facts.slimming import (
     keep_node,
@@ -33,11 +33,8 @@ from kubetide.nodes.facts.slimming import (
 )
 from kubetide.nodes.facts.volumes import KIND_OF, VolumeChanges
 from kubetide.nodes.facts.volumes import slim as slim_volume_object
-from kubetide.nodes.memory import Learned
 from kubetide.nodes.state import Delta, Gone, State, Step
-from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
 from kubetide.objects.kinds import (
-    CONFIG_MAPS,
     DAEMON_SETS,
     DEPLOYMENTS,
     DEVICE_KINDS,
@@ -59,7 +56,6 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, Forbidden, NotFound
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
 
@@ -97,9 +93,7 @@ class Gatherer:
         self._reads_devices = False
         self._looked_for_devices = False
         self._midway = False
-        self.has_read_learned = False
-        """Whether what an earlier process has learned was read: before, nothing may be written in its place."""
-        self._unreadable = ""
+        self.config_maps = ConfigMapReader(cluster)
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
@@ -130,10 +124,10 @@ class Gatherer:
         self._known.laps.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
         self._known.laps.end("cloudProviderRefresh")
-        learned = await self._learned()
+        learned = await self.config_maps.learned(self._known.settings)
         if self._midway:
             self._begin_anew()
-        priority_map = await self._priority_map()
+        priority_map = await self.config_maps.priority_map(self._known.settings)
         delta = await self._changes("update", groups, priority_map=priority_map)
         return delta if learned is None else replace(delta, learned=learned)
 
@@ -141,32 +135,6 @@ class Gatherer:
         """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
         live = {name: await self._pods_on(name) for name in read_pods}
         return await self._changes("actuate", None, live)
-
-    async def _learned(self) -> Learned | None:
-        """Return what an earlier process has learned of machines: once, as soon as it can be read."""
-        settings = self._known.settings
-        if self.has_read_learned or settings.advises or not settings.templates_by_instance_type:
-            return None
-        try:
-            found = await self._cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace=settings.namespace)
-            self.has_read_learned = True
-            text = (found.data or {}).get(DATA_KEY)
-            return read_learned(text) if text else None
-        except (NotFound, Forbidden):
-            self.has_read_learned = True
-        except ApiError:
-            pass  # It is asked for again with the next tick.
-        except ValueError as error:
-            self._unreadable = (
-                f"ConfigMap {settings.namespace}/{CONFIG_MAP}, data.{DATA_KEY} cannot be read: {error}. "
-                "What was learned of machines is learned anew; delete the object, or leave it to be written again."
-            )
-        return None
-
-    def take_unreadable(self) -> str:
-        """Return, once, why what an earlier process has learned cannot be read; empty where it can."""
-        why, self._unreadable = self._unreadable, ""
-        return why
 
     def finished(self) -> None:
         """Note that the tick of the last delta has come to its end."""
@@ -254,19 +222,6 @@ class Gatherer:
             holds=self._holds(),
             live_pods=live,
         )
-
-    async def _priority_map(self) -> PriorityMap | None:
-        """Read the ConfigMap of the expander ``priority``; None where it is not in use or cannot be read now."""
-        settings = self._known.settings
-        if not reads_priorities(settings.expander):
-            return None
-        try:
-            found = await self._cluster.get(CONFIG_MAPS, PRIORITY_MAP, namespace=settings.namespace)
-        except NotFound:
-            return PriorityMap()
-        except ApiError:
-            return None  # what was read last stays in force
-        return PriorityMap(True, found.metadata.uid, (found.data or {}).get(PRIORITIES_KEY))
 
     def _open(self, kind: Kind[Any]) -> None:
         keep = self._kept.get(kind.plural)

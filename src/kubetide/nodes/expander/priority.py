@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import yaml
-
 from kubetide.cel.regex import Pattern, compile_pattern
 from kubetide.cel.values import EvaluationError
 from kubetide.nodes.expander.base import Context, Option, Warned
@@ -98,11 +96,15 @@ def read_priorities(text: str) -> Priorities:
 
 
 def _decoded(text: str) -> dict[int, list[str]]:
+    # Loaded where the expander is in use.
+    from kubetide.nodes.expander.yaml_text import read_yaml  # noqa: PLC0415
+
     try:
-        document = yaml.load(text, Loader=_LOADER)  # noqa: S506  a safe loader; libyaml's says what upstream's says
-    except yaml.YAMLError as error:
-        raise _wrong(f"error converting YAML to JSON: yaml: {_problem(error)}") from error
-    except (ValueError, RecursionError) as error:  # a date or number that there is not; nested without end
+        document = read_yaml(text)
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # no YAML, a date or number that there is not; nested without end
         raise _wrong(f"error converting YAML to JSON: yaml: {error}") from error
     if document is None:
         return {}
@@ -124,7 +126,6 @@ def _decoded(text: str) -> dict[int, list[str]]:
     return found
 
 
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DECODING: Final = "error unmarshaling JSON: while decoding JSON: "
 
 
@@ -148,12 +149,3 @@ def _mistyped(value: Any, wanted: str) -> PrioritiesError:
 
 def _wrong(detail: str) -> PrioritiesError:
     return PrioritiesError(f"Can't parse YAML with priorities in the configmap: {detail}")
-
-
-def _problem(error: yaml.YAMLError) -> str:
-    """Return what is wrong and in which line, as Go's reader counts lines."""
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return str(error)
-    lines = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None and mark.line]
-    line = lines[0] + isinstance(error, yaml.scanner.ScannerError) if lines else 0
-    return f"line {line}: {error.problem}" if line else str(error.problem)

@@ -137,7 +137,7 @@ def _flag(row: Mapping[str, str]) -> Flag:
         name=name,
         kind=kind,
         default=row["default"],
-        status=Status.WORKS if part else _STATUS[row["otherwise"]],
+        status=Status.WORKS if part and row["otherwise"] != "no effect" else _STATUS[row["otherwise"]],
         part=part,
         field=field,
         held=default(kind, row["as_if"] or row["default"]),

@@ -1,0 +1,59 @@
+"""ConfigMaps that the loop reads: the priorities of groups, and what an earlier process has learned of machines."""
+
+from __future__ import annotations
+
+from kubetide.nodes.expander import reads_priorities
+from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP, PriorityMap
+from kubetide.nodes.memory import Learned
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
+from kubetide.objects.kinds import CONFIG_MAPS
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, Forbidden, NotFound
+
+
+class ConfigMapReader:
+    """Reads them where the settings ask for them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._unreadable = ""
+        self.has_read_learned = False
+        """Whether what an earlier process has learned was read: before, nothing may be written in its place."""
+
+    async def learned(self, settings: Settings) -> Learned | None:
+        """Return what an earlier process has learned of machines: once, as soon as it can be read."""
+        if self.has_read_learned or settings.advises or not settings.templates_by_instance_type:
+            return None
+        try:
+            found = await self._cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace=settings.namespace)
+            self.has_read_learned = True
+            text = (found.data or {}).get(DATA_KEY)
+            return read_learned(text) if text else None
+        except (NotFound, Forbidden):
+            self.has_read_learned = True
+        except ApiError:
+            pass  # It is asked for again with the next tick.
+        except ValueError as error:
+            self._unreadable = (
+                f"ConfigMap {settings.namespace}/{CONFIG_MAP}, data.{DATA_KEY} cannot be read: {error}. "
+                "What was learned of machines is learned anew; delete the object, or leave it to be written again."
+            )
+        return None
+
+    def take_unreadable(self) -> str:
+        """Return, once, why what an earlier process has learned cannot be read; empty where it can."""
+        why, self._unreadable = self._unreadable, ""
+        return why
+
+    async def priority_map(self, settings: Settings) -> PriorityMap | None:
+        """Return the ConfigMap of the expander ``priority``; None where it is not in use or cannot be read now."""
+        if not reads_priorities(settings.expander):
+            return None
+        try:
+            found = await self._cluster.get(CONFIG_MAPS, PRIORITY_MAP, namespace=settings.namespace)
+        except NotFound:
+            return PriorityMap()
+        except ApiError:
+            return None  # what was read last stays in force
+        return PriorityMap(True, found.metadata.uid, (found.data or {}).get(PRIORITIES_KEY))

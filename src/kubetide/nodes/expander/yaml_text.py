@@ -1,0 +1,26 @@
+"""YAML as upstream's reader reads it, with its words for what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(text: str) -> Any:
+    """Return the document. Raises ValueError that says what is wrong and in which line."""
+    try:
+        return yaml.load(text, Loader=_LOADER)  # noqa: S506  a safe loader; libyaml's says what upstream's says
+    except yaml.YAMLError as error:
+        raise ValueError(_problem(error)) from error
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    """Return what is wrong and in which line, as Go's reader counts lines."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return str(error)
+    lines = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None and mark.line]
+    line = lines[0] + isinstance(error, yaml.scanner.ScannerError) if lines else 0
+    return f"line {line}: {error.problem}" if line else str(error.problem)
