@@ -132,12 +132,14 @@ def own_flags() -> Mapping[str, Flag]:
 
 def _flag(row: Mapping[str, str]) -> Flag:
     name, kind = row["flag"], row["type"]
-    part, field = _setting(row["target"] or name.replace("-", "_"))
+    # A setting of the loop may read such a flag too, and nothing comes of it there.
+    idle = row["otherwise"] == "no effect"
+    part, field = ("", "") if idle else _setting(row["target"] or name.replace("-", "_"))
     return Flag(
         name=name,
         kind=kind,
         default=row["default"],
-        status=Status.WORKS if part and row["otherwise"] != "no effect" else _STATUS[row["otherwise"]],
+        status=Status.WORKS if part else _STATUS[row["otherwise"]],
         part=part,
         field=field,
         held=default(kind, row["as_if"] or row["default"]),
