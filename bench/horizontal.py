@@ -20,7 +20,7 @@ from kubetide.cluster.usage import HttpMetrics
 from kubetide.horizontal.core import encode_delta, encode_result
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Result, ScaleOutcome
-from kubetide.horizontal.explain.changes import News
+from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.samples import Answer, answer_of
 from kubetide.horizontal.facts.views import ContainerView, HpaView, PodView, ScaleView
 from kubetide.horizontal.state import Delta, State
@@ -162,7 +162,7 @@ class Loop:
     def __init__(self, made: Fleet, share: float) -> None:
         self._made = made
         self._share = share
-        self._news = News()
+        self._changed_reasons = ChangedReasons()
         self._each = len(made.names) // len(made.state.hpas)
         self._usage = made.rng.integers(250, 350, len(made.names))
         self._now = NOW
@@ -186,7 +186,7 @@ class Loop:
         commands = decide(self.state, self._now)
         outcomes = [ScaleOutcome(w.namespace, w.name, self._now) for w in commands.writes]
         self.result = absorb(self.state, commands, outcomes)
-        finish(self._news.of(self.result, self.state.specs, (), full=False))
+        finish(self._changed_reasons.of(self.result, self.state.specs, (), full=False))
 
     def record(self) -> None:
         encode_delta(self.delta)

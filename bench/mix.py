@@ -133,7 +133,7 @@ def measure(
     state, commands, spent = tick_with(make_pods(pods, own_sizes=own_sizes), make_groups(most), settings)
     _, _, alone = tick_with(make_pods(1), make_groups(most), settings)
     assert state.tick is not None
-    bargain = state.tick.bargain
+    cost_summary = state.tick.cost_summary
     solver = None
     if packs_all_groups(expander):
         start = time.process_time()
@@ -155,8 +155,8 @@ def measure(
         "solver_pods_a_s": solver and round(pods / solver),
         "served": sum(len(option.pods) for option in state.tick.chosen),
         "nodes": sum(one.delta for one in commands.actions if isinstance(one, IncreaseSize)),
-        "price": round(bargain.price, 3) if bargain else None,
-        "bound": round(bargain.bound, 3) if bargain else None,
+        "price": round(cost_summary.price, 3) if cost_summary else None,
+        "bound": round(cost_summary.bound, 3) if cost_summary else None,
         "load": round(os.getloadavg()[0], 1),
     }
 

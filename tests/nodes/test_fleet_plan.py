@@ -12,9 +12,9 @@ from tests.scheduling import minding, plain
 
 from kubetide.nodes.least_cost.offers import Offer
 from kubetide.nodes.least_cost.plan import Item, plan_nodes, play
-from kubetide.nodes.least_cost.solver.inter_pod import can_be_reckoned
-from kubetide.nodes.scale_up.evaluate import judge_templates
-from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.least_cost.solver.inter_pod import is_plain
+from kubetide.nodes.scale_up.evaluate import evaluate_templates
+from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import Template
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
@@ -69,8 +69,10 @@ def problems(draw):
     offered = draw(offers())
     names = tuple(f"w{number}" for number in range(40))
     waiting = draw(st.lists(minding.pods(names), min_size=6, max_size=16, **key))
-    classes = [one for one in dict.fromkeys(map(classify, waiting)) if can_be_reckoned(snapshot, one)]
-    judged = judge_templates(snapshot, Lineup([one.template for one in offered], snapshot.facts), classes)
+    classes = [one for one in dict.fromkeys(map(classify, waiting)) if is_plain(snapshot, one)]
+    judged = evaluate_templates(
+        snapshot, TemplateMatrix([one.template for one in offered], snapshot.facts), classes
+    )
     items = []
     for pod_class in classes:
         takers = {one.group.id: None for at, one in enumerate(offered) if at not in judged[pod_class]}

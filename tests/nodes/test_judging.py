@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.scheduling import minding
 
-from kubetide.nodes.scale_up.evaluate import judge_templates
-from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.scale_up.evaluate import evaluate_templates
+from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import Template
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
 from kubetide.scheduling.estimator.template import check_in_cluster
@@ -19,7 +19,7 @@ GROUPS = ("t0", "t1", "t2", "t3", "t4", "t5")
 
 def one_by_one(snapshot, templates, pod_class):
     """What upstream does: each template for itself, in the cluster where other pods matter."""
-    if snapshot.minds_others(pod_class):
+    if snapshot.has_inter_pod_rules(pod_class):
         found = [check_in_cluster(snapshot, one.node, one.pods, [pod_class])[0] for one in templates]
     else:
         found = [one.fresh.first_refusal(pod_class, one.node.metadata.name) for one in templates]
@@ -56,6 +56,6 @@ def test_judging_together_changes_no_verdict(nodes, placed, made, waiting, data)
     for pod in placed if names else ():
         snapshot.add_pod(pod, data.draw(st.sampled_from(names)))
     classes = [classify(pod) for pod in waiting]
-    together = judge_templates(snapshot, Lineup(made, snapshot.facts), classes)
+    together = evaluate_templates(snapshot, TemplateMatrix(made, snapshot.facts), classes)
     assert together == {pod_class: one_by_one(snapshot, made, pod_class) for pod_class in classes}
     assert all(list(one) == sorted(one) for one in together.values())

@@ -99,11 +99,11 @@ def test_nothing_passes_a_limit_and_helped_pods_are_helped(groups, kinds, total,
     state = tried.state
     helped = [one for option in state.tick.chosen for one in option.pods]
     assert len({one.metadata.name for one in helped}) == len(helped)
-    bargain = state.tick.bargain
-    if bargain is not None:
+    cost_summary = state.tick.cost_summary
+    if cost_summary is not None:
         price = sum(one.price_per_hour * bought.get(one.id, 0) for one in made)
-        assert bargain.price == pytest.approx(price)
-        assert bargain.bound <= bargain.price * (1 + 1e-6) + 1e-9
+        assert cost_summary.price == pytest.approx(price)
+        assert cost_summary.bound <= cost_summary.price * (1 + 1e-6) + 1e-9
     for option in state.tick.chosen:
         assert option.nodes == bought[option.group.id]
     assert fits_somehow(state, helped)
@@ -140,7 +140,7 @@ def test_pods_that_mind_others_get_what_the_filters_ask_for(count, plain, rule):
     ]
     made = world(*groups, wanted=wanted)
     bought = made.increases()
-    assert made.state.tick.bargain.left == 0
+    assert made.state.tick.cost_summary.left == 0
     assert sum(len(option.pods) for option in made.state.tick.chosen) == len(wanted)
     if rule == apart():
         assert sum(bought.values()) >= count
@@ -229,7 +229,7 @@ def test_the_explanation_of_a_pod_has_the_bound():
     tried = world(sized("g", 4, 16, 0.25), wanted=pods("x", 2, cpu="3"))
     found = explain_pod(tried.state, ("default", "x-0"), tried.now)
     assert found.status == "helped"
-    assert found.bargain == (
+    assert found.cost_summary == (
         "For all waiting pods together 2 nodes of 1 group are bought for 0.5000 an hour, its own of group g. "
         "The same pods cost at least 0.5000 (column generation), so this is at most 0.00% too dear."
     )
@@ -240,7 +240,7 @@ def test_later_in_the_chain_it_only_compares():
     groups = [sized("a", 4, 16, 0.3), sized("b", 4, 16, 0.2)]
     tried = World(groups=groups, pods=pods("x", 2, cpu="3"), settings={"expander": "least-waste,least-cost"})
     assert tried.increases() == {"b": 2}
-    assert tried.state.tick.bargain is None
+    assert tried.state.tick.cost_summary is None
 
 
 def test_existing_nodes_are_full_of_their_own():
@@ -270,10 +270,10 @@ def test_pods_of_a_size_of_their_own_each_are_planned_one_by_one():
     ]
     made = world(*groups, wanted=wanted)
     made.tick()
-    bargain = made.state.tick.bargain
-    assert (bargain.left, bargain.rounds) == (0, 0)
+    cost_summary = made.state.tick.cost_summary
+    assert (cost_summary.left, cost_summary.rounds) == (0, 0)
     assert sum(len(option.pods) for option in made.state.tick.chosen) == 40
-    assert bargain.gap < 0.1
+    assert cost_summary.gap < 0.1
 
 
 class Aside(live.World):

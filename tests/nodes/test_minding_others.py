@@ -45,13 +45,15 @@ def test_existing_nodes_with_such_a_pod_do_not_count():
 
 def test_a_group_in_another_zone_is_of_no_use_to_pods_that_must_be_near():
     """Only the group whose zone has the company can help; the other says why it cannot."""
-    company = pods("db", 1, of="db", node="n1", cpu="3900m")
+    domain_counts = pods("db", 1, of="db", node="n1", cpu="3900m")
     groups = [
         group("far", made=template(labels={ZONE: "b"})),
         group("near", made=template(labels={ZONE: "a"}), nodes=("n1",)),
     ]
     world = World(
-        nodes=[node("n1", labels={ZONE: "a"})], pods=[*company, *pods("a", 2, **near("db"))], groups=groups
+        nodes=[node("n1", labels={ZONE: "a"})],
+        pods=[*domain_counts, *pods("a", 2, **near("db"))],
+        groups=groups,
     )
     assert world.increases() == {"near": 1}
 

@@ -228,7 +228,7 @@ def judge_affinity(pod, node, cluster):
         )
 
     if near:
-        company = [
+        domain_counts = [
             (other, each)
             for other, others in cluster
             for each in others
@@ -236,8 +236,10 @@ def judge_affinity(pod, node, cluster):
         ]
         if any(term.topology_key not in labels_of(node) for term in near):
             return ("InterPodAffinity", "near")
-        satisfied = all(any(same_domain(other, term.topology_key) for other, _ in company) for term in near)
-        somewhere = any(term.topology_key in labels_of(other) for term in near for other, _ in company)
+        satisfied = all(
+            any(same_domain(other, term.topology_key) for other, _ in domain_counts) for term in near
+        )
+        somewhere = any(term.topology_key in labels_of(other) for term in near for other, _ in domain_counts)
         if not satisfied and (somewhere or not all(means(term, pod, pod) for term in near)):
             return ("InterPodAffinity", "near")
     for term in required_terms(pod, "pod_anti_affinity"):

@@ -11,7 +11,7 @@ import pytest
 
 from kubetide.embedded.apiserver.store import Store
 from kubetide.embedded.apiserver.store.journal import Journal
-from kubetide.simulate.kept import KeptRun
+from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.spec import ScenarioError
 from kubetide.units.time import format_rfc3339, parse_rfc3339
 
@@ -142,10 +142,10 @@ def test_a_folder_belongs_to_one_scenario_and_a_run_that_goes_on(tmp_path):
     journal.keep("run", {"scenario": "shop"})
     journal.close()
     with pytest.raises(ScenarioError, match="holds scenario shop, not bank; use another folder"):
-        KeptRun(tmp_path, "bank", noon)
+        PersistedRun(tmp_path, "bank", noon)
     with pytest.raises(ScenarioError, match="the kept run is at 2026-03-02T12:00:00Z, and its end is"):
-        KeptRun(tmp_path, "shop", noon)
-    with KeptRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
+        PersistedRun(tmp_path, "shop", noon)
+    with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
         assert not kept.is_new
         assert format_rfc3339(kept.resumes_at) == "2026-03-02T12:00:00Z"
 
@@ -155,6 +155,6 @@ def test_a_start_that_was_interrupted_at_once_is_begun_anew(tmp_path):
     journal = Journal.open(tmp_path)
     journal.keep("machines", {"spent": 0.0, "groups": {}})
     journal.close()
-    with KeptRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
+    with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
         assert kept.is_new
         assert kept.machines is None

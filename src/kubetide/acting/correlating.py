@@ -104,7 +104,7 @@ class Correlator:
     def take(
         self, about: ObjectReference, level: Level, reason: str, message: str, *, name: str, now: Instant
     ) -> Written | None:
-        """Gives the event that is to be written, None for one that is dropped; a new one is called ``name``."""
+        """Return the event that is to be written, None for one that is dropped; a new one is called ``name``."""
         source = (about.api_version, about.kind, about.namespace, about.name, about.uid)
         similar = source, level, reason
         if self._is_one_of_many(similar, message, now):
@@ -131,7 +131,7 @@ class Correlator:
         return False
 
     def _may(self, source: _Source, now: Instant) -> bool:
-        """Takes from the object's allowance of events, which fills up with time."""
+        """Take from the object's allowance of events, which fills up with time."""
         allowance = self._allowances.get(source, lambda: _Allowance(_BURST, now))
         refilled = Duration(now - allowance.since) // _REFILL
         if refilled:

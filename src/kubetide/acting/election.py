@@ -33,23 +33,23 @@ class Fence:
         self._until: Duration | None = None
 
     def still_leading(self) -> bool:
-        """Whether the last renewal was sent less than the renew deadline ago."""
+        """Return whether the last renewal was sent less than the renew deadline ago."""
         return self.left() > 0
 
     def refusal(self) -> str:
-        """Why nothing may be changed now; empty while this process leads."""
+        """Return why nothing may be changed now; empty while this process leads."""
         return "" if self.still_leading() else f"this process does not hold the lease {self._name}"
 
     def left(self) -> Duration:
-        """How long this process may go on leading without a renewal."""
+        """Return how long this process may go on leading without a renewal."""
         return Duration(0 if self._until is None else max(self._until - self._clock.monotonic(), 0))
 
     def extend(self, until: Duration) -> None:
-        """Lets changes through until then, in elapsed time."""
+        """Let changes through until then, in elapsed time."""
         self._until = until
 
     def shut(self) -> None:
-        """Lets nothing through any more."""
+        """Let nothing through any more."""
         self._until = None
 
 
@@ -105,11 +105,11 @@ class Elector:
         return "" if self._seen is None else self._seen.holder
 
     async def leading(self) -> None:
-        """Returns once this process has become the leader."""
+        """Return once this process has become the leader."""
         await self._leading.wait()
 
     async def run(self) -> None:
-        """Waits for the Lease and keeps it until cancelled, and then lets go of it.
+        """Wait for the Lease, keep it until cancelled, and then let go of it.
 
         All that acts by the Lease must have ended before this is cancelled. Raises LeaseLost; start no
         second run then: upstream's programs end, and so must what acted.
@@ -147,7 +147,7 @@ class Elector:
                 raise LeaseLost(f"lease {self._namespace}/{self._name} was lost: {why}")
 
     async def _try_once(self, patience: Duration) -> bool:
-        """Takes or renews the Lease if it is to be had, within that time or what is left of leading; whether it was."""
+        """Take or renews the Lease if it is to be had, within that time or what is left of leading; whether it was."""
         sent = self._clock.monotonic()
         self.last_error = ""
         try:
@@ -189,7 +189,7 @@ class Elector:
         return self._leading.is_set() or self._after is None or self._after.still_leading()
 
     async def _write_over(self, seen: Seen) -> bool:
-        """Claims the Lease if it is still as it was seen; whether it was."""
+        """Claim the Lease if it is still as it was seen; whether it was."""
         spec = claim(self._identity, seen, self._times, self._clock.now())
         try:
             self._take_in(await self._patch(seen, spec))
@@ -207,7 +207,7 @@ class Elector:
         self._seen = seen_again(self._seen, lease.spec, version, self._clock.monotonic())
 
     async def _let_go(self) -> None:
-        """Gives the Lease back, if it is this process's; one that cannot be given back runs out by itself.
+        """Give the Lease back, if it is this process's; one that cannot be given back runs out by itself.
 
         Source: client-go v1.36, which tries for a renew deadline.
         """

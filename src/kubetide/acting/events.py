@@ -24,7 +24,7 @@ _CUT = " ..."
 
 
 def cut_note(message: str) -> str:
-    """Gives a message no longer than an event may be, in bytes.
+    """Return a message no longer than an event may be, in bytes.
 
     Source: events.k8s.io/v1, and how kube-scheduler 1.36 cuts what it says of a pod that fits nowhere.
     """
@@ -62,7 +62,7 @@ class EventWriter:
     async def record(
         self, kind: Kind[Any], meta: ObjectMeta, level: Level, reason: str, message: str
     ) -> None:
-        """Writes an event about an object that is at hand."""
+        """Write an event about an object that is at hand."""
         about = ObjectReference(
             api_version=kind.api_version,
             kind=kind.kind,
@@ -74,7 +74,7 @@ class EventWriter:
         await self.emit(about, level, reason, message)
 
     async def emit(self, about: ObjectReference, level: Level, reason: str, message: str) -> None:
-        """Writes an event, or counts up the one that is there."""
+        """Write an event, or counts up the one that is there."""
         now = self._clock.now()
         # As upstream: the object's name and the time in hexadecimal; the count keeps two in one instant apart.
         self._taken += 1
@@ -93,7 +93,7 @@ class EventWriter:
             self.dropped += 1
 
     async def _count_up(self, about: ObjectReference, written: Written) -> bool:
-        """Whether the earlier event was still there."""
+        """Return whether the earlier event was still there."""
         patch: Json = {
             "count": written.count,
             "lastTimestamp": format_rfc3339(written.last),

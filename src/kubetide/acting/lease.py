@@ -65,21 +65,21 @@ class Seen(NamedTuple):
 
 
 def seen_again(before: Seen | None, spec: LeaseSpec, version: str, now: Duration) -> Seen:
-    """Takes in a Lease: while it says the same, its time goes on from when it first said so."""
+    """Take in a Lease: while it says the same, its time goes on from when it first said so."""
     if before is not None and before.spec == spec:
         return Seen(spec, version, before.since)
     return Seen(spec, version, now)
 
 
 def is_held(seen: Seen, now: Duration, times: LeaseTimes) -> bool:
-    """Whether its holder, if it has one, still has to be waited for."""
+    """Return whether its holder, if it has one, still has to be waited for."""
     said = seen.spec.lease_duration_seconds
     duration = times.lease_duration if said is None else seconds(said)
     return bool(seen.holder) and now < seen.since + duration
 
 
 def claim(identity: str, seen: Seen | None, times: LeaseTimes, wall: Instant) -> Json:
-    """Gives the ``spec`` that takes a lease, or renews the one that ``identity`` has.
+    """Return the ``spec`` that takes a lease, or renews the one that ``identity`` has.
 
     A new holder counts one transition more and notes when it began; renewing moves ``renewTime`` only.
     """
@@ -97,7 +97,7 @@ def claim(identity: str, seen: Seen | None, times: LeaseTimes, wall: Instant) ->
 
 
 def release(seen: Seen, wall: Instant) -> Json:
-    """Gives the ``spec`` that lets go of a lease, so that nobody has to wait for it."""
+    """Return the ``spec`` that lets go of a lease, so that nobody has to wait for it."""
     stamp = format_rfc3339_micro(wall)
     return {
         "holderIdentity": "",

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_turns(steps: Steps[T], clock: Clock) -> T:
-    """Does the work, with a turn for others wherever it pauses; gives what it comes to."""
+    """Do the work, with a turn for others wherever it pauses; return what it comes to."""
     while True:
         try:
             next(steps)
@@ -24,7 +24,7 @@ async def in_turns(steps: Steps[T], clock: Clock) -> T:
 
 
 async def pieces_in_turns(items: Sequence[T], clock: Clock) -> AsyncIterator[Sequence[T]]:
-    """Gives the items piece by piece, with a turn for others between two pieces."""
+    """Return the items piece by piece, with a turn for others between two pieces."""
     for start in range(0, len(items), AT_ONCE):
         if start:
             await clock.sleep(ZERO)

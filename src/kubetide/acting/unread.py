@@ -41,13 +41,13 @@ class UnreadObjects:
         return MappingProxyType(self._found)
 
     def numbers(self) -> dict[str, int]:
-        """Gives how many there are of each resource, 0 where there was one before."""
+        """Return how many there are of each resource, 0 where there was one before."""
         self._resources.update({resource: None for resource, _, _ in self._found})
         counts = Counter(resource for resource, _, _ in self._found)
         return {resource: counts[resource] for resource in self._resources}
 
     def note(self, kind: Kind[Any], meta: ObjectMeta, problem: str) -> None:
-        """Notes what is wrong with an object; nothing is when ``problem`` is empty."""
+        """Note what is wrong with an object; nothing is when ``problem`` is empty."""
         place = kind.resource, meta.namespace, meta.name
         problem = cut_note(problem)
         if not problem:
@@ -58,14 +58,14 @@ class UnreadObjects:
             self._untold[place] = kind, meta
 
     def keep(self, kind: Kind[Any], names: Iterable[tuple[str, str]]) -> None:
-        """Forgets objects of a kind that are not among these (namespace, name)."""
+        """Forget objects of a kind that are not among these (namespace, name)."""
         kept = {(kind.resource, *name) for name in names}
         for place in [one for one in self._found if one[0] == kind.resource and one not in kept]:
             self._found.pop(place)
             self._untold.pop(place, None)
 
     def note_devices(self, ledger: Ledger | None) -> None:
-        """Notes what is wrong with slices and claims for devices, as of now."""
+        """Note what is wrong with slices and claims for devices, as of now."""
         found = [] if ledger is None else list(unread_devices(ledger))
         for kind in (RESOURCE_SLICES, RESOURCE_CLAIMS):
             self.keep(kind, [(meta.namespace, meta.name) for one, meta, _ in found if one is kind])
@@ -73,7 +73,7 @@ class UnreadObjects:
             self.note(kind, meta, problem)
 
     async def tell(self) -> None:
-        """Writes what has not been told yet."""
+        """Write what has not been told yet."""
         untold, self._untold = self._untold, {}
         for place, (kind, meta) in untold.items():
             problem = self._found[place]

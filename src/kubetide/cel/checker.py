@@ -71,7 +71,7 @@ class Checker:
         self.issues: list[Issue] = []
 
     def check(self, node: Node) -> Type:
-        """Gives the type of an expression; what is wrong is in ``issues``."""
+        """Return the type of an expression; what is wrong is in ``issues``."""
         found = substitute(self._type(node, self._variables), self._bindings, final=True)
         if not self.issues:
             self._check_aggregates()
@@ -289,7 +289,7 @@ class Checker:
 
 
 def qualified_name(node: Call) -> str:
-    """Gives ``a.b.f`` for a call on plain names, which may be a function of that name; else empty text."""
+    """Return ``a.b.f`` for a call on plain names, which may be a function of that name; else empty text."""
     parts = [node.function]
     target = node.target
     while isinstance(target, Select) and not target.optional:

@@ -36,18 +36,18 @@ class Library:
     def function(
         self, name: str, parameters: tuple[Type, ...], result: Type, apply: Callable[..., Any]
     ) -> None:
-        """Adds a form that is called as ``name(...)``, or an operator."""
+        """Add a form that is called as ``name(...)``, or an operator."""
         self.functions.setdefault(name, []).append(Overload(parameters, result, apply))
 
     def method(
         self, name: str, parameters: tuple[Type, ...], result: Type, apply: Callable[..., Any]
     ) -> None:
-        """Adds a form that is called as ``target.name(...)``; the target comes first."""
+        """Add a form that is called as ``target.name(...)``; the target comes first."""
         self.functions.setdefault(name, []).append(Overload(parameters, result, apply, method=True))
 
 
 def merged(*libraries: Library) -> Functions:
-    """Gives all functions of several libraries."""
+    """Return all functions of several libraries."""
     found: Functions = {}
     for library in libraries:
         for name, overloads in library.functions.items():

@@ -78,7 +78,7 @@ def _quantities() -> None:
 
 
 def parse_semver(text: str) -> Version:
-    """Reads a semantic version. Raises EvaluationError in blang/semver's words."""
+    """Read a semantic version. Raises EvaluationError in blang/semver's words."""
     if not text:
         raise EvaluationError("Version string empty")
     parts = text.split(".", 2)
@@ -128,7 +128,7 @@ def _semver(text: str, normalize: bool = False) -> Version:  # CEL's own argumen
 
 
 def _normal(text: str) -> str:
-    """Takes off a leading v and zeros, and fills up what is missing."""
+    """Take off a leading v and zeros, and fill up what is missing."""
     text = text.removeprefix("v")
     parts = text.split(".", 2)
     for at, part in enumerate(parts):

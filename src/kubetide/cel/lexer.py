@@ -50,7 +50,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> tuple[list[Token], list[Issue]]:
-    """Gives the tokens, with one for the end, and what could not be read."""
+    """Return the tokens, with one for the end, and what could not be read."""
     tokens: list[Token] = []
     issues: list[Issue] = []
     at = 0
@@ -71,7 +71,7 @@ def tokenize(text: str) -> tuple[list[Token], list[Issue]]:
 
 
 def _unread(text: str, at: int) -> int:
-    """Where a piece ends that is no token: a text without its end, or one character and what follows it."""
+    """Return where a piece ends that is no token: a text without its end, or one character and what follows it."""
     if text[at] in "\"'":
         quote = text[at]
         end = at + 1
@@ -90,7 +90,7 @@ def _unread(text: str, at: int) -> int:
 
 
 def unquote(literal: str, *, as_bytes: bool) -> str | bytes:
-    """Reads a text or bytes literal. Raises ValueError for an escape that means no character."""
+    """Read a text or bytes literal. Raises ValueError for an escape that means no character."""
     body = literal[1:] if as_bytes else literal
     raw = body[0] in "rR"
     if raw:

@@ -30,7 +30,7 @@ _MADE = ("map", "transformMap", "transformMapEntry")
 
 
 def expand_function(name: str, position: Position, arguments: tuple[Node, ...]) -> Node | Issue:
-    """Gives the node of ``name(arguments)``, or what is wrong with it."""
+    """Return the node of ``name(arguments)``, or what is wrong with it."""
     if name != "has" or len(arguments) != 1:
         return Call(position, name, None, arguments)
     field = arguments[0]
@@ -40,7 +40,7 @@ def expand_function(name: str, position: Position, arguments: tuple[Node, ...]) 
 
 
 def expand_method(target: Node, name: str, position: Position, arguments: tuple[Node, ...]) -> Node | Issue:
-    """Gives the node of ``target.name(arguments)``, or what is wrong with it."""
+    """Return the node of ``target.name(arguments)``, or what is wrong with it."""
     if isinstance(target, Name) and target.name == "cel" and name == "bind" and len(arguments) == 3:
         bound = arguments[0]
         if not isinstance(bound, Name):

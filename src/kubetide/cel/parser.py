@@ -83,7 +83,7 @@ def _begins_operand(token: Token) -> bool:
 
 
 def parse(text: str) -> Node:
-    """Reads an expression. Raises CelError with all that is wrong, as cel-go prints it."""
+    """Read an expression. Raises CelError with all that is wrong, as cel-go prints it."""
     tokens, issues = tokenize(text)
     parser = _Parser(tokens, issues)
     node: Node | None = None
@@ -312,7 +312,7 @@ class _Parser:
         return tuple(found)
 
     def _expanded(self, node: Node | Issue) -> Node:
-        """What a macro stands for; an issue where it is used wrongly."""
+        """Return what a macro stands for; an issue where it is used wrongly."""
         if isinstance(node, Issue):
             self._issues.append(node)
             raise _StopError
@@ -329,7 +329,7 @@ class _Parser:
         return token
 
     def _more(self, close: str) -> bool:
-        """Steps over a comma; what stands there instead must be the closing bracket."""
+        """Step over a comma; what stands there instead must be the closing bracket."""
         token = self._peek()
         if token.kind == ",":
             self._next()

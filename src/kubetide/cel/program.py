@@ -70,14 +70,14 @@ class Program:
         self.type = result
 
     def evaluate(self, variables: Scope) -> Any:
-        """Gives the value. Raises EvaluationError when there is none for these variables."""
+        """Return the value. Raises EvaluationError when there is none for these variables."""
         return self._run({**variables, _BUDGET: [MAX_COST]})
 
 
 def compile_expression(
     text: str, *, variables: Mapping[str, Type], objects: Objects, functions: Functions
 ) -> Program:
-    """Reads and checks an expression.
+    """Read and check an expression.
 
     Args:
         text: The expression.

@@ -45,7 +45,7 @@ def name_of(name: str) -> Run:
 
 
 def access(container: Any, key: Any) -> Any:
-    """Gives an entry of a map, an element of a list; other values have none.
+    """Return an entry of a map, an element of a list; other values have none.
 
     Raises: EvaluationError when there is none.
     """
@@ -81,7 +81,7 @@ def optional_indexing(container: Run, key: Run) -> Run:
 
 
 def constant(run: Run, name: str, node: Call) -> Run:
-    """Converts a literal once, as cel-go does when it makes a program. Raises CelError when that fails."""
+    """Convert a literal once, as cel-go does when it makes a program. Raises CelError when that fails."""
     if name not in _CONVERSIONS or not isinstance(node.arguments[0], Literal):
         return run
     try:
@@ -137,7 +137,7 @@ def binary(apply: Callable[[Any, Any], Any], left: Run, right: Run) -> Run:
 
 
 def dispatch(overloads: list[Overload], runs: list[Run]) -> Run:
-    """Calls the first form whose parameters the values fit."""
+    """Call the first form whose parameters the values fit."""
 
     def run(scope: Scope) -> Any:
         values = [one(scope) for one in runs]
@@ -191,7 +191,7 @@ def quantifier(scopes: Callable[[Scope], Any], condition: Run, *, every: bool) -
 
 
 def _together(cases: Iterable[tuple[Run, Scope]], *, every: bool) -> bool:
-    """Whether all (or any) hold; one that settles it outweighs errors of the others."""
+    """Return whether all (or any) hold; one that settles it outweighs errors of the others."""
     failed: EvaluationError | None = None
     for one, scope in cases:
         try:

@@ -138,7 +138,7 @@ def _has_key(key: Any, container: dict[Any, Any]) -> bool:
 
 
 def element(elements: list[Any], index: Any) -> Any:
-    """Gives an element of a list. Raises EvaluationError when there is none."""
+    """Return an element of a list. Raises EvaluationError when there is none."""
     if kind_of(index) not in _NUMBER_KINDS:
         raise EvaluationError(f"unsupported index type '{printed_kind(index)}' in list")
     if type(index) is float and not index.is_integer():
@@ -150,7 +150,7 @@ def element(elements: list[Any], index: Any) -> Any:
 
 
 def _maybe(container: Any, key: Any) -> Optional:
-    """Gives an element or entry, or nothing where there is none."""
+    """Return an element or entry, or nothing where there is none."""
     if kind_of(container) == "optional_type":
         return _maybe(container.value, key) if container.has else NOTHING
     try:
@@ -194,7 +194,7 @@ def _unless_zero(value: Any) -> Optional:
 
 
 def search(text: str, pattern: str) -> bool:
-    """Whether the pattern is found anywhere in the text."""
+    """Return whether the pattern is found anywhere in the text."""
     return compile_pattern(pattern).find(text) is not None
 
 
@@ -270,7 +270,7 @@ def _to_string(value: Any) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Prints the fewest digits that mean the same double, with an exponent from a million on, as Go does."""
+    """Print the fewest digits that mean the same double, with an exponent from a million on, as Go does."""
     if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124  # NaN is no equal of itself
         return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

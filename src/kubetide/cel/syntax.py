@@ -126,7 +126,7 @@ Node = Literal | Name | Select | Has | Call | Logic | ListOf | MapOf | Fold | Bi
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Gives the nodes right below."""
+    """Return the nodes right below."""
     match node:
         case Select() | Has():
             return (node.operand,)
@@ -149,7 +149,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def height(node: Node) -> int:
-    """How deep the tree is; found without recursion."""
+    """Return how deep the tree is; found without recursion."""
     found = 0
     level = [node]
     while level:
@@ -159,7 +159,7 @@ def height(node: Node) -> int:
 
 
 def describe(text: str, issues: list[Issue]) -> str:
-    """Gives the issues as cel-go prints them: place, message, the line and a mark under it."""
+    """Return the issues as cel-go prints them: place, message, the line and a mark under it."""
     said: list[str] = []
     for position, message in issues:
         before = text[:position]

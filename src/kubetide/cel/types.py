@@ -59,19 +59,19 @@ def is_parameter(given: Type) -> bool:
 
 
 def is_dynamic(given: Type) -> bool:
-    """Whether nothing is known of it before it is looked at."""
+    """Return whether nothing is known of it before it is looked at."""
     return given.name in {"dyn", "any", "!error!"}
 
 
 def fresh(given: Type, use: int) -> Type:
-    """Gives the type with parameters of their own for one use of an overload."""
+    """Return the type with parameters of their own for one use of an overload."""
     if is_parameter(given):
         return Type(f"{given.name}{use}")
     return Type(given.name, tuple(fresh(one, use) for one in given.arguments)) if given.arguments else given
 
 
 def substitute(given: Type, bindings: Bindings, *, final: bool = False) -> Type:
-    """Puts in what parameters stand for; ``final`` makes dyn of those that stand for nothing."""
+    """Put in what parameters stand for; ``final`` makes dyn of those that stand for nothing."""
     if is_parameter(given):
         found = bindings.get(given.name)
         if found is None:
@@ -83,7 +83,7 @@ def substitute(given: Type, bindings: Bindings, *, final: bool = False) -> Type:
 
 
 def assignable(target: Type, source: Type, bindings: Bindings) -> bool:
-    """Whether a source may stand where a target is wanted; binds parameters as it goes."""
+    """Return whether a source may stand where a target is wanted; binds parameters as it goes."""
     if is_parameter(target) and target.name in bindings:
         known, given = substitute(target, bindings), substitute(source, bindings)
         if not is_parameter(known) and known != given:
@@ -123,7 +123,7 @@ def _occurs(parameter: Type, given: Type) -> bool:
 
 
 def join(one: Type, other: Type) -> Type:
-    """Gives the more general of two types of which one may stand for the other."""
+    """Return the more general of two types of which one may stand for the other."""
     if is_dynamic(one) or is_dynamic(other):
         return one if is_dynamic(one) else other
     if one == NULL:

@@ -58,7 +58,7 @@ class Version:
         self.build = build
 
     def order(self) -> tuple[tuple[int, int, int], int, tuple[tuple[int, int, str], ...]]:
-        """What versions are sorted by. Source: semver 2.0.0, section 11."""
+        """Return what versions are sorted by. Source: semver 2.0.0, section 11."""
         parts = tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in self.pre)
         return self.core, 0 if self.pre else 1, parts
 
@@ -91,12 +91,12 @@ _PRINTED = {
 
 
 def kind_of(value: Any) -> str:
-    """Gives the name of the value's type."""
+    """Return the name of the value's type."""
     return _KINDS[type(value)]
 
 
 def printed_kind(value: Any) -> str:
-    """Gives the name of the value's type as CEL itself prints it."""
+    """Return the name of the value's type as CEL itself prints it."""
     kind = kind_of(value)
     return _PRINTED.get(kind, kind)
 
@@ -110,7 +110,7 @@ def equals(one: Any, other: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal: numbers by value, values of different types never."""
+    """Return whether two values are equal: numbers by value, values of different types never."""
     kind, other_kind = kind_of(one), kind_of(other)
     if kind != other_kind:
         return kind in _NUMBERS and other_kind in _NUMBERS and bool(one == other)
@@ -126,7 +126,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def fits(value: Any, wanted: Type) -> bool:
-    """Whether a value may be an argument of that type; parameters and dyn take anything."""
+    """Return whether a value may be an argument of that type; parameters and dyn take anything."""
     name = wanted.name
     if name in {"dyn", "any"} or name[0].isupper():
         return True
@@ -138,7 +138,7 @@ def fits(value: Any, wanted: Type) -> bool:
 
 
 def lookup(container: Mapping[Any, Any], key: Any) -> Any:
-    """Gives the entry of a map. Raises EvaluationError when there is none."""
+    """Return the entry of a map. Raises EvaluationError when there is none."""
     if type(key) is float and key.is_integer():
         key = int(key)
     try:
@@ -153,5 +153,5 @@ def lookup(container: Mapping[Any, Any], key: Any) -> Any:
 
 
 def show(value: Any) -> str:
-    """Prints a key as Go does."""
+    """Print a key as Go does."""
     return {True: "true", False: "false"}[value] if type(value) is bool else str(value)

@@ -90,7 +90,7 @@ def _about(path: Path) -> str:
 
 
 def _copy(path: Path, to: Path) -> list[Path]:
-    """Copies an example with what it names; returns the copies, the scenario first. Raises KubetideError."""
+    """Copy an example with what it names; returns the copies, the scenario first. Raises KubetideError."""
     folder = path.parent
     files = (
         [path, *sorted(one for one in folder.iterdir() if one.is_file() and one != path)]

@@ -34,7 +34,7 @@ _STYLES = {1: "blue", 0: "bright_black", -1: "yellow"}
 
 
 def can_show() -> bool:
-    """Whether standard output is a terminal that moves its cursor and shows block characters."""
+    """Return whether standard output is a terminal that moves its cursor and shows block characters."""
     console = Console()
     return console.is_terminal and not console.is_dumb_terminal and console.encoding.lower().startswith("utf")
 
@@ -85,21 +85,21 @@ class LiveView:
             click.echo(f"kubetide: {warning}", err=True)
 
     def sample(self, timeline: Timeline) -> None:
-        """Takes the state after a sampling step, and draws when a frame is due."""
+        """Take the state after a sampling step, and draws when a frame is due."""
         self._timeline = timeline
         if len(timeline.pending) % self._every == 0:
             self._live.refresh()
 
     def mark(self, mark: Mark) -> None:
-        """Takes a decision; the next frame shows it."""
+        """Take a decision; the next frame shows it."""
         self._marks.append(mark)
 
     def warn(self, text: str) -> None:
-        """Keeps a sentence for the screen and for after it; the same one once."""
+        """Keep a sentence for the screen and for after it; the same one once."""
         self._warnings[printable(text)] = None
 
     def screen(self) -> RenderableType:
-        """Gives the whole screen."""
+        """Return the whole screen."""
         timeline = self._timeline
         if timeline is None or not timeline.pending:
             return Panel(
@@ -163,7 +163,7 @@ class _LogLines(logging.Handler):
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hands on the sentence; the traceback, if any, stays out."""
+        """Hand on the sentence; the traceback, if any, stays out."""
         self._take(record.getMessage())
 
 
@@ -205,7 +205,7 @@ def _services(timeline: Timeline, *, narrow: bool) -> Table:
 
 
 def trend(series: ServiceSeries, blocks: int) -> str:
-    """Gives the load of the run so far as blocks, the tallest the highest; a block may be many steps."""
+    """Return the load of the run so far as blocks, the tallest the highest; a block may be many steps."""
     offered = series.offered
     size = max(1, -(-len(offered) // blocks))
     highest = max(offered) or 1.0

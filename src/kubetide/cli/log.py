@@ -26,23 +26,23 @@ class ConsoleLog:
         self._clock: Clock | None = None
 
     def begin(self, clock: Clock) -> None:
-        """Takes the clock of the run."""
+        """Take the clock of the run."""
         self._clock = clock
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Gives a recorder that tells of each decision and hands all records on."""
+        """Return a recorder that tells of each decision and hands all records on."""
         return MarkingRecorder(inner, self._decision)
 
     def tell(self, text: str) -> None:
-        """Says what a person may want to know."""
+        """Say what a person may want to know."""
         click.echo(printable(text))
 
     def warn(self, text: str) -> None:
-        """Says what a person must see."""
+        """Say what a person must see."""
         click.echo(f"kubetide: {printable(text)}", err=True)
 
     def show(self, mark: Mark) -> None:
-        """Prints a decision."""
+        """Print a decision."""
         click.echo(with_hint(decision_line(mark), (mark.loop,)))
 
     def _decision(self, mark: Mark) -> None:
@@ -51,7 +51,7 @@ class ConsoleLog:
         self.show(mark)
 
     def _was_said(self, mark: Mark) -> bool:
-        """Whether it was said of late; if not, it is from now on."""
+        """Return whether it was said of late; if not, it is from now on."""
         self._said = {key: at for key, at in self._said.items() if between(at, mark.at) < _AGAIN}
         key = (mark.loop, mark.subject, mark.title)
         if key in self._said:
@@ -64,15 +64,15 @@ class JsonLog(ConsoleLog):
     """For machines: one JSON object a line, all on standard output."""
 
     def tell(self, text: str) -> None:
-        """Says what a person may want to know."""
+        """Say what a person may want to know."""
         self._line("info", text)
 
     def warn(self, text: str) -> None:
-        """Says what a person must see."""
+        """Say what a person must see."""
         self._line("warning", text)
 
     def show(self, mark: Mark) -> None:
-        """Prints a decision."""
+        """Print a decision."""
         self._line(
             "info",
             with_hint(mark.title, (mark.loop,)),

@@ -63,7 +63,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line; an expected error is one line on standard error and exit status 1."""
+    """Run the command line; an expected error is one line on standard error and exit status 1."""
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Abort:

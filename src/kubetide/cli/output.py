@@ -19,7 +19,7 @@ STUCK = 3
 
 
 def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> None:
-    """Writes report, summary and timeline, and prints the summary.
+    """Write report, summary and timeline, and prints the summary.
 
     Exits with 1 if an invariant was broken, and with 3 if something could not scale and the run is ``strict``.
     """

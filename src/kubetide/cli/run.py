@@ -16,7 +16,7 @@ OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 def configuration(path: Path | None, arguments: list[str]) -> RunConfig:
-    """Puts file, environment and flags together. Raises ConfigError."""
+    """Put file, environment and flags together. Raises ConfigError."""
     from kubetide.runtime.config import environment_values, flag_values, make_config, read_file
 
     named = path or (Path(os.environ["KUBETIDE_CONFIG"]) if os.environ.get("KUBETIDE_CONFIG") else None)

@@ -19,7 +19,7 @@ from kubetide.simulate.timeline import Mark, Timeline
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
-    from kubetide.simulate.kept import KeptRun
+    from kubetide.simulate.persisted import PersistedRun
     from kubetide.simulate.run import Beside
     from kubetide.simulate.serve import Address
 
@@ -34,13 +34,13 @@ class View(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
     def sample(self, timeline: Timeline) -> None:
-        """Takes the state after a sampling step."""
+        """Take the state after a sampling step."""
 
     def mark(self, mark: Mark) -> None:
-        """Takes a decision."""
+        """Take a decision."""
 
     def warn(self, text: str) -> None:
-        """Takes a sentence that a person must see."""
+        """Take a sentence that a person must see."""
 
 
 class PlainView:
@@ -60,10 +60,10 @@ class PlainView:
         click.echo()
 
     def sample(self, timeline: Timeline) -> None:
-        """Shows nothing: decisions speak."""
+        """Show nothing: decisions speak."""
 
     def mark(self, mark: Mark) -> None:
-        """Prints the decision; when nobody reads any more, ends the run as Ctrl-C does."""
+        """Print the decision; when nobody reads any more, ends the run as Ctrl-C does."""
         from kubetide.simulate.decisions import decision_line
 
         if self._read:
@@ -74,7 +74,7 @@ class PlainView:
                 signal.raise_signal(signal.SIGINT)
 
     def warn(self, text: str) -> None:
-        """Prints it on standard error."""
+        """Print it on standard error."""
         click.echo(f"kubetide: {text}", err=True)
 
 
@@ -184,17 +184,19 @@ def command(
         finish(loaded.name, result, out, strict=strict)
 
 
-def _kept(folder: Path | None, scenario: Scenario, end: Instant) -> AbstractContextManager[KeptRun | None]:
-    """Opens the folder of --state. Raises JournalError, ScenarioError."""
+def _kept(
+    folder: Path | None, scenario: Scenario, end: Instant
+) -> AbstractContextManager[PersistedRun | None]:
+    """Open the folder of --state. Raises JournalError, ScenarioError."""
     if folder is None:
         return nullcontext()
-    from kubetide.simulate.kept import KeptRun
+    from kubetide.simulate.persisted import PersistedRun
 
-    return KeptRun(folder, scenario.name, end)
+    return PersistedRun(folder, scenario.name, end)
 
 
 def _address(text: str) -> Address:
-    """Reads --serve. Raises ServeError; UsageError where the extra is missing."""
+    """Read --serve. Raises ServeError; UsageError where the extra is missing."""
     try:
         from kubetide.simulate.serve import parse_address
     except ImportError as error:
@@ -209,7 +211,7 @@ def _serving(address: Address, out: Path, view: View) -> Beside:
 
 
 def _view() -> Callable[[Scenario, float, Instant], View]:
-    """Gives the live view where a terminal can show it, else plain lines."""
+    """Return the live view where a terminal can show it, else plain lines."""
     if sys.stdout.isatty():
         try:
             from kubetide.cli.live import LiveView, can_show

@@ -22,7 +22,7 @@ class Content(Protocol):
     """The body of an answer."""
 
     def iter_any(self) -> AsyncIterator[bytes]:
-        """Gives the bytes as they come."""
+        """Return the bytes as they come."""
         ...
 
 
@@ -35,7 +35,7 @@ class TooMuch(Exception):
 
 
 async def read_bounded(content: Content, most: int) -> bytes:
-    """Gives a body of so many bytes at most. Raises: TooMuch; what the connection raises."""
+    """Return a body of so many bytes at most. Raises: TooMuch; what the connection raises."""
     pieces: list[bytes] = []
     length = 0
     async for piece in content.iter_any():
@@ -50,7 +50,7 @@ class Cut(Protocol):
     """Cuts a stream into events."""
 
     def take(self, piece: bytes) -> Sequence[bytes]:
-        """Takes the next bytes; gives the events that end in them. Raises: InternalError for one that is too long."""
+        """Take the next bytes; return the events that end in them. Raises: InternalError for one that is too long."""
         ...
 
 
@@ -62,7 +62,7 @@ class Frames:
         self._rest = b""
 
     def take(self, piece: bytes) -> Sequence[bytes]:
-        """Takes the next bytes; gives the frames that end in them."""
+        """Take the next bytes; return the frames that end in them."""
         frames, self._rest = self._cut(self._rest, piece)
         return frames
 
@@ -82,7 +82,7 @@ class Lines:
         self._length = 0
 
     def take(self, piece: bytes) -> Sequence[bytes]:
-        """Takes the next bytes; gives the lines that end in them, those that are empty left out.
+        """Take the next bytes; return the lines that end in them, those that are empty left out.
 
         Raises: InternalError for a line that does not end.
         """

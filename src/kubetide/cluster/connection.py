@@ -92,7 +92,7 @@ class Connection:
     namespace: str = "default"
 
     def read_anew(self) -> Connection:
-        """Gives the connection with what its files hold now.
+        """Return the connection with what its files hold now.
 
         Raises: ConfigError for one that cannot be read, or is empty: no authority would mean the system's.
         """
@@ -109,7 +109,7 @@ class Connection:
         return replace(self, **found)
 
     def tls(self, certificate: str = "", key: str = "") -> ssl.SSLContext | None:
-        """Gives the TLS context, None for plain HTTP; a certificate given here is shown in the place of its own.
+        """Return the TLS context, None for plain HTTP; a certificate given here is shown in the place of its own.
 
         Raises: ConfigError that names the field whose PEM cannot be used.
         """

@@ -54,14 +54,14 @@ class Credentials:
         self._busy = asyncio.Lock()
 
     async def current(self) -> Identity:
-        """Gives what to show now. Raises Unauthorized when there is nothing to show."""
+        """Return what to show now. Raises Unauthorized when there is nothing to show."""
         if self._is_fresh() and self._identity is not None:
             return self._identity
         async with self._busy:
             return self._identity if self._is_fresh() and self._identity is not None else await self._renew()
 
     async def refused(self, shown: Identity) -> bool:
-        """Takes in that the server refused this identity; whether there is another one to show now."""
+        """Take in that the server refused this identity; whether there is another one to show now."""
         async with self._busy:
             if self._identity is not shown:
                 return True  # another request has been through this already
@@ -76,7 +76,7 @@ class Credentials:
         return renewed.headers != shown.headers or renewed.tls is not shown.tls
 
     def doubt(self) -> None:
-        """Has the files of certificates looked at before the next request: no connection could be trusted."""
+        """Have the files of certificates looked at before the next request: no connection could be trusted."""
         self._looked_at = None
 
     @property
@@ -117,7 +117,7 @@ class Credentials:
         return self._identity
 
     def _look_at_files(self) -> None:
-        """Takes over certificates that have been replaced; what cannot be used is told once and passed over."""
+        """Take over certificates that have been replaced; what cannot be used is told once and passed over."""
         self._looked_at = self._clock.monotonic()
         issued = self._issued
         try:
@@ -166,7 +166,7 @@ class Credentials:
 
 
 def impersonation_headers(acting: Impersonation | None) -> list[tuple[str, str]]:
-    """Gives the headers that ask to act as somebody else, keys of ``extra`` percent-encoded as upstream does."""
+    """Return the headers that ask to act as somebody else, keys of ``extra`` percent-encoded as upstream does."""
     if acting is None:
         return []
     headers = [("Impersonate-User", acting.user)]

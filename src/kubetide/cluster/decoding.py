@@ -66,7 +66,7 @@ _event_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
-    """Gives the decoder of a type; making one costs more than using it."""
+    """Return the decoder of a type; making one costs more than using it."""
     found = _decoders.get(model)
     if found is None:
         found = _decoders[model] = msgspec.json.Decoder(model)
@@ -81,7 +81,7 @@ def _event_decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(model: type[T], body: bytes) -> T:
-    """Reads an answer. Raises InternalError for one that cannot be read."""
+    """Read an answer. Raises InternalError for one that cannot be read."""
     try:
         return cast("T", decoder_of(model).decode(body))
     except UNREADABLE as error:
@@ -89,7 +89,7 @@ def decode(model: type[T], body: bytes) -> T:
 
 
 def decode_list(kind: Kind[T], body: bytes) -> ObjectList[T]:
-    """Reads a list; its items get the types that servers leave out. Raises InternalError."""
+    """Read a list; its items get the types that servers leave out. Raises InternalError."""
     model: Any = kind.model
     found = cast("ObjectList[T]", decode(ObjectList[model], body))
     for item in found.items or ():
@@ -99,7 +99,7 @@ def decode_list(kind: Kind[T], body: bytes) -> ObjectList[T]:
 
 
 def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
-    """Reads an event, and whether it marks the end of what a watch begins with.
+    """Read an event, and whether it marks the end of what a watch begins with.
 
     Raises: the ApiError that an ERROR event carries, InternalError for what cannot be read.
     """
@@ -129,7 +129,7 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
 
 
 def _meta_of(item: Any) -> ObjectMeta:
-    """Gives the metadata of an object. Raises InternalError for one that no cache could find again."""
+    """Return the metadata of an object. Raises InternalError for one that no cache could find again."""
     try:
         plain = isinstance(item, dict)
         meta = msgspec.convert(item.get("metadata"), ObjectMeta) if plain else item.metadata
@@ -141,14 +141,14 @@ def _meta_of(item: Any) -> ObjectMeta:
 
 
 def event_type(text: str) -> EventType:
-    """Gives a type of events that bring objects. Raises InternalError."""
+    """Return a type of events that bring objects. Raises InternalError."""
     if text not in {"ADDED", "MODIFIED", "DELETED"}:
         raise InternalError(f'an event of a watch cannot be read: unknown type "{text}"')
     return cast("EventType", text)
 
 
 def _name_type(kind: Kind[Any], item: Any) -> None:
-    """Writes into an item of a list what type it is of; nobody shares it yet."""
+    """Write into an item of a list what type it is of; nobody shares it yet."""
     if isinstance(item, dict):
         item.setdefault("apiVersion", kind.api_version)
         item.setdefault("kind", kind.kind)

@@ -94,7 +94,7 @@ class _PlainResources(_Part, frozen=True):
 
 
 async def served_kinds(fetch: Callable[[str], Awaitable[bytes]]) -> list[Kind[Any]]:
-    """Gives every kind that can be listed, of each group the preferred version first.
+    """Return every kind that can be listed, of each group the preferred version first.
 
     Args:
         fetch: Gives the answer at a path, asked for as ``DISCOVERY_TYPES``.
@@ -135,7 +135,7 @@ def _aggregated(document: _Root) -> Iterator[Kind[Any]]:
 
 
 def _plain_versions(document: _Root) -> Iterator[tuple[str, str]]:
-    """Gives group and version of each resource list, the preferred version of a group first."""
+    """Return group and version of each resource list, the preferred version of a group first."""
     for version in document.versions or ():
         yield "", version
     for group in document.groups or ():

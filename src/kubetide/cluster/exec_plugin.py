@@ -46,7 +46,7 @@ class Issued(NamedTuple):
 
 
 async def run_plugin(plugin: ExecPlugin) -> Issued:
-    """Runs the command and reads what it prints. Raises PluginError."""
+    """Run the command and read what it prints. Raises PluginError."""
     interactive = _is_interactive(plugin)
     environment = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _exec_info(plugin, interactive)}
     try:
@@ -77,7 +77,7 @@ async def run_plugin(plugin: ExecPlugin) -> Issued:
 
 
 def _is_interactive(plugin: ExecPlugin) -> bool:
-    """Whether the command gets our standard input. Raises PluginError when it needs it and it is no terminal."""
+    """Return whether the command gets our standard input. Raises PluginError when it needs it and it is no terminal."""
     if plugin.interactive_mode == "Never":
         return False
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -95,7 +95,7 @@ def _exec_info(plugin: ExecPlugin, interactive: bool) -> str:
 
 
 def _read(plugin: ExecPlugin, printed: bytes) -> Issued:
-    """Reads the ExecCredential; what it says is never part of an error, as it is secret."""
+    """Read the ExecCredential; what it says is never part of an error, as it is secret."""
     try:
         credential: Any = msgspec.json.decode(printed)
     except UNREADABLE:

@@ -24,7 +24,7 @@ def find_connection(
     context: str = "",
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """Gives the connection of ``kubeconfig``; else of KUBECONFIG's files; else of ``~/.kube/config``; else of this pod.
+    """Return the connection of ``kubeconfig``; else of KUBECONFIG's files; else of ``~/.kube/config``; else of this pod.
 
     Args:
         environ: The process's environment: KUBECONFIG, KUBERNETES_SERVICE_*, HTTPS_PROXY, NO_PROXY.

@@ -39,7 +39,7 @@ _MEDIA_TYPES: dict[str, str] = {
 
 
 def is_protobuf_installed() -> bool:
-    """Whether the extra ``kubetide[protobuf]`` is there."""
+    """Return whether the extra ``kubetide[protobuf]`` is there."""
     try:
         return find_spec("google.protobuf") is not None
     except ModuleNotFoundError:  # of ``google``
@@ -116,7 +116,7 @@ class HttpCluster:
         return self._transport.skew
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         await self._transport.close()
 
     async def kinds(self) -> Sequence[Kind[Any]]:
@@ -127,7 +127,7 @@ class HttpCluster:
     async def get_raw(
         self, path: str, query: Mapping[str, str] | None = None, *, hasty: bool = False
     ) -> bytes:
-        """Gives the body of an answer as it is.
+        """Return the body of an answer as it is.
 
         Args:
             path: Quoted, with its first slash.

@@ -18,12 +18,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def may_be_in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> bool:
-    """Whether this looks like a pod with a service account."""
+    """Return whether this looks like a pod with a service account."""
     return bool(_address(environ)) and (folder / "token").is_file()
 
 
 def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Connection:
-    """Gives the connection of a pod; its token is read anew while it is used, as it is replaced from time to time.
+    """Return the connection of a pod; its token is read anew while it is used, as it is replaced from time to time.
 
     Raises: ConfigError when this is not a pod, or has no service account.
     """

@@ -37,11 +37,11 @@ class Entry:
     body: Json = field(repr=False)
 
     def wrong(self, problem: str) -> KubeconfigError:
-        """Gives the error that this entry has that problem."""
+        """Return the error that this entry has that problem."""
         return KubeconfigError(f'{self.file}: {self.kind} "{self.name}": {problem}')
 
     def text(self, name: str) -> str:
-        """Gives a field of text, empty where it is not there."""
+        """Return a field of text, empty where it is not there."""
         value = self.body.get(name)
         if value is None:
             return ""
@@ -50,12 +50,12 @@ class Entry:
         return value
 
     def path(self, name: str) -> Path | None:
-        """Gives the file that a field names."""
+        """Return the file that a field names."""
         said = self.text(name)
         return self.file.parent / said if said else None
 
     def pem(self, name: str) -> str:
-        """Gives PEM text that stands in ``<name>-data`` as base64 or, without it, in the file that ``<name>`` names."""
+        """Return PEM text that stands in ``<name>-data`` as base64 or, without it, in the file that ``<name>`` names."""
         data = self.text(f"{name}-data")
         if data:
             try:
@@ -71,7 +71,7 @@ class Entry:
             raise self.wrong(f"{name}: {path} cannot be read as PEM: {error}") from error
 
     def pem_file(self, name: str) -> Path | None:
-        """Gives the file that PEM stands in; None where it stands here, or nowhere."""
+        """Return the file that PEM stands in; None where it stands here, or nowhere."""
         return None if self.body.get(f"{name}-data") else self.path(name)
 
 
@@ -89,7 +89,7 @@ class Kubeconfig:
         return not self.entries and not self.current_context
 
     def connection(self, context: str = "") -> Connection:
-        """Gives the connection of the named context, or of the current one. Raises KubeconfigError."""
+        """Return the connection of the named context, or of the current one. Raises KubeconfigError."""
         chosen = context or self.current_context
         if not chosen:
             raise KubeconfigError(f"{self._places()}: current-context is empty: name a context")
@@ -118,12 +118,12 @@ class Kubeconfig:
 
 
 def load_kubeconfig(path: Path, context: str = "") -> Connection:
-    """Reads one kubeconfig, by its current context or the named one. Raises KubeconfigError."""
+    """Read one kubeconfig, by its current context or the named one. Raises KubeconfigError."""
     return read_kubeconfigs([path]).connection(context)
 
 
 def read_kubeconfigs(paths: Sequence[Path]) -> Kubeconfig:
-    """Reads kubeconfigs as one: what stands in several comes from the first. Raises KubeconfigError."""
+    """Read kubeconfigs as one: what stands in several comes from the first. Raises KubeconfigError."""
     entries: dict[tuple[str, str], Entry] = {}
     current = ""
     for path in paths:

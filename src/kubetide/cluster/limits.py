@@ -53,7 +53,7 @@ class TokenBucket:
         """When the bucket would be full again, less one token (the generic cell rate algorithm)."""
 
     def wait_of(self, now: Duration) -> Duration:
-        """Takes a token and gives the time until it is there; ``now`` never goes back."""
+        """Take a token and return the time until it is there; ``now`` never goes back."""
         if not self._step:
             return ZERO
         due = max(self._next, now)

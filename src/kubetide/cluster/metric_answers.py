@@ -31,7 +31,7 @@ class Server(Protocol):
     async def get_raw(
         self, path: str, query: Mapping[str, str] | None = None, *, hasty: bool = False
     ) -> bytes:
-        """Gives the body of an answer. Raises ApiError."""
+        """Return the body of an answer. Raises ApiError."""
         ...
 
 
@@ -45,7 +45,7 @@ class Named(Part, gc=False):
 
 
 async def ask(server: Server, path: str, query: Mapping[str, str] | None, model: type[T], about: str) -> T:
-    """Reads an answer. Raises MetricsError; one that the server did not explain says what was asked ``about``."""
+    """Read an answer. Raises MetricsError; one that the server did not explain says what was asked ``about``."""
     try:
         return decode(model, await server.get_raw(path, query, hasty=True))
     except ApiError as error:
@@ -54,7 +54,7 @@ async def ask(server: Server, path: str, query: Mapping[str, str] | None, model:
 
 
 def milli_of(value: str | float) -> int:
-    """Reads a value. What metrics-server sends, nano-cores and KiB, needs no parser: it comes by the 10,000."""
+    """Read a value. What metrics-server sends, nano-cores and KiB, needs no parser: it comes by the 10,000."""
     if isinstance(value, str) and len(value) < 14 and value.isascii():
         if value.endswith("n") and value[:-1].isdecimal():
             return -(-int(value[:-1]) // 1_000_000)

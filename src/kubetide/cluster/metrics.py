@@ -38,7 +38,7 @@ PluralOf = Callable[[str, str], str | None]
 
 
 def plurals_of(kinds: Iterable[Kind[Any]]) -> PluralOf:
-    """Gives the plurals of these kinds, whatever their version: metrics are asked for by group and kind."""
+    """Return the plurals of these kinds, whatever their version: metrics are asked for by group and kind."""
     known = {(kind.group, kind.kind): kind.plural for kind in kinds}
     return lambda api_version, kind: known.get((api_version.rpartition("/")[0], kind))
 
@@ -88,7 +88,7 @@ class HttpCustomMetrics:
     async def pod_values(
         self, metric: str, *, namespace: str, pods: str = "", selector: str = ""
     ) -> PodValues:
-        """Gives a metric of the pods that match; of a pod that comes twice the last value. Raises MetricsError."""
+        """Return a metric of the pods that match; of a pod that comes twice the last value. Raises MetricsError."""
         query = {"labelSelector": pods, "metricLabelSelector": selector}
         found = await self._items(
             ("namespaces", namespace, "pods", "*", metric), query, f"pods.{_CUSTOM_GROUP} *"
@@ -108,7 +108,7 @@ class HttpCustomMetrics:
     async def object_value(
         self, metric: str, *, namespace: str, api_version: str, kind: str, name: str, selector: str = ""
     ) -> ObjectValue:
-        """Gives a metric of one object; of kind Namespace, ``name`` is the namespace that is measured.
+        """Return a metric of one object; of kind Namespace, ``name`` is the namespace that is measured.
 
         Raises: MetricsError.
         """
@@ -157,7 +157,7 @@ class HttpCustomMetrics:
             raise MetricsError(f"{_CUSTOM_FAILED}{error}") from error
 
     async def _is_reached(self, version: str) -> bool:
-        """Whether discovery gets an answer: a version whose adapter cannot be reached counts as none."""
+        """Return whether discovery gets an answer: a version whose adapter cannot be reached counts as none."""
         try:
             await self._server.get_raw(f"/apis/{_CUSTOM_GROUP}/{version}", hasty=True)
         except Unavailable:
@@ -167,7 +167,7 @@ class HttpCustomMetrics:
         return True
 
     async def _chosen_version(self) -> str:
-        """Gives the version that the server prefers, or else its first that is known here."""
+        """Return the version that the server prefers, or else its first that is known here."""
         async with self._choosing:
             if self._version and self._clock.monotonic() < self._chosen_at + self._recheck:
                 return self._version
@@ -192,7 +192,7 @@ class HttpExternalMetrics:
         self._server = server
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Gives the series of a metric that the selector of its labels matches. Raises MetricsError."""
+        """Return the series of a metric that the selector of its labels matches. Raises MetricsError."""
         path = f"{_EXTERNAL_ROOT}/namespaces/{quote(namespace, safe='')}/{quote(metric, safe='')}"
         query = {"labelSelector": selector} if selector else None
         try:

@@ -10,7 +10,7 @@ from kubetide.objects.kinds import Kind
 
 
 def path_of(kind: Kind[Any], namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Gives the path of a collection, of an object or of its subresource."""
+    """Return the path of a collection, of an object or of its subresource."""
     parts = ["apis", kind.group] if kind.group else ["api"]
     parts.append(kind.version)
     if kind.namespaced and namespace:
@@ -21,13 +21,13 @@ def path_of(kind: Kind[Any], namespace: str = "", name: str = "", subresource: s
 
 
 def selectors(labels: str, fields: str) -> dict[str, str]:
-    """Gives the query of both selectors, those that are there."""
+    """Return the query of both selectors, those that are there."""
     said = {"labelSelector": labels, "fieldSelector": fields}
     return {name: text for name, text in said.items() if text}
 
 
 def delete_options(uid: str, resource_version: str, grace_period_s: int | None) -> Json:
-    """Gives the DeleteOptions that say this, empty where nothing is said."""
+    """Return the DeleteOptions that say this, empty where nothing is said."""
     options: Json = {}
     required = {"uid": uid, "resourceVersion": resource_version}
     required = {name: value for name, value in required.items() if value}

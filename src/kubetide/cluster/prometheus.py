@@ -87,11 +87,11 @@ class PrometheusClient:
             await self._session.close()
 
     async def instant(self, query: str, at: Instant) -> list[Series]:
-        """Gives the series of an instant query, or of a scalar one. Raises: MetricsError."""
+        """Return the series of an instant query, or of a scalar one. Raises: MetricsError."""
         return await self._ask("query", {"query": query, "time": _unix(at)})
 
     async def range(self, query: str, start: Instant, end: Instant, step: Duration) -> list[Series]:
-        """Gives the series of a range query, each with a value for each step that has one. Raises: MetricsError."""
+        """Return the series of a range query, each with a value for each step that has one. Raises: MetricsError."""
         times = {"start": _unix(start), "end": _unix(end), "step": _unix(step)}
         return await self._ask("query_range", {"query": query, **times})
 
@@ -136,7 +136,7 @@ class PrometheusClient:
             raise MetricsError(f"{url}: {error}") from error
 
     def _authorization(self) -> list[tuple[str, str]]:
-        """Reads the password anew, as it may be replaced while the process runs."""
+        """Read the password anew, as it may be replaced while the process runs."""
         if self._basic is None:
             return []
         try:
@@ -161,7 +161,7 @@ class PrometheusMetrics:
         self._otherwise = otherwise
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Gives a value a series, and when the oldest of them was scraped. Raises MetricsError."""
+        """Return a value a series, and when the oldest of them was scraped. Raises MetricsError."""
         try:
             question = prometheus_question(metric, selector)
             if question is None:
@@ -193,7 +193,7 @@ class PrometheusMetrics:
 
 
 def _series_of(data: Any) -> list[Series]:
-    """Reads ``data`` of an answer of type vector, scalar or matrix."""
+    """Read ``data`` of an answer of type vector, scalar or matrix."""
     kind, result = data["resultType"], data["result"]
     if kind == "vector":
         return [Series([_text(one["value"])]) for one in result if "value" in one]
@@ -212,7 +212,7 @@ def _text(pair: Any) -> str:
 
 
 def _number(text: str) -> Decimal:
-    """Reads a value. Raises: MetricsError for NaN, infinities and what is no number."""
+    """Read a value. Raises: MetricsError for NaN, infinities and what is no number."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -223,7 +223,7 @@ def _number(text: str) -> Decimal:
 
 
 def _milli(values: Sequence[str]) -> int:
-    """Gives the average in thousandths, rounded away from zero as quantities are.
+    """Return the average in thousandths, rounded away from zero as quantities are.
 
     A step without a number is left out of an average of several; where it is all there is, there is no value.
     """
@@ -238,6 +238,6 @@ def _milli(values: Sequence[str]) -> int:
 
 
 def _unix(time: int) -> str:
-    """Gives nanoseconds as seconds, exactly."""
+    """Return nanoseconds as seconds, exactly."""
     whole, rest = divmod(time, 10**9)
     return f"{whole}.{rest:09d}"

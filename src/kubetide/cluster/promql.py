@@ -34,7 +34,7 @@ class PromQuestion(NamedTuple):
 
 
 def prometheus_question(metric: str, selector: str) -> PromQuestion | None:
-    """Gives the question that a metric's selector asks of Prometheus; None where it asks another source.
+    """Return the question that a metric's selector asks of Prometheus; None where it asks another source.
 
     Raises: ValueError that names what of the selector has no form in PromQL.
     """
@@ -52,7 +52,7 @@ def prometheus_question(metric: str, selector: str) -> PromQuestion | None:
 
 
 def quoted(text: str) -> str:
-    """Gives a string literal of PromQL."""
+    """Return a string literal of PromQL."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
@@ -87,5 +87,5 @@ def _matcher(requirement: Requirement) -> str:
 
 
 def _any_of(values: tuple[str, ...]) -> str:
-    """Gives an expression that matches one of the values as it stands."""
+    """Return an expression that matches one of the values as it stands."""
     return quoted("|".join(_SPECIAL.sub(r"\\\g<0>", value) for value in sorted(values)))

@@ -16,7 +16,7 @@ _PORTS = {"https": 443, "http": 80}
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
-    """Gives the URL of the proxy to reach ``url`` by, empty for none.
+    """Return the URL of the proxy to reach ``url`` by, empty for none.
 
     Raises: ConfigError for a proxy whose scheme is not http or https.
     """

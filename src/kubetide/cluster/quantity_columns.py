@@ -17,7 +17,7 @@ _read_numbers = msgspec.json.Decoder(list[int]).decode
 
 
 def milli_column(texts: Sequence[str]) -> Int64Vector:
-    """Gives (texts,) thousandths, each as ``milli_of`` gives it. Raises: QuantityError."""
+    """Return (texts,) thousandths, each as ``milli_of`` gives it. Raises: QuantityError."""
     joined = ",".join(texts)
     for suffix in _DIGITS:
         alike = joined.count(suffix)
@@ -29,7 +29,7 @@ def milli_column(texts: Sequence[str]) -> Int64Vector:
 
 
 def _with_suffix(texts: Sequence[str], joined: str, suffix: str, *, whole: bool) -> Int64Vector | None:
-    """Reads a column most of which has this suffix; None where it is not as simple as that."""
+    """Read a column most of which has this suffix; None where it is not as simple as that."""
     others = [] if whole else [at for at, text in enumerate(texts) if not text.endswith(suffix)]
     if others:
         alike = list(texts)
@@ -46,7 +46,7 @@ def _with_suffix(texts: Sequence[str], joined: str, suffix: str, *, whole: bool)
 
 
 def _numbers(joined: str, suffix: str, count: int) -> Int64Vector | None:
-    """Reads the digits before the suffix as one list of JSON; None if any text is more than those two."""
+    """Read the digits before the suffix as one list of JSON; None if any text is more than those two."""
     # JSON allows spaces around numbers, a quantity does not.
     if not joined.endswith(suffix) or " " in joined or not joined.isprintable():
         return None

@@ -57,7 +57,7 @@ class _Form(NamedTuple):
     keep: Callable[[Any], Any] | None
 
     def kept(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
-        """Reads an event with what is kept of its object."""
+        """Read an event with what is kept of its object."""
         event = self.event(one, kind)[0]
         if self.keep is None or event.object is None:
             return event
@@ -102,7 +102,7 @@ class Reader:
         fields: str,
         keep: Callable[[T], Any] | None = None,
     ) -> Listing[Any]:
-        """Reads a collection in pages; all are of one version."""
+        """Read a collection in pages; all are of one version."""
         path, query = path_of(kind, namespace), selectors(labels, fields)
         try:
             return await self._pages(kind, path, {**query, "limit": str(PAGE)}, keep)
@@ -121,7 +121,7 @@ class Reader:
         fields: str,
         keep: Callable[[T], Any] | None = None,
     ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
-        """Streams changes until the server ends the watch, or has been silent for too long."""
+        """Stream changes until the server ends the watch, or has been silent for too long."""
         query = {**self._watch_query(), **selectors(labels, fields)}
         if resource_version:
             query["resourceVersion"] = resource_version
@@ -142,7 +142,7 @@ class Reader:
         fields: str,
         keep: Callable[[T], Any] | None = None,
     ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
-        """Streams the list, then its changes, in one request where the server can, else by ``list`` and ``watch``."""
+        """Stream the list, then its changes, in one request where the server can, else by ``list`` and ``watch``."""
         where = {"namespace": namespace, "labels": labels, "fields": fields}
         if kind.resource not in self._in_pages:
             try:
@@ -165,7 +165,7 @@ class Reader:
                 yield batch
 
     def spread(self, pause: Duration) -> Duration:
-        """Gives a pause of once to twice that length."""
+        """Return a pause of once to twice that length."""
         return Duration(round(pause * self._draw(1.0, 2.0)))
 
     async def _pages(
@@ -218,7 +218,7 @@ class Reader:
     async def _initial(
         self, kind: Kind[T], stream: Stream, form: _Form
     ) -> tuple[Listing[Any], Sequence[WatchEvent[Any]]]:
-        """Reads the objects that a watch begins with; gives them, and the events behind them."""
+        """Read the objects that a watch begins with; return them, and the events behind them."""
         items: list[tuple[str, str, Any]] = []
         taken, is_long = 0, False
         while True:
@@ -246,7 +246,7 @@ class Reader:
             self._check_number(kind, len(items))
 
     def _check_number(self, kind: Kind[T], number: int) -> None:
-        """Raises: InternalError for a list that does not end."""
+        """Raise: InternalError for a list that does not end."""
         if number > self._most:
             raise InternalError(
                 f"the list of {kind.resource} has more than {self._most} objects (max-list-objects) and is not read "

@@ -91,7 +91,7 @@ UNEXPECTED = "UnexpectedServerResponse"
 
 
 def error_of_body(code: int, body: bytes) -> ApiError:
-    """Gives the error that an answer of this code says, also where its body is no Status."""
+    """Return the error that an answer of this code says, also where its body is no Status."""
     try:
         status = decode_object(body) if body.startswith(MAGIC) else msgspec.json.decode(body)
     except UNREADABLE:
@@ -115,7 +115,7 @@ def error_of_body(code: int, body: bytes) -> ApiError:
 
 
 def error_of_status(status: Any, code: int = 0) -> ApiError:
-    """Gives the error that a Status says; what has another form than a Status should is passed over."""
+    """Return the error that a Status says; what has another form than a Status should is passed over."""
     status = _as(dict, status)
     code = code or _as(int, status.get("code")) or 500
     details = _as(dict, status.get("details"))
@@ -134,5 +134,5 @@ def error_of_status(status: Any, code: int = 0) -> ApiError:
 
 
 def _as(form: type[F], value: Any) -> F:
-    """Gives the value if it is of that form, else an empty one."""
+    """Return the value if it is of that form, else an empty one."""
     return value if isinstance(value, form) else form()

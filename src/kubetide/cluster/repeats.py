@@ -36,7 +36,7 @@ class Failure(NamedTuple):
 
 
 def pause_before_repeat(method: str, failure: Failure, repeats: int, draw: float) -> Duration | None:
-    """Gives the pause before the request is sent again, None to give up.
+    """Return the pause before the request is sent again, None to give up.
 
     Args:
         method: The HTTP method; GET alone reads.
@@ -69,5 +69,5 @@ def _spread(pause: Duration, share: float, draw: float) -> Duration:
 
 
 def _is_budget(error: ApiError) -> bool:
-    """Whether a disruption budget forbids an eviction, which waiting a little does not change: the caller decides."""
+    """Return whether a disruption budget forbids an eviction, which waiting a little does not change: the caller decides."""
     return any(cause.get("reason") == "DisruptionBudget" for cause in error.causes)

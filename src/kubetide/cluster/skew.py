@@ -18,7 +18,7 @@ _LONGEST = seconds(5)
 
 
 def skew_of(stamped: Instant, sent: Instant, arrived: Instant) -> Duration:
-    """Gives how far our clock is ahead of the server's at the least; negative where it is behind.
+    """Return how far our clock is ahead of the server's at the least; negative where it is behind.
 
     Args:
         stamped: What the server's clock showed, its fraction of a second cut off.
@@ -30,7 +30,7 @@ def skew_of(stamped: Instant, sent: Instant, arrived: Instant) -> Duration:
 
 
 def read_date(text: str) -> Instant | None:
-    """Reads an HTTP date; None for what is none."""
+    """Read an HTTP date; None for what is none."""
     try:
         found = parsedate_to_datetime(text)
         return Instant(int(found.replace(tzinfo=found.tzinfo or UTC).timestamp()) * 10**9)
@@ -47,11 +47,11 @@ class Skew:
         """How far our clock is ahead of the server's at the least; negative where it is behind, 0 where they agree."""
 
     def server_now(self) -> Instant:
-        """Gives the time by the server's clock: for comparing with times that it has written."""
+        """Return the time by the server's clock: for comparing with times that it has written."""
         return Instant(self._clock.now() - self.ahead)
 
     def note(self, date: str, took: Duration) -> None:
-        """Takes in the ``Date`` of an answer that has just arrived, ``took`` after its request was sent."""
+        """Take in the ``Date`` of an answer that has just arrived, ``took`` after its request was sent."""
         stamped = read_date(date)
         if stamped is None or took > _LONGEST:
             return

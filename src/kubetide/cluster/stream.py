@@ -15,7 +15,7 @@ _MOMENT = milliseconds(20)
 
 
 def give_up(answer: aiohttp.ClientResponse) -> None:
-    """Ends the connection of an answer that was not read to its end: nobody else can use it.
+    """End the connection of an answer that was not read to its end: nobody else can use it.
 
     At once: a farewell of TLS waits for the server's, which may outlast this process.
     """
@@ -39,7 +39,7 @@ class Stream:
         return self._answer.content_type
 
     async def read(self, patience: Duration) -> bytes | None:
-        """Gives the next bytes, none when the stream has ended or broken off, None when it is silent for so long."""
+        """Return the next bytes, none when the stream has ended or broken off, None when it is silent for so long."""
         if self._least > 1:
             piece = await self._read_within(_MOMENT)
             if piece is not None:
@@ -53,7 +53,7 @@ class Stream:
         return await self._read_within(patience)
 
     def gather(self, least: int) -> None:
-        """Has the system keep what comes until there are so many bytes, or no more for a moment; 1 ends that.
+        """Have the system keep what comes until there are so many bytes, or no more for a moment; 1 ends that.
 
         A server that streams a long list sends it in small pieces, and to be woken for each costs more than to read it.
         End it in any case: when the stream has ended, others go on with its connection.

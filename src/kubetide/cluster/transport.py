@@ -123,11 +123,11 @@ class Transport:
         )
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         await self._session.close()
 
     async def send(self, asked: Asked) -> bytes:
-        """Gives the body of the answer. Raises the ApiError of a refusal, Unavailable for no answer in time."""
+        """Return the body of the answer. Raises the ApiError of a refusal, Unavailable for no answer in time."""
         await self._keep_pace(asked.method)
         if not asked.writes:
             return await self._send_in_time(asked)
@@ -138,7 +138,7 @@ class Transport:
     async def stream(
         self, path: str, query: Mapping[str, str], accept: str = JSON
     ) -> AsyncGenerator[Stream, None]:
-        """Opens a watch. Raises the ApiError of a refusal, Unavailable when it cannot be opened in time."""
+        """Open a watch. Raises the ApiError of a refusal, Unavailable when it cannot be opened in time."""
         asked = Asked("GET", path, query, accept=accept)
         identity = await self._credentials.current()
         try:
@@ -179,7 +179,7 @@ class Transport:
             raise self._too_late(asked) from None
 
     async def _send(self, asked: Asked, until: Duration) -> bytes:
-        """Sends a request until it is answered, given up, or its repeat would come too late."""
+        """Send a request until it is answered, given up, or its repeat would come too late."""
         self._sent += 1
         number, repeats, renewed = self._sent, 0, False
         while True:
@@ -206,7 +206,7 @@ class Transport:
             await self._clock.sleep(pause)
 
     async def _attempt(self, asked: Asked, identity: Identity) -> aiohttp.ClientResponse:
-        """Gives an answer of success, its body not read yet. Raises _Failed, Withheld."""
+        """Return an answer of success, its body not read yet. Raises _Failed, Withheld."""
         if asked.writes and self._refusal is not None and (why := self._refusal()):
             # Asked here, as a request may have waited for its turn.
             raise Withheld(why)
@@ -264,7 +264,7 @@ class Transport:
 
 
 async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
-    """Reads a refusal, of one that does not end as much as may tell anything."""
+    """Read a refusal, of one that does not end as much as may tell anything."""
     try:
         return await read_bounded(answer.content, ERROR_BYTES)
     except TooMuch as error:
@@ -273,7 +273,7 @@ async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
 
 
 async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keeps aiohttp from sending a PUT or DELETE again whose connection broke off: it may have been done."""
+    """Keep aiohttp from sending a PUT or DELETE again whose connection broke off: it may have been done."""
     try:
         return await send(request)
     except aiohttp.ClientConnectorError:
@@ -289,7 +289,7 @@ def _stage_of(error: Exception) -> Stage:
 
 
 def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
-    """Notes the pause that the header asks for, where the body names none."""
+    """Note the pause that the header asks for, where the body names none."""
     said = answer.headers.get("Retry-After", "")
     told = said.isascii() and said.isdecimal() and len(said) <= _LONGEST_PAUSE_DIGITS
     if error.retry_after_s is None and told:
@@ -298,5 +298,5 @@ def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
 
 
 def _in_pieces(data: bytes | None) -> bytes | BytesIO | None:
-    """Gives a body in the form that aiohttp wants: one over a megabyte as a file, so that it is sent piece by piece."""
+    """Return a body in the form that aiohttp wants: one over a megabyte as a file, so that it is sent piece by piece."""
     return BytesIO(data) if data is not None and len(data) > _MOST_AT_ONCE else data

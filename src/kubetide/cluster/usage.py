@@ -112,7 +112,7 @@ class HttpMetrics:
         self._rows: dict[tuple[str, str], _Rows] = {}
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:
-        """Gives samples of all pods, of one namespace or (empty) of all, that match the selector.
+        """Return samples of all pods, of one namespace or (empty) of all, that match the selector.
 
         Raises MetricsError.
         """
@@ -137,7 +137,7 @@ class HttpMetrics:
         return _joined(self._kept(namespace, labels, rows), pieces)
 
     def _kept(self, namespace: str, labels: str, rows: _Rows) -> _Rows:
-        """Gives the rows of the same question before, if they are equal; the oldest questions are forgotten."""
+        """Return the rows of the same question before, if they are equal; the oldest questions are forgotten."""
         held = self._rows.pop((namespace, labels), rows)
         rows = held if held == rows else rows
         self._rows[namespace, labels] = rows
@@ -147,7 +147,7 @@ class HttpMetrics:
 
 
 def _piece(items: Sequence[msgspec.Raw], known: _Rows) -> _Piece:
-    """Reads some items; where their pods are the ``known`` ones, these stand for them. Raises: MetricsError."""
+    """Read some items; where their pods are the ``known`` ones, these stand for them. Raises: MetricsError."""
     body = b'{"items":[%b]}' % b",".join(items)
     try:
         try:
@@ -189,7 +189,7 @@ def _any_piece(items: Sequence[_PodItem]) -> _Piece:
 def _of_pods(
     items: Sequence[_PlainItem] | Sequence[_PodItem],
 ) -> tuple[_Rows, Int64Vector, Int64Vector, Int64Vector]:
-    """Gives what a piece has by pod."""
+    """Return what a piece has by pod."""
     rows = _Rows(
         tuple([intern(item.metadata.namespace) for item in items]),
         tuple([item.metadata.name for item in items]),
@@ -209,7 +209,7 @@ def _usage(name: str, usages: Sequence[Quantities]) -> ResourceUsage:
 
 
 def _joined(rows: _Rows, pieces: Sequence[_Piece]) -> PodSamples:
-    """Puts the pieces end to end; at least one."""
+    """Put the pieces end to end; at least one."""
     first = np.zeros(len(rows.names) + 1, np.int64)
     np.cumsum(np.concatenate([piece.counts for piece in pieces]), out=first[1:])
     return PodSamples(
@@ -226,7 +226,7 @@ def _joined(rows: _Rows, pieces: Sequence[_Piece]) -> PodSamples:
 
 
 def _column(name: str, pieces: Sequence[_Piece]) -> ResourceUsage:
-    """Gives one resource of all pieces; a piece without it has it nowhere."""
+    """Return one resource of all pieces; a piece without it has it nowhere."""
     columns = []
     for piece in pieces:
         size = len(piece.containers)

@@ -50,7 +50,7 @@ class User:
 
 
 def user_of(entry: _Entry, cluster: _Entry) -> User:
-    """Reads a user; the cluster is what a plug-in may be told of. Raises KubeconfigError."""
+    """Read a user; the cluster is what a plug-in may be told of. Raises KubeconfigError."""
     if entry.body.get("username") or entry.body.get("password"):
         raise entry.wrong(
             "username, password: API servers take no basic auth: put a token or a client certificate in their place"
@@ -144,7 +144,7 @@ def _environment_of(entry: _Entry, said: Any) -> dict[str, str]:
 
 
 def _told_of(cluster: _Entry) -> Json:
-    """What KUBERNETES_EXEC_INFO says of the cluster."""
+    """Return what KUBERNETES_EXEC_INFO says of the cluster."""
     body = cluster.body
     kept = (
         "server",

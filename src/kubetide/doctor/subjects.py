@@ -100,4 +100,4 @@ class _Unrecorded:
         return False
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Drops the record."""
+        """Drop the record."""

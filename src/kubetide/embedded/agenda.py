@@ -30,14 +30,14 @@ class Agenda(Generic[W]):
         return len(self._entries)
 
     def put(self, due: Instant, work: W) -> None:
-        """Notes work for an instant; one that has passed means as soon as possible."""
+        """Note work for an instant; one that has passed means as soon as possible."""
         if not self._entries or due < self._entries[0][0]:
             self._sooner.set()
         self._count += 1
         heappush(self._entries, (due, self._count, work))
 
     async def run(self, handle: Callable[[W], Awaitable[None]]) -> None:
-        """Hands over each entry when it is due, until cancelled; what ``handle`` raises ends it."""
+        """Hand over each entry when it is due, until cancelled; what ``handle`` raises ends it."""
         while True:
             self._sooner.clear()
             now = self._clock.now()
@@ -48,7 +48,7 @@ class Agenda(Generic[W]):
             await self._wait()
 
     async def _wait(self) -> None:
-        """Returns when the first entry is due or one was put before it."""
+        """Return when the first entry is due or one was put before it."""
         if not self._entries:
             await self._sooner.wait()
             return

@@ -16,7 +16,7 @@ class Delay(Protocol):
     """A distribution of durations."""
 
     def draw(self, seed: int, *keys: str | int) -> Duration:
-        """Gives the duration for these keys; never negative."""
+        """Return the duration for these keys; never negative."""
         ...
 
 
@@ -34,7 +34,7 @@ class Between:
             )
 
     def draw(self, seed: int, *keys: str | int) -> Duration:
-        """Gives the duration for these keys."""
+        """Return the duration for these keys."""
         if self.low == self.high:
             return self.low
         return Duration(round(uniform(seed, self.low, self.high, *keys)))

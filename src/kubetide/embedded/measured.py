@@ -49,7 +49,7 @@ class MeasuredSeries(NamedTuple):
 
 
 def metric_not_found(resource: str, metric: str, *, name: str = "", selector: str = "") -> NotFound:
-    """Gives the refusal for a metric that the resource, or the named object, does not have."""
+    """Return the refusal for a metric that the resource, or the named object, does not have."""
     text = f"the server could not find the metric {metric} for {resource}"
     text += f" {name}" if name else ""
     return NotFound(f"{text} with selector {selector}" if name and selector else text)

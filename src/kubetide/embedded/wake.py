@@ -20,17 +20,17 @@ class Wake:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
-        """Lets the waiter go on; until ``clear`` nobody waits."""
+        """Let the waiter go on; until ``clear`` nobody waits."""
         self._is_set = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
     def clear(self) -> None:
-        """Makes the next ``wait`` wait."""
+        """Make the next ``wait`` wait."""
         self._is_set = False
 
     async def wait(self, limit_s: float | None = None) -> None:
-        """Returns once the flag is set, or after so many seconds of the loop's time."""
+        """Return once the flag is set, or after so many seconds of the loop's time."""
         if self._is_set:
             return
         if self._loop is None:

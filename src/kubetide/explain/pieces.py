@@ -14,7 +14,7 @@ def in_pieces(
     last: bytes,
     encode: Callable[[Sequence[object]], bytes],
 ) -> Iterator[bytes]:
-    """Joins two JSON objects, with arrays by name between their members; an empty one is left out.
+    """Join two JSON objects, with arrays by name between their members; an empty one is left out.
 
     Args:
         first, last: The objects that begin and end the whole.

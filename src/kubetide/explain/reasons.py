@@ -65,11 +65,11 @@ class Vocabulary:
         return tuple(self._sentences)
 
     def is_action(self, reason: Reason) -> bool:
-        """Whether the reason stands for something done."""
+        """Return whether the reason stands for something done."""
         return reason.code in self._actions
 
     def is_fruitless(self, action: Reason) -> bool:
-        """Whether nothing came of the action."""
+        """Return whether nothing came of the action."""
         return action.code in self._fruitless
 
     def change_of(self, action: Reason) -> int:
@@ -86,7 +86,7 @@ class Vocabulary:
         return [one for one in reasons if one.code in codes and one.subject != action.subject]
 
     def reason(self, code: str, subject: str = "", **fields: Field) -> Reason:
-        """Makes a reason. Raises KeyError for a code that the table lacks."""
+        """Make a reason. Raises KeyError for a code that the table lacks."""
         if code not in self._sentences:
             raise KeyError(f"{code} is not a reason of this loop")
         return Reason(code, subject, fields)

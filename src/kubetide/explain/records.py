@@ -52,11 +52,11 @@ class Recorder(Protocol):
     """Takes records; the runtime's writes them to a folder, a test's keeps them."""
 
     def wants_full(self, loop: str) -> bool:
-        """Whether the next record of the loop must hold the whole state."""
+        """Return whether the next record of the loop must hold the whole state."""
         ...
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Keeps one record. Never raises: a recorder that fails says so by itself and drops.
+        """Keep one record. Never raises: a recorder that fails says so by itself and drops.
 
         Args:
             record: The record; whole where ``state`` is None.
@@ -74,13 +74,13 @@ class Core(Protocol):
     """
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Takes over gathered state: everything (``full``, memory included) or what changed."""
+        """Take over gathered state: everything (``full``, memory included) or what changed."""
         ...
 
     def decide(self, now: Instant) -> bytes:
-        """Gives the commands of this phase."""
+        """Return the commands of this phase."""
         ...
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Takes in what came of the last commands; gives statuses, events and such."""
+        """Take in what came of the last commands; return statuses, events and such."""
         ...

@@ -21,12 +21,12 @@ _outcomes = msgspec.json.Decoder(tuple[ScaleOutcome, ...])
 
 
 def encode_delta(delta: Delta) -> bytes:
-    """Gives a delta as JSON; columns become lists."""
+    """Return a delta as JSON; columns become lists."""
     return _encoder.encode(delta)
 
 
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
-    """Gives what ``encode_delta`` gives in pieces: pods are encoded when asked for, all else at once."""
+    """Return what ``encode_delta`` gives in pieces: pods are encoded when asked for, all else at once."""
     # Memory and samples change from here on, views of pods do not.
     first = Delta(delta.settings, delta.hpas, delta.gone_hpas, delta.statuses)
     rest = replace(delta, settings=None, hpas=(), gone_hpas=(), statuses=(), pods=())
@@ -34,18 +34,18 @@ def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
 
 
 def encode_commands(commands: Commands) -> bytes:
-    """Gives the writes as JSON: what a replay must come to again."""
+    """Return the writes as JSON: what a replay must come to again."""
     writes: tuple[ScaleWrite, ...] = commands.writes
     return _encoder.encode(writes)
 
 
 def encode_outcomes(outcomes: Sequence[ScaleOutcome]) -> bytes:
-    """Gives the outcomes as JSON, in the order of the writes."""
+    """Return the outcomes as JSON, in the order of the writes."""
     return _encoder.encode(outcomes)
 
 
 def encode_result(result: Result) -> bytes:
-    """Gives what changes and is said as JSON."""
+    """Return what changes and is said as JSON."""
     return _encoder.encode(record_of(result))
 
 
@@ -57,7 +57,7 @@ class HorizontalCore:
         self._commands = Commands(Instant(0), (), ())
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Takes over gathered state: everything, or what changed."""
+        """Take over gathered state: everything, or what changed."""
         read = _deltas.decode(delta)
         if full:
             self.state = State.from_full(read)
@@ -65,14 +65,14 @@ class HorizontalCore:
             self.state.apply(read)
 
     def decide(self, now: Instant) -> bytes:
-        """Gives the scale writes."""
+        """Return the scale writes."""
         self._commands = decide(self.state, now)
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came
-        """Takes in what came of the writes; gives changed statuses and events."""
+        """Take in what came of the writes; return changed statuses and events."""
         return encode_result(absorb(self.state, self._commands, _outcomes.decode(outcomes)))
 
     def dump(self) -> bytes:
-        """Gives the whole state, memory included, as a full delta."""
+        """Return the whole state, memory included, as a full delta."""
         return encode_delta(self.state.dump())

@@ -18,7 +18,7 @@ What an HPA's annotations ask for beyond that stands in ``options``; without any
 
 from __future__ import annotations
 
-from kubetide.horizontal.batch.decide_all import judge_all
+from kubetide.horizontal.batch.decide_all import evaluate_all
 from kubetide.horizontal.decision import Commands, ScaleWrite, Verdict
 from kubetide.horizontal.rules.evaluate import judge
 from kubetide.horizontal.state import State
@@ -33,19 +33,19 @@ COLUMNS_FROM = 200
 
 
 def decide(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Commands:
-    """Does ``deciding`` at one go."""
+    """Do ``deciding`` at one go."""
     return finish(deciding(state, now, columns_from=columns_from))
 
 
 def deciding(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Steps[Commands]:
-    """Gives the scale writes, and the verdict on every HPA, in order of namespace and name.
+    """Return the scale writes, and the verdict on every HPA, in order of namespace and name.
 
     Args:
         columns_from: From how many pods on the ordinary HPAs are decided about all at once; the
             verdicts are the same either way.
     """
     if len(state.table.rows) >= columns_from and state.hpas:
-        verdicts = yield from judge_all(state, now)
+        verdicts = yield from evaluate_all(state, now)
     else:
         verdicts = tuple([judge(state, key, now) for key in state.hpas])
     return Commands(now, tuple(_write(state, verdict) for verdict in verdicts if verdict.rescale), verdicts)

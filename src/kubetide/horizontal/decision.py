@@ -116,7 +116,7 @@ class Verdict(msgspec.Struct, eq=False):
     held_back: int | None = None
 
     def hold(self) -> None:
-        """Leaves the number as it is where it would go down on what may not be believed."""
+        """Leave the number as it is where it would go down on what may not be believed."""
         if self.desired < self.current:
             self.held_back, self.desired = self.desired, self.current
 
@@ -212,7 +212,7 @@ class ResultRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def record_of(result: Result) -> ResultRecord:
-    """Gives the part of a result that a record keeps."""
+    """Return the part of a result that a record keeps."""
     settled = result.settlements
     return ResultRecord(
         statuses=tuple(StatusPatch(*one.verdict.key, one.patch) for one in settled if one.changes),
@@ -226,13 +226,13 @@ def record_of(result: Result) -> ResultRecord:
 
 
 def events_in_order(settlement: Settlement, status_error: str) -> tuple[EventNote, ...]:
-    """Gives the events of a tick, with that of a failed status write in its place."""
+    """Return the events of a tick, with that of a failed status write in its place."""
     failed = (status_not_written(status_error),) if status_error else ()
     return settlement.events + failed + settlement.late_events
 
 
 def error_of(settlement: Settlement, status_error: str) -> tuple[str, str]:
-    """Gives the error that the tick ends with for this HPA, and its label."""
+    """Return the error that the tick ends with for this HPA, and its label."""
     if status_error and settlement.normal_end:
         return f"failed to update status for {settlement.verdict.key[1]}: {status_error}", "internal"
     return settlement.error, settlement.error_label

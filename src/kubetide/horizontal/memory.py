@@ -44,7 +44,7 @@ class ScaleEvents(msgspec.Struct, omit_defaults=True):
     downs: list[ScaleEvent] = []
 
     def copy(self) -> ScaleEvents:
-        """Gives events that can be remembered apart from these."""
+        """Return events that can be remembered apart from these."""
         return ScaleEvents(list(self.ups), list(self.downs))
 
 
@@ -91,7 +91,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: int) -> None:
-    """Stores an event in upstream's slot; marks those older than the longest period as outdated."""
+    """Store an event in upstream's slot; marks those older than the longest period as outdated."""
     cutoff = event.at - longest_period
     slot = -1
     for index, old in enumerate(events):
@@ -122,11 +122,11 @@ class Recommendations:
         self._free: list[int] = []
 
     def keys(self) -> Sequence[Key]:
-        """Gives the HPAs that have a row."""
+        """Return the HPAs that have a row."""
         return tuple(self._rows)
 
     def row(self, key: Key) -> int:
-        """Gives the row of an HPA, a new one if it has none."""
+        """Return the row of an HPA, a new one if it has none."""
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = self._free.pop() if self._free else len(self._rows)
@@ -135,7 +135,7 @@ class Recommendations:
         return row
 
     def of(self, key: Key) -> list[Recommendation]:
-        """Gives the recommendations of an HPA in slot order."""
+        """Return the recommendations of an HPA in slot order."""
         row = self._rows.get(key)
         if row is None:
             return []
@@ -144,13 +144,13 @@ class Recommendations:
         return [Recommendation(at, replicas) for at, replicas in pairs]
 
     def put(self, key: Key, recommendations: Sequence[Recommendation]) -> None:
-        """Takes over the recommendations of an HPA, in slot order."""
+        """Take over the recommendations of an HPA, in slot order."""
         rows = np.array([self.row(key)], np.int64)
         for one in recommendations:
             self.store(rows, np.array([-1]), one.at, np.array([one.replicas]))
 
     def forget(self, key: Key) -> None:
-        """Drops the recommendations of an HPA."""
+        """Drop the recommendations of an HPA."""
         row = self._rows.pop(key, None)
         if row is not None:
             self.at[:, row] = UNUSED
@@ -158,7 +158,7 @@ class Recommendations:
             self._free.append(row)
 
     def store(self, rows: Int64Vector, slots: Int64Vector, at: int, replicas: Int64Vector) -> None:
-        """Stores one recommendation a row, each row at most once; slot -1 is a new one."""
+        """Store one recommendation a row, each row at most once; slot -1 is a new one."""
         if not len(rows):
             return
         new = slots < 0
@@ -171,7 +171,7 @@ class Recommendations:
         self.count[rows] += new
 
     def used_by(self, rows: Int64Vector | slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Gives times and replicas of these rows, (slots in use, rows) each."""
+        """Return times and replicas of these rows, (slots in use, rows) each."""
         used = int(self.count[rows].max(initial=0))
         return self.at[:used, rows], self.replicas[:used, rows]
 

@@ -74,7 +74,7 @@ WANTED = "wanted"
 
 
 def signature(settlement: Settlement) -> tuple[object, ...]:
-    """Gives what must change for a verdict to count as a new one; the values of metrics are not part of it."""
+    """Return what must change for a verdict to count as a new one; the values of metrics are not part of it."""
     verdict = settlement.verdict
     return (
         verdict.stage,
@@ -90,7 +90,7 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
 
 
 def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = ()) -> tuple[Reason, ...]:
-    """Gives all reasons of one HPA's tick, in the order of the algorithm; ``holds`` are those of scale-down."""
+    """Return all reasons of one HPA's tick, in the order of the algorithm; ``holds`` are those of scale-down."""
     verdict = settlement.verdict
     subject = "/".join(verdict.key)
     say = VOCABULARY.reason

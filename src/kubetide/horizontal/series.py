@@ -64,7 +64,7 @@ class HorizontalSeries:
         registry.before_scrape(self._collect)
 
     def heard(self, record: Record) -> None:
-        """Counts the tick that the record ends."""
+        """Count the tick that the record ends."""
         del record  # the controller shows more than is recorded
         controller = self._controller
         took = to_seconds(Duration(self._clock.monotonic() - controller.health.began))
@@ -103,7 +103,7 @@ class HorizontalSeries:
 
 
 def show_sources(registry: Registry, controller: HorizontalController) -> None:
-    """Adds the series of the guards around the metric sources."""
+    """Add the series of the guards around the metric sources."""
     bugs = registry.counter(
         "kubetide_metric_source_failures_total",
         "Questions to a metric source that ended in an error which such a source must not raise.",

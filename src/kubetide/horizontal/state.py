@@ -124,17 +124,17 @@ class State:
 
     @classmethod
     def from_full(cls, delta: Delta) -> State:
-        """Makes the state that a full delta holds."""
+        """Make the state that a full delta holds."""
         state = cls(delta.settings)
         state.apply(delta)
         return state
 
     def apply(self, delta: Delta) -> None:
-        """Takes over what was gathered since the last tick."""
+        """Take over what was gathered since the last tick."""
         finish(self.applying(delta))
 
     def applying(self, delta: Delta) -> Steps[None]:
-        """Takes over what was gathered since the last tick, in steps; nothing may be read in between."""
+        """Take over what was gathered since the last tick, in steps; nothing may be read in between."""
         self.holds = tuple(delta.holds)
         for number, view in enumerate(delta.hpas):
             self._put_hpa(view)
@@ -187,7 +187,7 @@ class State:
             last.quiet[last.columns.position[key]] = False
 
     def _forget_hpa(self, key: Key) -> None:
-        """Drops an HPA with its memory."""
+        """Drop an HPA with its memory."""
         for known in (
             self.views,
             self.specs,
@@ -228,7 +228,7 @@ class State:
         return self._order
 
     def columns(self) -> HpaColumns:
-        """Gives the HPAs in columns, in the order of ``hpas``."""
+        """Return the HPAs in columns, in the order of ``hpas``."""
         if self._columns is None:
             specs = [self.specs[key] for key in self.hpas]
             window = self.settings.downscale_stabilization
@@ -238,12 +238,12 @@ class State:
         return self._columns
 
     def cells(self) -> Sequence[tuple[int, SampleKey]]:
-        """Gives the places in the specs' metrics and what is asked for there, ordered."""
+        """Return the places in the specs' metrics and what is asked for there, ordered."""
         self.columns()
         return self._cells
 
     def segments(self, cell: tuple[int, SampleKey]) -> Segments:
-        """Gives the pods of the HPAs that ask for this resource at this place."""
+        """Return the pods of the HPAs that ask for this resource at this place."""
         columns = self.columns()
         if self.table.members.version != self._segments_version:
             self._segments, self._segments_version = {}, self.table.members.version
@@ -279,7 +279,7 @@ class State:
         ]
 
     def dump(self) -> Delta:
-        """Gives everything as one full delta: applied to a new state, it decides the same."""
+        """Return everything as one full delta: applied to a new state, it decides the same."""
         return Delta(
             settings=self.settings,
             hpas=[self.views[key] for key in self.hpas],

@@ -28,26 +28,26 @@ class NodesCore:
         self._commands = Commands()
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Takes over gathered state. Raises ValueError when nodes or pods come in the middle of a tick."""
+        """Take over gathered state. Raises ValueError when nodes or pods come in the middle of a tick."""
         self.state.apply(decode_delta(delta), full=full)
 
     def decide(self, now: Instant) -> bytes:
-        """Gives the commands of this step."""
+        """Return the commands of this step."""
         self._commands = decide(self.state, now)
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Takes in what came of them."""
+        """Take in what came of them."""
         return encode_result(absorb(self.state, self._commands, _outcomes_decoder.decode(outcomes), now))
 
 
 def encode_delta(delta: Delta) -> bytes:
-    """Gives the bytes of a delta, keys in a fixed order."""
+    """Return the bytes of a delta, keys in a fixed order."""
     return _encoder.encode(delta)
 
 
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
-    """Gives what ``encode_delta`` gives in pieces: nodes and pods are encoded when asked for, all else at once."""
+    """Return what ``encode_delta`` gives in pieces: nodes and pods are encoded when asked for, all else at once."""
     # Memory changes from here on, objects do not.
     rest = _encoder.encode(replace(delta, step=Delta().step, nodes=(), pods=()))
     objects = {"nodes": delta.nodes, "pods": delta.pods}
@@ -55,25 +55,25 @@ def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
 
 
 def decode_delta(delta: bytes) -> Delta:
-    """Reads what ``encode_delta`` gave."""
+    """Read what ``encode_delta`` gave."""
     return _delta_decoder.decode(delta)
 
 
 def as_read_back(memory: Memory) -> Memory:
-    """Gives the memory as it reads in a record."""
+    """Return the memory as it reads in a record."""
     return _memory_decoder.decode(_encoder.encode(memory))
 
 
 def encode_commands(commands: Commands) -> bytes:
-    """Gives the bytes of commands; reasons are left out, the record has a place of their own for them."""
+    """Return the bytes of commands; reasons are left out, the record has a place of their own for them."""
     return _encoder.encode(replace(commands, reasons=()))
 
 
 def encode_outcomes(outcomes: Outcomes) -> bytes:
-    """Gives the bytes of outcomes."""
+    """Return the bytes of outcomes."""
     return _encoder.encode(outcomes)
 
 
 def encode_result(result: Result) -> bytes:
-    """Gives the bytes of a result, reasons left out."""
+    """Return the bytes of a result, reasons left out."""
     return _encoder.encode(replace(result, reasons=()))

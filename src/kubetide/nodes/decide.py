@@ -40,7 +40,7 @@ from kubetide.units.time import Instant
 
 
 def decide(state: State, now: Instant) -> Commands:
-    """Gives the commands of the state's step."""
+    """Return the commands of the state's step."""
     match state.step:
         case "update":
             return _begin(state, now)
@@ -59,7 +59,7 @@ def decide(state: State, now: Instant) -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Takes in what came of the commands; at the end of a tick gives the status document."""
+    """Take in what came of the commands; at the end of a tick gives the status document."""
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
@@ -90,11 +90,11 @@ def _begin(state: State, now: Instant) -> Commands:
     state.memory.scale_down.status = replace(last, result="ScaleDownNotTried", scaled_down=())
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
-        state.laps.end("updateClusterState")
+        state.phases.end("updateClusterState")
         return replace(plan_scale_up(state, quiet_tick(state, state.view), now), answers=())
     view = state.view = observe(state, now)
     learned = learn(state, now)
-    state.laps.end("updateClusterState")
+    state.phases.end("updateClusterState")
     commands = plan_update(state, view, now)
     if commands is None:
         commands = _scale_up(state, view, now)

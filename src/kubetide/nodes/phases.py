@@ -21,21 +21,21 @@ Part = Literal[
 """Upstream's names. Source: Cluster Autoscaler, metrics of July 2026."""
 
 
-class Laps(Protocol):
+class Phases(Protocol):
     """Is told of the parts of a tick."""
 
     def begin(self, part: Part) -> None:
-        """Notes that the part begins."""
+        """Note that the part begins."""
 
     def end(self, part: Part) -> None:
-        """Notes that the part is over; of one that has not begun nothing is kept."""
+        """Note that the part is over; of one that has not begun nothing is kept."""
 
 
-class NoLaps:
+class NoPhases:
     """Takes no time: for replays and explanations."""
 
     def begin(self, part: Part) -> None:
-        """Keeps nothing."""
+        """Keep nothing."""
 
     def end(self, part: Part) -> None:
-        """Keeps nothing."""
+        """Keep nothing."""

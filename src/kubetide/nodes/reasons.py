@@ -21,12 +21,12 @@ USELESS: Final = "in backoff: nodes of the group joined and left these pods pend
 
 
 def quota_exceeded(quota: str, resources: tuple[str, ...]) -> str:
-    """Gives upstream's text for a limit that would be passed."""
+    """Return upstream's text for a limit that would be passed."""
     return f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
 
 
 def exceeded_resources(text: str) -> tuple[str, ...]:
-    """Gives the resources that a text of ``quota_exceeded`` names; none for any other text."""
+    """Return the resources that a text of ``quota_exceeded`` names; none for any other text."""
     known, _, resources = text.partition(", resources: ")
     return tuple(resources.split(", ")) if known.startswith("exceeded quota: ") else ()
 

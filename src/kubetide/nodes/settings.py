@@ -25,7 +25,7 @@ class Range(NamedTuple):
 
 
 def parse_range(text: str, flag: str) -> Range:
-    """Reads ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
+    """Read ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
     try:
         return Range(*parse_min_max(text))
     except LimitError as error:
@@ -178,7 +178,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Replicas that are wanted but do not come into being for so long buy no more nodes."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""
+        """Raise ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:

@@ -21,7 +21,7 @@ from kubetide.nodes.facts.pod_store import HeldPods
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
-from kubetide.nodes.phases import Laps, NoLaps
+from kubetide.nodes.phases import NoPhases, Phases
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
@@ -41,7 +41,7 @@ from kubetide.scheduling.devices.templates import complete_pools
 if TYPE_CHECKING:
     from kubetide.nodes.registry.cluster_state import ClusterView
     from kubetide.nodes.scale_up.tick import Tick
-    from kubetide.nodes.templates.matrix import Lineup
+    from kubetide.nodes.templates.matrix import TemplateMatrix
     from kubetide.nodes.templates.template import LookedAt
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
@@ -93,11 +93,11 @@ class State:
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
         self.memo = True
-        self.laps: Laps = NoLaps()
+        self.phases: Phases = NoPhases()
         self.looked_at: dict[str, LookedAt] = {}
         self.known_templates = KnownTemplates()
         self.unlooked: dict[str, None] = {}
-        self.lineup: Lineup | None = None
+        self.template_matrix: TemplateMatrix | None = None
         self.quiet_at: int | None = None
         self._group_of_provider: dict[str, str] = {}
         self._deleting: frozenset[str] = frozenset()
@@ -107,7 +107,7 @@ class State:
     # -- reading -----------------------------------------------------------------------------
 
     def group_of(self, node_name: str) -> str | None:
-        """Gives the id of the node's group, also just after its instance is gone; None if it has none."""
+        """Return the id of the node's group, also just after its instance is gone; None if it has none."""
         node = self.nodes.get(node_name)
         if node is None:
             return None
@@ -118,7 +118,7 @@ class State:
         return group if group in self.groups else None
 
     def health(self, node_name: str) -> Health:
-        """Gives what the node object says of its health. Raises KeyError for a node that is not here."""
+        """Return what the node object says of its health. Raises KeyError for a node that is not here."""
         node = self.nodes[node_name]
         if self.snapshot.facts.devices is not None and self._lacks_devices(node_name):
             return Health(readiness(node, self.settings) or "ResourceUnready", None)
@@ -130,14 +130,14 @@ class State:
         return health
 
     def node_devices(self) -> NodeDevices:
-        """Gives the devices that nodes have to themselves; of use while the snapshot's devices are the same."""
+        """Return the devices that nodes have to themselves; of use while the snapshot's devices are the same."""
         devices = self.snapshot.facts.devices
         if self._node_devices is None or self._node_devices[0] is not devices:
             self._node_devices = devices, NodeDevices.of(self.snapshot)
         return self._node_devices[1]
 
     def _lacks_devices(self, node_name: str) -> bool:
-        """Whether a driver has fewer complete pools here than on nodes of the group. Source: Cluster Autoscaler, RunOnce."""
+        """Return whether a driver has fewer complete pools here than on nodes of the group. Source: Cluster Autoscaler, RunOnce."""
         group = self.group_of(node_name)
         seen = None if group is None else self.memory.templates.get(group)
         template = None if group is None else self.groups[group].template
@@ -153,7 +153,7 @@ class State:
         return any(there.get(driver, 0) < count for driver, count in complete_pools(expected).items())
 
     def has_instance(self, node_name: str) -> bool:
-        """Whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
+        """Return whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
         node = self.nodes[node_name]
         match self.settings.has_instance:
             case "unknown":
@@ -168,7 +168,7 @@ class State:
         return self.nodes[node_name].spec.provider_id in self._deleting
 
     def nodes_by_group(self) -> dict[str, list[str]]:
-        """Gives the names of each group's nodes, in name order; groups without nodes are there too."""
+        """Return the names of each group's nodes, in name order; groups without nodes are there too."""
         found: dict[str, list[str]] = {group: [] for group in self.groups}
         for name in sorted(self.nodes):
             group = self.group_of(name)
@@ -184,7 +184,7 @@ class State:
     # -- changing ----------------------------------------------------------------------------
 
     def apply(self, delta: Delta, *, full: bool = False, keys: Sequence[Key] = ()) -> None:
-        """Takes over what was gathered; ``full`` forgets all that was there before.
+        """Take over what was gathered; ``full`` forgets all that was there before.
 
         ``keys``: those of ``delta.pods``, where these are in order of key, from a caller that holds them anyway.
         """
@@ -246,18 +246,18 @@ class State:
         self._start_anew(self.settings, self.memory)
 
     def _start_anew(self, settings: Settings | None, memory: Memory | None) -> None:
-        laps = self.laps
+        phases = self.phases
         self.__init__(settings, memory)  # type: ignore[misc]  # the one way to start anew
-        self.laps = laps
+        self.phases = phases
 
     def end_tick(self) -> None:
-        """Takes the simulated placements of this tick out of the snapshot."""
+        """Take the simulated placements of this tick out of the snapshot."""
         if self.tick is not None:
             self.tick = None
             self.snapshot.revert()
 
     def set_groups(self, groups: Iterable[NodeGroup]) -> None:
-        """Takes over all node groups; instances that vanish while their node is there stay known by group."""
+        """Take over all node groups; instances that vanish while their node is there stay known by group."""
         former = dict(self._group_of_provider)
         self.groups = {group.id: group for group in sorted(groups, key=lambda group: group.id)}
         self._group_of_provider = {
@@ -281,12 +281,12 @@ class State:
         self.version += 1
 
     def set_target(self, group_id: str, target: int) -> None:
-        """Notes a group's new target after a call to the cloud, ahead of the next refresh."""
+        """Note a group's new target after a call to the cloud, ahead of the next refresh."""
         self.groups[group_id] = replace(self.groups[group_id], target_size=target)
         self.version += 1
 
     def drop_instances(self, group_id: str, provider_ids: Iterable[str]) -> None:
-        """Notes that the cloud took away machines, and lowered the target by their number."""
+        """Note that the cloud took away machines, and lowered the target by their number."""
         group = self.groups[group_id]
         gone = dict.fromkeys(provider_ids)
         left = tuple(one for one in group.instances or () if one.provider_id not in gone)
@@ -295,11 +295,11 @@ class State:
         self.set_groups({**self.groups, group_id: changed}.values())
 
     def export(self) -> Delta:
-        """Gives the full form: a state made from it decides as this one does."""
+        """Return the full form: a state made from it decides as this one does."""
         return export_state(self)
 
     def copy(self) -> State:
-        """Gives a state of its own that decides as this one would at the beginning of a tick."""
+        """Return a state of its own that decides as this one would at the beginning of a tick."""
         made = State()
         made.apply(msgspec.json.decode(msgspec.json.encode(self.export()), type=Delta), full=True)
         return made
@@ -351,7 +351,7 @@ class State:
         self.version += 1
 
     def put_pod(self, pod: Pod, key: Key | None = None) -> None:
-        """Adds a pod or takes over what changed of it; one that has finished goes."""
+        """Add a pod or take over what changed of it; one that has finished goes."""
         key = key or key_of(pod)
         if node_name := self._take_pod(key, pod):
             self.snapshot.add_pod(pod, node_name, key=key)
@@ -366,7 +366,7 @@ class State:
             self.snapshot.add_pods([one for one in taken if one[2] and self.pods.get(one[0]) is one[1]])
 
     def _take_pod(self, key: Key, pod: Pod) -> str:
-        """Takes a pod over, and gives the node of the snapshot that it is to be put on; empty for none."""
+        """Take a pod over, and return the node of the snapshot that it is to be put on; empty for none."""
         if is_finished(pod):
             self._drop_pod(key)
             return ""

@@ -48,7 +48,7 @@ class Field(NamedTuple):
 
 @cache
 def api_types() -> dict[str, tuple[Field, ...]]:
-    """Gives the fields of every type by its name."""
+    """Return the fields of every type by its name."""
     raw = files(__package__).joinpath("api_types.json").read_bytes()
     table: dict[str, list[list[Any]]] = msgspec.json.decode(raw)
     return {
@@ -58,7 +58,7 @@ def api_types() -> dict[str, tuple[Field, ...]]:
 
 
 def fields_of(name: str) -> Iterator[Field]:
-    """Gives the fields of a type as they stand in JSON: those of an inlined type in its place."""
+    """Return the fields of a type as they stand in JSON: those of an inlined type in its place."""
     for field in api_types().get(name, ()):
         if field.name:
             yield field
@@ -67,11 +67,11 @@ def fields_of(name: str) -> Iterator[Field]:
 
 
 def type_name(group: str, version: str, kind: str) -> str:
-    """Gives the name that upstream's schemas have for a built-in kind."""
+    """Return the name that upstream's schemas have for a built-in kind."""
     return f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}.{kind}"
 
 
 def type_of_kind(kind: Kind[Any]) -> str:
-    """Gives the name of a kind's type, empty for one that is not built in."""
+    """Return the name of a kind's type, empty for one that is not built in."""
     name = type_name(kind.group, kind.version, kind.kind)
     return name if name in api_types() else ""

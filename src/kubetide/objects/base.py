@@ -30,7 +30,7 @@ _ACRONYMS = {
 
 
 def json_name(field: str) -> str:
-    """Gives the JSON name of a struct field: ``pod_ip`` becomes ``podIP``."""
+    """Return the JSON name of a struct field: ``pod_ip`` becomes ``podIP``."""
     if field in _ACRONYMS:
         return _ACRONYMS[field]
     head, *tail = field.split("_")

@@ -78,7 +78,7 @@ class CronJob(ApiObject):
 
 
 def finished_as(job: Job) -> str:
-    """Gives ``Complete`` or ``Failed``, the condition that says a Job has finished, or nothing."""
+    """Return ``Complete`` or ``Failed``, the condition that says a Job has finished, or nothing."""
     for condition in job.status.conditions or ():
         if condition.type in {"Complete", "Failed"} and condition.status == "True":
             return condition.type

@@ -24,7 +24,7 @@ _PRINTED = {"any": "google.protobuf.Any"}
 
 @lru_cache(maxsize=1024)
 def compiled(expression: str) -> Program | str:
-    """Gives the program, or upstream's error."""
+    """Return the program, or upstream's error."""
     try:
         program = compile_expression(
             expression,
@@ -40,7 +40,7 @@ def compiled(expression: str) -> Program | str:
 
 
 def compile_problem(expression: str) -> str:
-    """Why an expression cannot be used; empty when it can."""
+    """Return why an expression cannot be used; empty when it can."""
     found = compiled(expression)
     return found if isinstance(found, str) else ""
 

@@ -90,17 +90,17 @@ def not_found(field: str, value: Any) -> FieldError:
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    """Says that a text, or what stands in a map together, has more than ``limit`` bytes."""
+    """Say that a text, or what stands in a map together, has more than ``limit`` bytes."""
     return FieldError(field, TOO_LONG, None, f"may not be more than {limit} bytes")
 
 
 def too_many(field: str, number: int, limit: int) -> FieldError:
-    """Says that a list has more than ``limit`` items."""
+    """Say that a list has more than ``limit`` items."""
     return FieldError(field, TOO_MANY, number, f"must have at most {limit} items")
 
 
 def unsupported(field: str, value: Any, supported: Iterable[str], *, in_order: bool = False) -> FieldError:
-    """Says which values there are: sorted, or ``in_order`` where upstream keeps an order of its own."""
+    """Say which values there are: sorted, or ``in_order`` where upstream keeps an order of its own."""
     names = supported if in_order else sorted(supported)
     return FieldError(field, NOT_SUPPORTED, value, "supported values: " + ", ".join(f'"{n}"' for n in names))
 
@@ -116,7 +116,7 @@ def check_choice(
     missing: str | None = None,
     in_order: bool = False,
 ) -> list[FieldError]:
-    """Checks that a value is one of a few; ``missing`` is the detail where it has to be given."""
+    """Check that a value is one of a few; ``missing`` is the detail where it has to be given."""
     if not value:
         return [] if missing is None else [required(field, missing)]
     return [] if value in supported else [unsupported(field, value, supported, in_order=in_order)]
@@ -137,7 +137,7 @@ def check_labels(field: str, labels: Mapping[str, str] | None) -> list[FieldErro
 
 
 def check_selector(field: str, selector: Json | None) -> list[FieldError]:
-    """Checks a ``LabelSelector``."""
+    """Check a ``LabelSelector``."""
     errors = check_labels(f"{field}.matchLabels", (selector or {}).get("matchLabels"))
     for index, term in enumerate((selector or {}).get("matchExpressions") or ()):
         at = f"{field}.matchExpressions[{index}]"
@@ -164,7 +164,7 @@ def check_selector(field: str, selector: Json | None) -> list[FieldError]:
 
 
 def read_quantity(field: str, value: str | float, errors: list[FieldError]) -> Quantity | None:
-    """Reads a quantity that may not be negative; what is wrong is added to ``errors``."""
+    """Read a quantity that may not be negative; what is wrong is added to ``errors``."""
     try:
         quantity = Quantity.parse(value)
     except QuantityError as exc:
@@ -176,7 +176,7 @@ def read_quantity(field: str, value: str | float, errors: list[FieldError]) -> Q
 
 
 def check_int_or_percent(field: str, value: Any, *, at_most_100: bool = False) -> list[FieldError]:
-    """Checks a count or a percentage such as ``25%``."""
+    """Check a count or a percentage such as ``25%``."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             detail = (
@@ -191,5 +191,5 @@ def check_int_or_percent(field: str, value: Any, *, at_most_100: bool = False) -
 
 
 def is_zero_count(value: Any) -> bool:
-    """Whether a count or a percentage is zero."""
+    """Return whether a count or a percentage is zero."""
     return value == 0 or (isinstance(value, str) and value.rstrip("%").strip("0") == "")

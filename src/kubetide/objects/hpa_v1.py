@@ -54,7 +54,7 @@ _ORDER = (
 
 
 def v1_of(hpa: Json) -> Json:
-    """Gives a v2 autoscaler as v1 shows it."""
+    """Return a v2 autoscaler as v1 shows it."""
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
     metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
     annotations = dict((hpa.get("metadata") or {}).get("annotations") or {})
@@ -79,7 +79,7 @@ def v1_of(hpa: Json) -> Json:
 
 
 def v2_of(hpa: Json) -> Json:
-    """Gives a v1 autoscaler as v2 shows it; annotations that cannot be read are dropped."""
+    """Return a v1 autoscaler as v2 shows it; annotations that cannot be read are dropped."""
     spec, status = dict(hpa.get("spec") or {}), dict(hpa.get("status") or {})
     annotations = dict((hpa.get("metadata") or {}).get("annotations") or {})
     said = {name: _loaded(annotations.pop(name, None)) for name in _ANNOTATIONS}
@@ -141,7 +141,7 @@ SOURCES = {
 
 
 def _value_names(source: str, prefix: str) -> dict[str, str]:
-    """Names in v2 to names in v1 of a metric's values."""
+    """Name in v2 to names in v1 of a metric's values."""
     if source == "object":
         return {"value": f"{prefix}Value", "averageValue": "averageValue"}
     if source == "external":
@@ -173,7 +173,7 @@ def _to_v1(metric: Json, part: str) -> Json:
 
 
 def metric_of_v1(metric: Json, part: str) -> Json:
-    """Gives a metric in v2's shape.
+    """Return a metric in v2's shape.
 
     Args:
         metric: As v1's annotations and v2beta1 write it.
@@ -208,7 +208,7 @@ def metric_of_v1(metric: Json, part: str) -> Json:
 
 
 def _in_order(value: Any) -> Any:
-    """Gives JSON with its members in the order of upstream's types, in which annotations are written."""
+    """Return JSON with its members in the order of upstream's types, in which annotations are written."""
     if isinstance(value, dict):
         known = [name for name in _ORDER if name in value]
         return {name: _in_order(value[name]) for name in (*known, *sorted(value.keys() - set(known)))}
@@ -218,7 +218,7 @@ def _in_order(value: Any) -> Any:
 
 
 def _renamed(value: Any, case: Callable[[str], str]) -> Any:
-    """Gives JSON with the first letter of every member's name in upper or lower case."""
+    """Return JSON with the first letter of every member's name in upper or lower case."""
     if isinstance(value, dict):
         return {case(key[:1]) + key[1:]: _renamed(item, case) for key, item in value.items()}
     if isinstance(value, list):

@@ -429,12 +429,12 @@ _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
 
 
 def as_registered(kind: Kind[Any]) -> Kind[Any]:
-    """Gives the registered kind that is served at the same place, with its type; else the kind as it is."""
+    """Return the registered kind that is served at the same place, with its type; else the kind as it is."""
     return _BY_PLACE.get((kind.group, kind.version, kind.kind, kind.plural), kind)
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
-    """Gives what versions of a group are sorted by, the preferred first: v2, v1, v1beta2, v1beta1, v1alpha1.
+    """Return what versions of a group are sorted by, the preferred first: v2, v1, v1beta2, v1beta1, v1alpha1.
 
     Source: apimachinery v1.36, CompareKubeAwareVersionStrings; other names follow in order of text.
     """

@@ -64,7 +64,7 @@ class ApiObject(ApiStruct):
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """Gives the owner reference with ``controller: true``, or None."""
+    """Return the owner reference with ``controller: true``, or None."""
     for owner in meta.owner_references or ():
         if owner.controller:
             return owner

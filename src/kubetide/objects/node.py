@@ -54,12 +54,12 @@ class Namespace(ApiObject):
 
 
 def internal_ip(node: Node) -> str:
-    """Gives the node's address within the cluster, empty where it has none."""
+    """Return the node's address within the cluster, empty where it has none."""
     return next((one.address for one in node.status.addresses or () if one.type == "InternalIP"), "")
 
 
 def node_condition(node: Node, kind: str) -> Condition | None:
-    """Gives the node's condition of that type, or None."""
+    """Return the node's condition of that type, or None."""
     for condition in node.status.conditions or ():
         if condition.type == kind:
             return condition

@@ -265,7 +265,7 @@ class PodTemplate(ApiStruct):
 
 
 def pod_condition(pod: Pod, kind: str) -> Condition | None:
-    """Gives the pod's condition of that type, or None."""
+    """Return the pod's condition of that type, or None."""
     for condition in pod.status.conditions or ():
         if condition.type == kind:
             return condition
@@ -273,12 +273,12 @@ def pod_condition(pod: Pod, kind: str) -> Condition | None:
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether the pod has ended, well or badly."""
+    """Return whether the pod has ended, well or badly."""
     return pod.status.phase in {"Succeeded", "Failed"}
 
 
 def acting_containers(pod: Pod) -> tuple[Container, ...] | None:
-    """Gives the containers with the resources they run with: those of the spec, unless the status tells others."""
+    """Return the containers with the resources they run with: those of the spec, unless the status tells others."""
     told = {
         status.name: status.resources
         for status in pod.status.container_statuses or ()

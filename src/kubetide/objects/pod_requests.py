@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def container_requests(spec: Json) -> dict[str, Quantity]:
-    """Gives the greater of what runs together and what init needs at its peak, per resource.
+    """Return the greater of what runs together and what init needs at its peak, per resource.
 
     Init containers run one by one; one with ``restartPolicy: Always`` (a sidecar) keeps running, so
     it counts with the containers and with each init container after it.
@@ -37,7 +37,7 @@ def container_requests(spec: Json) -> dict[str, Quantity]:
 
 
 def pod_requests(spec: Json) -> dict[str, Quantity]:
-    """Gives what the whole pod asks for: its own requests before its containers', and its overhead.
+    """Return what the whole pod asks for: its own requests before its containers', and its overhead.
 
     Raises: QuantityError.
     Source: KEP-2837, KEP-688.

@@ -47,7 +47,7 @@ class ProtobufError(ValueError):
 
 
 def decode_object(raw: bytes) -> Json:
-    """Gives an object with its apiVersion and kind.
+    """Return an object with its apiVersion and kind.
 
     Raises: ProtobufError, for bytes that are no such object and for kinds that are known in JSON only.
     """
@@ -58,7 +58,7 @@ def decode_object(raw: bytes) -> Json:
 
 
 def decode_message(raw: bytes, name: str) -> Json:
-    """Gives the fields of a message of the type with that name. Raises ProtobufError."""
+    """Return the fields of a message of the type with that name. Raises ProtobufError."""
     try:
         return _message(memoryview(raw), name, 0)
     except (UnicodeDecodeError, msgspec.DecodeError, struct.error) as error:
@@ -90,7 +90,7 @@ def _envelope(raw: memoryview) -> tuple[Json, memoryview]:
 
 
 def _fields(raw: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Gives number and value of each field: an int for a varint, bytes for all else."""
+    """Return number and value of each field: an int for a varint, bytes for all else."""
     position, end = 0, len(raw)
     while position < end:
         tag, position = _varint(raw, position)
@@ -149,7 +149,7 @@ def _message(raw: memoryview, name: str, depth: int) -> Json:
 
 
 def _is_said(field: Field, value: Any) -> bool:
-    """Whether a value is more than the zero that the protobuf form writes for an absent one; JSON has empty structs."""
+    """Return whether a value is more than the zero that the protobuf form writes for an absent one; JSON has empty structs."""
     return field.keeps_zero or bool(value) or isinstance(value, dict)
 
 

@@ -16,7 +16,7 @@ _COUNTED = ("cpu", "memory")
 
 
 def qos_class(spec: Json) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
-    """Gives the class of a valid pod spec with its defaults. Resources of the whole pod go before its containers'."""
+    """Return the class of a valid pod spec with its defaults. Resources of the whole pod go before its containers'."""
     if spec.get("resources"):
         parts = [spec["resources"]]
     else:
@@ -32,7 +32,7 @@ def qos_class(spec: Json) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
 
 
 def _amounts(resources: Json, side: str) -> dict[str, Quantity]:
-    """Gives what is said of the counted resources; nothing is the same as zero."""
+    """Return what is said of the counted resources; nothing is the same as zero."""
     said = resources.get(side) or {}
     amounts = {name: Quantity.parse(str(said[name])) for name in _COUNTED if said.get(name) is not None}
     return {name: amount for name, amount in amounts.items() if not amount.is_zero()}

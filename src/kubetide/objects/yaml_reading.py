@@ -63,7 +63,7 @@ class Document:
     node: yaml.Node | None = None
 
     def line_of(self, path: str) -> int:
-        """Gives the line of the deepest part of a field path that the text has, or the document's."""
+        """Return the line of the deepest part of a field path that the text has, or the document's."""
         line, node = self.line, self.node
         for part in _PATH_PART.findall(path):
             node = _member(node, part[0] or part[1])
@@ -85,7 +85,7 @@ def _member(node: yaml.Node | None, part: str) -> yaml.Node | None:
 
 
 def read_documents(text: str | bytes) -> Iterator[Document]:
-    """Gives the documents that are not empty.
+    """Return the documents that are not empty.
 
     Raises: YamlError.
     """
@@ -123,7 +123,7 @@ def read_documents(text: str | bytes) -> Iterator[Document]:
 
 
 def _refuse_deep(text: str) -> None:
-    """Raises YamlError for deep nesting: the composer recurses in C and would overflow the stack."""
+    """Raise YamlError for deep nesting: the composer recurses in C and would overflow the stack."""
     depth = 0
     try:
         for event in yaml.parse(text, Loader=_Loader):
@@ -139,7 +139,7 @@ def _refuse_deep(text: str) -> None:
 
 
 def _plain_json(value: Any, depth: int) -> Any:
-    """Gives decoded JSON by the same rules: no null members, whole floats as ints."""
+    """Return decoded JSON by the same rules: no null members, whole floats as ints."""
     if depth > _MAX_DEPTH:
         raise YamlError(1, "the value is nested too deeply")
     if isinstance(value, dict):
@@ -212,7 +212,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def _resolved(text: str, line: int) -> Any:
-    """Gives what a plain scalar means."""
+    """Return what a plain scalar means."""
     if text in _NULL:
         return None
     if text in _TRUE:

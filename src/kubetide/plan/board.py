@@ -46,11 +46,11 @@ class Board:
         self._capacity: dict[Workload, Capacity] = {}
 
     def announce(self, intent: Intent) -> None:
-        """Puts up an intent in the place of the same source's earlier one."""
+        """Put up an intent in the place of the same source's earlier one."""
         self._intents[intent.workload, intent.source] = intent
 
     def withdraw(self, workload: Workload, source: str) -> None:
-        """Takes an intent down, if it is there."""
+        """Take an intent down, if it is there."""
         self._intents.pop((workload, source), None)
 
     def intents(self) -> tuple[Intent, ...]:
@@ -58,11 +58,11 @@ class Board:
         return tuple(self._intents[key] for key in sorted(self._intents))
 
     def answer(self, capacity: Capacity) -> None:
-        """Puts up what can be provided for a workload."""
+        """Put up what can be provided for a workload."""
         self._capacity[capacity.workload] = capacity
 
     def clear_answer(self, workload: Workload) -> None:
-        """Takes an answer down: everything wanted has its place."""
+        """Take an answer down: everything wanted has its place."""
         self._capacity.pop(workload, None)
 
     def answers(self) -> tuple[Capacity, ...]:
@@ -71,5 +71,5 @@ class Board:
 
 
 def missing_replicas(wanted: int, existing: int) -> int:
-    """Gives the replicas that do not exist yet; pods that are Pending do exist."""
+    """Return the replicas that do not exist yet; pods that are Pending do exist."""
     return max(0, wanted - existing)

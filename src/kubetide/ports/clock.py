@@ -15,13 +15,13 @@ class Clock(Protocol):
     """Wall time, elapsed time and sleep."""
 
     def now(self) -> Instant:
-        """Gives wall time, UTC; for timestamps and time tables."""
+        """Return wall time, UTC; for timestamps and time tables."""
         ...
 
     def monotonic(self) -> Duration:
-        """Gives time since some fixed start, for elapsed time and time-outs."""
+        """Return time since some fixed start, for elapsed time and time-outs."""
         ...
 
     async def sleep(self, duration: Duration) -> None:
-        """Returns after that much of the event loop's time; at once if it is not positive."""
+        """Return after that much of the event loop's time; at once if it is not positive."""
         ...

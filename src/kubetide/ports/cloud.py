@@ -195,19 +195,19 @@ class Cloud(Protocol):
         return None
 
     async def refresh(self) -> Sequence[NodeGroup]:
-        """Gives all node groups as they are now, ordered by id."""
+        """Return all node groups as they are now, ordered by id."""
         ...
 
     async def increase_size(self, group_id: str, delta: int) -> None:
-        """Asks for ``delta`` > 0 more nodes. Raises CloudError, also when the maximum would be passed."""
+        """Ask for ``delta`` > 0 more nodes. Raises CloudError, also when the maximum would be passed."""
         ...
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
-        """Withdraws ``delta`` > 0 nodes that do not exist yet; never removes an existing one. Raises CloudError."""
+        """Withdraw ``delta`` > 0 nodes that do not exist yet; never removes an existing one. Raises CloudError."""
         ...
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
-        """Deletes these instances and lowers the target by their number.
+        """Delete these instances and lowers the target by their number.
 
         Raises CloudError, also when the size would fall below the minimum (unless ``force``).
         """

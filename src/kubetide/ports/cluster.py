@@ -47,7 +47,7 @@ class Cluster(Protocol):
     """A Kubernetes cluster. Every method may raise the errors of ``ports.errors``."""
 
     async def kinds(self) -> Sequence[Kind[Any]]:
-        """Gives every kind that can be listed now, of each group the preferred version first.
+        """Return every kind that can be listed now, of each group the preferred version first.
 
         A kind of ``objects.kinds`` comes as it stands there, with its type; any other, such as one that
         a CustomResourceDefinition brings, is untyped. Groups that do not answer are left out.
@@ -55,13 +55,13 @@ class Cluster(Protocol):
         ...
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
-        """Gives one object. Raises NotFound."""
+        """Return one object. Raises NotFound."""
         ...
 
     async def list(
         self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = ""
     ) -> Listing[T]:
-        """Gives all objects of the kind, of one namespace or (empty) of all, that match both selectors."""
+        """Return all objects of the kind, of one namespace or (empty) of all, that match both selectors."""
         ...
 
     def watch(
@@ -73,7 +73,7 @@ class Cluster(Protocol):
         labels: str = "",
         fields: str = "",
     ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
-        """Streams the changes after ``resource_version``, in order, in batches as they arrive.
+        """Stream the changes after ``resource_version``, in order, in batches as they arrive.
 
         With selectors, an object that starts to match comes as ADDED, one that ceases as DELETED.
         An empty batch says that the server has taken the watch on. Raises Expired (from the iteration)
@@ -83,13 +83,13 @@ class Cluster(Protocol):
         ...
 
     async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
-        """Creates an object. Raises AlreadyExists, Invalid, NotFound (namespace)."""
+        """Create an object. Raises AlreadyExists, Invalid, NotFound (namespace)."""
         ...
 
     async def replace(
         self, kind: Kind[T], body: Json, *, namespace: str = "", subresource: Literal["", "status"] = ""
     ) -> T:
-        """Replaces an object (PUT); with ``metadata.resourceVersion`` in the body, only that version.
+        """Replace an object (PUT); with ``metadata.resourceVersion`` in the body, only that version.
 
         Raises NotFound, Conflict, Invalid.
         """
@@ -105,7 +105,7 @@ class Cluster(Protocol):
         patch_type: PatchType = "merge",
         subresource: Literal["", "status", "resize"] = "",
     ) -> T:
-        """Patches an object; a ``metadata.resourceVersion`` in a merge patch is a precondition.
+        """Patch an object; a ``metadata.resourceVersion`` in a merge patch is a precondition.
 
         Raises NotFound, Conflict, Invalid (also a JSON patch that does not apply), BadRequest.
         """
@@ -122,27 +122,27 @@ class Cluster(Protocol):
         grace_period_s: int | None = None,
         propagation: Propagation = "Background",
     ) -> None:
-        """Asks for deletion; graceful for pods, and waiting for finalizers. Raises NotFound, Conflict (preconditions)."""
+        """Ask for deletion; graceful for pods, and waiting for finalizers. Raises NotFound, Conflict (preconditions)."""
         ...
 
     async def get_scale(self, kind: Kind[Any], name: str, *, namespace: str) -> Scale:
-        """Reads the ``scale`` subresource. Raises NotFound (also for a kind that has none)."""
+        """Read the ``scale`` subresource. Raises NotFound (also for a kind that has none)."""
         ...
 
     async def replace_scale(
         self, kind: Kind[Any], name: str, replicas: int, *, namespace: str, resource_version: str = ""
     ) -> Scale:
-        """Writes ``spec.replicas`` through ``scale``, with a precondition where a version is given. Raises NotFound, Conflict, Invalid."""
+        """Write ``spec.replicas`` through ``scale``, with a precondition where a version is given. Raises NotFound, Conflict, Invalid."""
         ...
 
     async def bind(self, *, namespace: str, pod: str, node: str, uid: str = "") -> None:
-        """Binds a pending pod to a node (``binding`` subresource). Raises NotFound, Conflict (already bound or deleted)."""
+        """Bind a pending pod to a node (``binding`` subresource). Raises NotFound, Conflict (already bound or deleted)."""
         ...
 
     async def evict(
         self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None
     ) -> None:
-        """Evicts a pod (policy/v1). Raises TooManyRequests when a disruption budget forbids it, NotFound, Conflict (uid)."""
+        """Evict a pod (policy/v1). Raises TooManyRequests when a disruption budget forbids it, NotFound, Conflict (uid)."""
         ...
 
 
@@ -171,7 +171,7 @@ class RemoteCluster(Cluster, Protocol):
         fields: str = "",
         keep: Callable[[T], Any] | None = None,
     ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
-        """Streams what ``list`` gives as its first item, then what ``watch`` gives from that version on.
+        """Stream what ``list`` gives as its first item, then what ``watch`` gives from that version on.
 
         Args:
             keep: What comes in the place of each object, made as soon as that is read: so a long list is never
@@ -180,12 +180,12 @@ class RemoteCluster(Cluster, Protocol):
         ...
 
     def spread(self, pause: Duration) -> Duration:
-        """Gives a pause of once to twice that length, so that many clients do not come back at once."""
+        """Return a pause of once to twice that length, so that many clients do not come back at once."""
         ...
 
 
 def as_remote(cluster: Cluster) -> RemoteCluster | None:
-    """Gives the cluster as a remote one, None for one that is not."""
+    """Return the cluster as a remote one, None for one that is not."""
     return cast("RemoteCluster", cluster) if hasattr(cluster, "list_and_watch") else None
 
 

@@ -38,7 +38,7 @@ class ApiError(KubetideError):
         self.retry_after_s = retry_after_s
 
     def status(self) -> Json:
-        """Gives the ``metav1.Status`` object of this error."""
+        """Return the ``metav1.Status`` object of this error."""
         details: Json = dict(self.details or {})
         if self.causes:
             details["causes"] = list(self.causes)
@@ -122,7 +122,7 @@ class Expired(ApiError):
         self.continue_token = continue_token
 
     def status(self) -> Json:
-        """Gives the ``metav1.Status`` object of this error."""
+        """Return the ``metav1.Status`` object of this error."""
         status = super().status()
         if self.continue_token:
             status["metadata"] = {"continue": self.continue_token}

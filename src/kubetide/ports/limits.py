@@ -49,11 +49,11 @@ class ResourceLimits(ApiStruct):
         return (self.maximum or {}).get(resource, UNLIMITED)
 
     def has_minimum(self, resource: str) -> bool:
-        """Whether a minimum is set."""
+        """Return whether a minimum is set."""
         return self.least(resource) > 0
 
     def has_maximum(self, resource: str) -> bool:
-        """Whether a maximum is set, 0 included."""
+        """Return whether a maximum is set, 0 included."""
         return resource in (self.maximum or {})
 
     def resources(self) -> tuple[str, ...]:

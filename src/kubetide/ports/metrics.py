@@ -57,7 +57,7 @@ class MetricSource(Protocol):
     """Where usage comes from."""
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:
-        """Gives samples of all pods, of one namespace or (empty) of all, that match the selector.
+        """Return samples of all pods, of one namespace or (empty) of all, that match the selector.
 
         Raises MetricsError with the text that conditions and events quote.
         """
@@ -99,7 +99,7 @@ class CustomMetricSource(Protocol):
     async def pod_values(
         self, metric: str, *, namespace: str, pods: str = "", selector: str = ""
     ) -> PodValues:
-        """Gives a metric of the pods that match.
+        """Return a metric of the pods that match.
 
         Args:
             metric: Its name.
@@ -114,7 +114,7 @@ class CustomMetricSource(Protocol):
     async def object_value(
         self, metric: str, *, namespace: str, api_version: str, kind: str, name: str, selector: str = ""
     ) -> ObjectValue:
-        """Gives a metric of one object; of kind Namespace, ``name`` is the namespace that is measured.
+        """Return a metric of one object; of kind Namespace, ``name`` is the namespace that is measured.
 
         Raises: MetricsError.
         """
@@ -125,5 +125,5 @@ class ExternalMetricSource(Protocol):
     """Where metrics of things outside the cluster come from (external.metrics.k8s.io)."""
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Gives the series of a metric that the selector of its labels matches. Raises MetricsError."""
+        """Return the series of a metric that the selector of its labels matches. Raises MetricsError."""
         ...

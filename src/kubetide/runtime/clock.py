@@ -45,15 +45,15 @@ class LoopClock:
         self._epoch = epoch
 
     def now(self) -> Instant:
-        """Gives wall time; within one run it never goes back."""
+        """Return wall time; within one run it never goes back."""
         return Instant(self._epoch + self._time_ns())
 
     def monotonic(self) -> Duration:
-        """Gives the time since the loop was made."""
+        """Return the time since the loop was made."""
         return Duration(self._time_ns())
 
     async def sleep(self, duration: Duration) -> None:
-        """Returns after that much of the loop's time; lets others run once if it is not positive."""
+        """Return after that much of the loop's time; lets others run once if it is not positive."""
         await asyncio.sleep(max(duration, 0) / 1e9)
 
 
@@ -63,7 +63,7 @@ def machine_time() -> Instant:
 
 
 async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> AsyncGenerator[Instant, None]:
-    """Gives the due instants ``start + offset + k * period``, each when it has come; start is the first call.
+    """Return the due instants ``start + offset + k * period``, each when it has come; start is the first call.
 
     Dues are computed from the start, never by adding sleeps, so that they do not drift. When the
     reader was busy past one or several dues, the last of them is given at once and the earlier
@@ -83,7 +83,7 @@ async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> A
 
 
 def run_virtual(main: Main[T], *, start: Instant) -> T:
-    """Runs ``main(clock)`` in virtual time that begins at ``start``, and gives what it returns.
+    """Run ``main(clock)`` in virtual time that begins at ``start``, and return what it returns.
 
     Where an event loop is running already (a notebook), it runs in a thread of its own, and this waits for it.
     Raises: Stalled when tasks wait and nothing will ever wake them; else what ``main`` raises.

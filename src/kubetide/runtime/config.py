@@ -165,12 +165,12 @@ def is_setting(name: str) -> bool:
 
 
 def setting_names() -> list[str]:
-    """Gives the names of all settings, sorted."""
+    """Return the names of all settings, sorted."""
     return sorted({*_OWN, *flag_names()})
 
 
 def read_file(path: Path) -> dict[str, Value]:
-    """Reads a configuration file: a YAML mapping of names to values. Raises ConfigError."""
+    """Read a configuration file: a YAML mapping of names to values. Raises ConfigError."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -195,7 +195,7 @@ def read_file(path: Path) -> dict[str, Value]:
 
 
 def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
-    """Gives the settings that stand in ``KUBETIDE_...`` variables.
+    """Return the settings that stand in ``KUBETIDE_...`` variables.
 
     Variables of that prefix that name no setting are passed over, as others set such too: Kubernetes
     itself for a Service that is called kubetide. One that looks like a slip of the pen is kept, and so
@@ -250,7 +250,7 @@ def _is_list(name: str) -> bool:
 
 
 def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
-    """Puts layers of settings together, the later over the earlier.
+    """Put layers of settings together, the later over the earlier.
 
     Args:
         layers: The name of a source (``--``, a file's path, ``environment``), and its settings.
@@ -362,7 +362,7 @@ def _check_cloud(run: RunSettings) -> None:
 
 
 def check_run(run: RunSettings) -> None:
-    """Raises ConfigError for settings that do not go together."""
+    """Raise ConfigError for settings that do not go together."""
     if not run.controllers:
         raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
     _check_cloud(run)

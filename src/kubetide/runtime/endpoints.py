@@ -36,7 +36,7 @@ class EndpointError(KubetideError):
 
 @asynccontextmanager
 async def serving(address: str, checks: Checks, metrics: Callable[[], bytes]) -> AsyncIterator[str]:
-    """Serves as long as it is open; gives the address that it listens on.
+    """Serve as long as it is open; return the address that it listens on.
 
     Args:
         address: ``HOST:PORT``; without a host all addresses of the machine, port 0 for a free one.

@@ -23,7 +23,7 @@ _TRIES = 2_000
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Holds the folder for one run, and takes the results of an earlier run out of it.
+    """Hold the folder for one run, and take the results of an earlier run out of it.
 
     Raises: RecordError where another run holds it, or where it cannot be written.
     """
@@ -59,7 +59,7 @@ def _hold(file: int, folder: Path) -> None:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a run holds the folder."""
+    """Return whether a run holds the folder."""
     try:
         file = os.open(_lock_of(folder), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -74,7 +74,7 @@ def is_running(folder: Path) -> bool:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file under another name and gives it its own when it is whole. Raises OSError."""
+    """Write a file under another name and return it its own when it is whole. Raises OSError."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         write(partial)

@@ -25,7 +25,7 @@ class Guard(Protocol):
     """Says whether something may be changed now."""
 
     def refusal(self) -> str:
-        """Why nothing may be changed, a sentence; empty when it may."""
+        """Return why nothing may be changed, a sentence; empty when it may."""
         ...
 
 
@@ -44,17 +44,17 @@ class AllOf:
         self._guards = tuple(guards)
 
     def refusal(self) -> str:
-        """Gives the first refusal."""
+        """Return the first refusal."""
         return next((why for guard in self._guards if (why := guard.refusal())), "")
 
 
 def guarded_cluster(cluster: Cluster, guard: Guard) -> Cluster:
-    """Gives the same cluster, whose writes ask the guard. They raise ``Withheld`` besides the port's errors."""
+    """Return the same cluster, whose writes ask the guard. They raise ``Withheld`` besides the port's errors."""
     return cast("Cluster", _Guarded(cluster, guard, _CLUSTER_READS, Withheld))
 
 
 def guarded_cloud(cloud: Cloud, guard: Guard) -> Cloud:
-    """Gives the same cloud, whose commands ask the guard. They raise ``CloudWithheld`` besides the port's errors."""
+    """Return the same cloud, whose commands ask the guard. They raise ``CloudWithheld`` besides the port's errors."""
     return cast("Cloud", _Guarded(cloud, guard, _CLOUD_READS, CloudWithheld))
 
 
@@ -68,7 +68,7 @@ class _Guarded:
         self._error = error
 
     def refusal(self) -> str:
-        """Why writes would be withheld now; see ``ports.cluster.withheld``."""
+        """Return why writes would be withheld now; see ``ports.cluster.withheld``."""
         return self._guard.refusal()
 
     def __getattr__(self, name: str) -> Any:

@@ -52,7 +52,7 @@ class Activity(NamedTuple):
 
 
 def not_alive(loops: Iterable[Activity], now: Instant, *, since: Instant, patience: Patience) -> str:
-    """Says which loop a restart may help; empty for none.
+    """Say which loop a restart may help; empty for none.
 
     Args:
         since: What was before does not count: when the loops' turn came, or the API server was last out of reach.
@@ -70,7 +70,7 @@ def not_alive(loops: Iterable[Activity], now: Instant, *, since: Instant, patien
 
 
 def health_check(loops: Iterable[Activity], now: Instant, *, since: Instant, patience: Patience) -> str:
-    """Gives what Cluster Autoscaler's ``/health-check`` says of a loop that is not well; empty when all are.
+    """Return what Cluster Autoscaler's ``/health-check`` says of a loop that is not well; empty when all are.
 
     Source: Cluster Autoscaler (metrics/liveness.go, core commit 6e285e0f4b4f).
     """

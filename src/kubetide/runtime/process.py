@@ -15,7 +15,7 @@ _GIVEN_BACK = 64 * 1024
 
 
 def tune_gc() -> None:
-    """Makes the cyclic garbage collector run seldom.
+    """Make the cyclic garbage collector run seldom.
 
     A cluster is a large heap of dicts without cycles. The default thresholds walk it again and
     again while it grows, which more than doubles the cost of writing objects.
@@ -26,7 +26,7 @@ def tune_gc() -> None:
 
 
 def give_memory_back() -> None:
-    """Lets buffers of 64 KiB and more go back to the system as soon as they are free.
+    """Let buffers of 64 KiB and more go back to the system as soon as they are free.
 
     glibc raises its own limit, from 128 KiB to up to 32 MiB, with each such buffer that is freed, and then keeps as
     much free memory as twice that: beside a big cluster's samples and records tens of megabytes. A limit that is set

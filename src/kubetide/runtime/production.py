@@ -62,24 +62,24 @@ class Log(Protocol):
     """Where the process says what it does."""
 
     def begin(self, clock: Clock) -> None:
-        """Takes the clock of the run."""
+        """Take the clock of the run."""
         ...
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Gives a recorder that tells of each decision and hands all records on."""
+        """Return a recorder that tells of each decision and hands all records on."""
         ...
 
     def tell(self, text: str) -> None:
-        """Says what a person may want to know."""
+        """Say what a person may want to know."""
         ...
 
     def warn(self, text: str) -> None:
-        """Says what a person must see."""
+        """Say what a person must see."""
         ...
 
 
 def run_service(config: RunConfig, out: Path, log: Log) -> None:
-    """Runs until SIGTERM or Ctrl-C; returns when everything has ended.
+    """Run until SIGTERM or Ctrl-C; returns when everything has ended.
 
     Raises: the KubetideErrors of what the configuration names wrongly; LeaseLost.
     """
@@ -96,7 +96,7 @@ class _Process:
         self._told_to_end = False
 
     async def main(self, clock: Clock) -> None:
-        """Opens what is needed, runs the loops, and closes what it opened in the opposite order."""
+        """Open what is needed, runs the loops, and closes what it opened in the opposite order."""
         self._log.begin(clock)
         task = asyncio.current_task()
         assert task is not None, "run_real runs it as a task"
@@ -127,7 +127,7 @@ class _Process:
     async def _external(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
     ) -> ExternalMetricSource:
-        """Gives the external metrics API, with Prometheus before it where there is one."""
+        """Return the external metrics API, with Prometheus before it where there is one."""
         run = self._config.run
         if not run.prometheus_url:
             return served
@@ -223,7 +223,7 @@ class _Process:
     async def _electors(
         self, connection: Connection, clock: Clock, stack: AsyncExitStack, requests: RequestObserver
     ) -> dict[str, Elector]:
-        """Gives who gets each lease, by a client of their own: nobody else's requests hold them up."""
+        """Return who gets each lease, by a client of their own: nobody else's requests hold them up."""
         run = self._config.run
         if not (run.act and run.leader_elect):
             return {}
@@ -252,7 +252,7 @@ class _Process:
         return electors
 
     async def _until_leading(self, lease: str, elector: Elector, clock: Clock) -> None:
-        """Waits for a lease, and says who has it or why it cannot be had."""
+        """Wait for a lease, and says who has it or why it cannot be had."""
         said = ""
         while not elector.fence.still_leading():
             found = f"waiting for lease {lease}"

@@ -10,7 +10,7 @@ from kubetide.runtime.config import ConfigError, RunSettings
 
 
 def prometheus_access(run: RunSettings) -> tuple[Connection, BasicAuth | None]:
-    """Gives where Prometheus is and what to show it.
+    """Return where Prometheus is and what to show it.
 
     Raises: ConfigError that names the setting and the fix.
     """

@@ -106,7 +106,7 @@ class RecordWriter:
         """Records that could not be written."""
 
     def start(self, origin: str = "", plugins: Sequence[Plugin] = ()) -> None:
-        """Makes the folder, and clears the records of an earlier run that it does not go on behind.
+        """Make the folder, and clears the records of an earlier run that it does not go on behind.
 
         Args:
             origin: What is recorded; segments that name the same one are kept. Empty keeps none.
@@ -126,7 +126,7 @@ class RecordWriter:
             ) from error
 
     def wants_full(self, loop: str) -> bool:
-        """Whether the next record of the loop must hold the whole state."""
+        """Return whether the next record of the loop must hold the whole state."""
         segment = self._loops.get(loop)
         return (
             segment is None
@@ -136,7 +136,7 @@ class RecordWriter:
         )
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Appends one record; never raises."""
+        """Append one record; never raises."""
         try:
             self._append(record, state)
         except OSError as error:
@@ -157,7 +157,7 @@ class RecordWriter:
                 self._warn(f"decision records are kept again ({self.dropped} lost)")
 
     def close(self) -> None:
-        """Ends the records of each loop and closes the files; never raises."""
+        """End the records of each loop and closes the files; never raises."""
         for segment in self._loops.values():
             try:
                 segment.end()
@@ -209,7 +209,7 @@ class _Segment:
         self.since_full = 0
 
     def open_next(self, most_before: int) -> None:
-        """Begins the next segment; of those before it so many bytes stay, the newest."""
+        """Begin the next segment; of those before it so many bytes stay, the newest."""
         self.close()
         there = _files(self._folder, self._loop)
         number = _number_of(there[-1]) + 1 if there else 1
@@ -226,7 +226,7 @@ class _Segment:
             raise
 
     def write(self, line: Iterable[bytes | bytearray]) -> None:
-        """Writes the pieces of a line, all or none."""
+        """Write the pieces of a line, all or none."""
         start = self.bytes
         try:
             for piece in line:
@@ -242,7 +242,7 @@ class _Segment:
             raise
 
     def end(self) -> None:
-        """Writes the last line, where a segment is open."""
+        """Write the last line, where a segment is open."""
         if self.file >= 0:
             self.write((msgspec.json.encode(End(self.records)) + b"\n",))
 
@@ -253,7 +253,7 @@ class _Segment:
 
 
 def _make_room(there: Sequence[Path], most: int) -> None:
-    """Deletes the oldest of these files, until those that stay have so many bytes at most."""
+    """Delete the oldest of these files, until those that stay have so many bytes at most."""
     sizes = [path.stat().st_size for path in there]
     total = sum(sizes)
     for number, (path, size) in enumerate(zip(there, sizes, strict=True)):
@@ -264,7 +264,7 @@ def _make_room(there: Sequence[Path], most: int) -> None:
 
 
 def _files(folder: Path, loop: str) -> list[Path]:
-    """Gives the segments of a loop, oldest first."""
+    """Return the segments of a loop, oldest first."""
     return sorted(folder.glob(f"{loop}-[0-9]*.jsonl"), key=_number_of)
 
 
@@ -274,7 +274,7 @@ def _number_of(path: Path) -> int:
 
 
 def _origin_of(path: Path) -> str:
-    """Gives what a segment that this version can read is of; empty where it cannot tell."""
+    """Return what a segment that this version can read is of; empty where it cannot tell."""
     try:
         with path.open("rb") as file:
             header = msgspec.json.decode(file.readline(), type=Header)
@@ -286,7 +286,7 @@ def _origin_of(path: Path) -> str:
 def read_records(
     folder: Path, loop: str, *, on_segment: Callable[[Header], None] = lambda _: None, last: int | None = None
 ) -> Iterator[Record]:
-    """Gives the records of one loop in order; a last line still being written, or cut, is left out.
+    """Return the records of one loop in order; a last line still being written, or cut, is left out.
 
     ``on_segment`` hears the header of each segment before the first of its records, which holds a whole state.
     ``last``: only so many segments, the newest ones; None for all.
@@ -318,7 +318,7 @@ def _check_end(path: Path, number: int, end: End) -> None:
 
 
 def ending(folder: Path, loop: str) -> Ending:
-    """Tells how the records of a loop end. Raises RecordError if there is none."""
+    """Tell how the records of a loop end. Raises RecordError if there is none."""
     with segments(folder, loop)[-1].open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
@@ -329,7 +329,7 @@ def ending(folder: Path, loop: str) -> Ending:
 
 
 def segments(folder: Path, loop: str) -> list[Path]:
-    """Gives the segment files of a loop, oldest first. Raises RecordError if there is none."""
+    """Return the segment files of a loop, oldest first. Raises RecordError if there is none."""
     found = _files(folder / "records", loop)
     if not found:
         raise RecordError(
@@ -339,7 +339,7 @@ def segments(folder: Path, loop: str) -> list[Path]:
 
 
 def recorded_loops(folder: Path) -> list[str]:
-    """Gives the names of the loops that have records in a folder. Raises RecordError if there is none."""
+    """Return the names of the loops that have records in a folder. Raises RecordError if there is none."""
     names = sorted({path.stem.rsplit("-", 1)[0] for path in (folder / "records").glob("*-[0-9]*.jsonl")})
     if not names:
         raise RecordError(f"no records under {folder}; name the folder that a run wrote with --out")
@@ -364,4 +364,4 @@ class NullRecorder:
         return False
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Drops it."""
+        """Drop it."""

@@ -112,11 +112,11 @@ class Service:
         show_holds(registry, self._loops)
 
     def begin(self) -> None:
-        """Says that the run's turn has come: from now on it is asked whether it is ready and alive."""
+        """Say that the run's turn has come: from now on it is asked whether it is ready and alive."""
         self._started = self._started or self._clock.now()
 
     async def run(self) -> None:
-        """Runs the loops until cancelled."""
+        """Run the loops until cancelled."""
         self.begin()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -129,7 +129,7 @@ class Service:
                 await one.loop.close()
 
     def not_ready(self) -> str:
-        """Says which caches have no first list yet, or cannot be read for a minute; empty when all are well.
+        """Say which caches have no first list yet, or cannot be read for a minute; empty when all are well.
 
         A run that waits for its turn is ready too: it does all that is asked of it, and a rollout goes on.
         """
@@ -150,14 +150,14 @@ class Service:
         ]
 
     def not_alive(self) -> str:
-        """Says which loop a restart may help; empty for none, and while the run waits for its turn."""
+        """Say which loop a restart may help; empty for none, and while the run waits for its turn."""
         if self._started is None:
             return ""
         since = max(self._started, self._unread or self._started)
         return not_alive(self._activities(), self._clock.now(), since=since, patience=self._patience)
 
     def health_check(self) -> str:
-        """Says in Cluster Autoscaler's words which loop does not get its work done; empty as above."""
+        """Say in Cluster Autoscaler's words which loop does not get its work done; empty as above."""
         if self._started is None:
             return ""
         return health_check(
@@ -168,7 +168,7 @@ class Service:
         return [activity_of(one.loop, self._clock) for one in self._loops]
 
     async def _look_after(self) -> None:
-        """Tells of what goes wrong, and of its end, once each."""
+        """Tell of what goes wrong, and of its end, once each."""
         while True:
             if any(informer.failures for informer in self._needed()):
                 self._unread = self._clock.now()

@@ -67,7 +67,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         *args: *_Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Calls back ``delay`` seconds from now, rounded to whole nanoseconds."""
+        """Call back ``delay`` seconds from now, rounded to whole nanoseconds."""
         return self._set_timer(self._now_ns + round(delay * 1e9), callback, args, context)
 
     def call_at(
@@ -77,7 +77,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         *args: *_Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Calls back at loop time ``when``, rounded to whole nanoseconds."""
+        """Call back at loop time ``when``, rounded to whole nanoseconds."""
         return self._set_timer(round(when * 1e9), callback, args, context)
 
     def _set_timer(
@@ -107,7 +107,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         return timers[0][0] if timers else None
 
     def _move_to(self, now: int) -> None:
-        """Moves time and makes all timers that are due ready; time never goes back."""
+        """Move time and make all timers that are due ready; time never goes back."""
         self._now_ns = now = max(self._now_ns, now)
         timers = self._timers
         while timers and timers[0][0] <= now:
@@ -124,7 +124,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
                 handle._run()  # noqa: SLF001  (the loop is the other half of a Handle)
 
     def close(self) -> None:
-        """Closes the loop and drops its timers."""
+        """Close the loop and drop its timers."""
         super().close()
         self._timers.clear()
 
@@ -150,13 +150,13 @@ class VirtualLoop(IntegerTimeLoop):
         )
 
     def _process_events(self, _events: list[Any]) -> None:
-        """Has nothing to do: there is no selector."""
+        """Have nothing to do: there is no selector."""
 
     def _write_to_self(self) -> None:
-        """Has nothing to do: this loop never blocks, so it needs no waking (a signal handler calls this)."""
+        """Have nothing to do: this loop never blocks, so it needs no waking (a signal handler calls this)."""
 
     def run_in_executor(self, _executor: object, func: object, *_args: object) -> NoReturn:
-        """Refuses: a thread would answer at another virtual time in each run."""
+        """Refuse: a thread would answer at another virtual time in each run."""
         raise RuntimeError(
             f"virtual time has no threads: {func!r} must run on the event loop, or in real time"
         )
@@ -171,7 +171,7 @@ class VirtualLoop(IntegerTimeLoop):
 
 
 def _place(task: asyncio.Task[Any]) -> str:
-    """Gives a task's name and the source line where its innermost frame waits."""
+    """Return a task's name and the source line where its innermost frame waits."""
     frames = task.get_stack(limit=1)
     if not frames:
         return task.get_name()

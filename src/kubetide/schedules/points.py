@@ -104,5 +104,5 @@ def followed(table: Table, mode: Mode, plan: Plan, progress: Progress) -> list[t
 
 
 def _is_refused(mark: Mark) -> bool:
-    """Whether the job was refused when it was submitted, rather than failed when it was due."""
+    """Return whether the job was refused when it was submitted, rather than failed when it was due."""
     return mark.message.startswith(("Failed to create cron hpa job", "Failed to update cron hpa job"))

@@ -42,7 +42,7 @@ class Placements(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hint_key(pod: Pod) -> str:
-    """Gives the key of a pod's hint: its UID, or namespace and name without one."""
+    """Return the key of a pod's hint: its UID, or namespace and name without one."""
     return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
@@ -55,7 +55,7 @@ def place(
     start: int = FIRST_START,
     stop_at_failure: bool = False,
 ) -> Placements:
-    """Places pods and leaves them in the snapshot (fork first to take them back).
+    """Place pods and leaves them in the snapshot (fork first to take them back).
 
     Higher priority goes first; within a priority, pods whose hinted node still takes them, then the
     others in the given order, each on the first node that takes it, going round from ``start``. A

@@ -8,7 +8,7 @@ _BUFFER_BYTES = 32 * 1024
 
 
 def bound_tls_buffers(size: int = _BUFFER_BYTES) -> None:
-    """Lets every TLS connection that this process makes from now on read into so many bytes.
+    """Let every TLS connection that this process makes from now on read into so many bytes.
 
     asyncio gives each one 256 kB and fills them with zeros, which is most of what an idle watch
     costs; a record of TLS has 16 kB at most, so a larger buffer saves few reads. There is no

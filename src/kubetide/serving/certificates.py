@@ -63,7 +63,7 @@ class Authority:
         """PEM, for clients to trust."""
 
     def server(self, hosts: Sequence[str], *, end: datetime | None = None) -> KeyPair:
-        """Gives a server certificate for names and addresses."""
+        """Return a server certificate for names and addresses."""
         names: list[x509.GeneralName] = []
         for host in hosts:
             try:
@@ -76,7 +76,7 @@ class Authority:
         )
 
     def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """Gives a client certificate: the common name is the user, the organizations are the groups."""
+        """Return a client certificate: the common name is the user, the organizations are the groups."""
         subject = x509.Name(
             [
                 *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups),
@@ -86,7 +86,7 @@ class Authority:
         return self._signed(subject, ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
-        """Gives the context of a listener that asks for client certificates and takes none too."""
+        """Return the context of a listener that asks for client certificates and takes none too."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_verify_locations(cadata=self.certificate.decode())
@@ -135,7 +135,7 @@ class Authority:
 
 
 def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Loads a certificate and its key, which ``ssl`` reads from a file only; it is gone at once."""
+    """Load a certificate and its key, which ``ssl`` reads from a file only; it is gone at once."""
     descriptor, name = tempfile.mkstemp(suffix=".pem")  # mode 0600
     try:
         with os.fdopen(descriptor, "wb") as file:

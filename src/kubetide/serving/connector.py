@@ -15,7 +15,7 @@ Source: https://github.com/python/cpython/pull/118960.
 
 
 def make_connector(**options: Any) -> aiohttp.TCPConnector:
-    """Makes aiohttp's connector with these options; closing it breaks off what is still saying good-bye.
+    """Make aiohttp's connector with these options; closing it breaks off what is still saying good-bye.
 
     Without that a request that was cancelled shortly before the client is closed leaves its connection
     open, as aiohttp has forgotten it by then.

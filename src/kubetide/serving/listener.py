@@ -27,7 +27,7 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def listen(self, host: str | None, port: int = 0, *, tls: ssl.SSLContext | None = None) -> None:
-        """Takes connections; port 0 takes a free one, no host all addresses of the machine.
+        """Take connections; port 0 takes a free one, no host all addresses of the machine.
 
         Raises: OSError when the address cannot be had.
         """
@@ -53,7 +53,7 @@ class Listener:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def deafen(self) -> None:
-        """Refuses new connections; those there are go on."""
+        """Refuse new connections; those there are go on."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -66,7 +66,7 @@ class Listener:
         server.close()
 
     async def close(self) -> None:
-        """Ends every connection, also those that are only being made; may be called twice."""
+        """End every connection, also those that are only being made; may be called twice."""
         await self.deafen()
         answering = self._runner.server
         open_ends = [one.transport for one in answering.connections] if answering is not None else []

@@ -60,7 +60,7 @@ def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
 
 
 def no_instance_type(name: str, own: Mapping[str, InstanceTypeSpec]) -> str:
-    """What to tell of a node group whose instance type nobody knows."""
+    """Return what to tell of a node group whose instance type nobody knows."""
     near = difflib.get_close_matches(name, [*own, *CATALOGUE], n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"shipped are {', '.join(sorted(CATALOGUE))}"
     return f"`{name}` is neither a shipped instance type nor under instanceTypes; {hint}"
@@ -84,7 +84,7 @@ def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
 
 
 def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
-    """What a node of each group costs, and what it has for pods."""
+    """Return what a node of each group costs, and what it has for pods."""
     catalogue = catalogue_of(scenario)
     types = {group.name: catalogue[group.instance_type] for group in scenario.node_groups}
     return {
@@ -120,7 +120,7 @@ def _group(spec: NodeGroupSpec) -> GroupSpec:
 
 
 def pod_times_of(scenario: Scenario) -> PodTimes:
-    """How long the steps of a pod's life take."""
+    """Return how long the steps of a pod's life take."""
     times = scenario.pods
     return PodTimes(
         pull=between(times.image_pull),
@@ -131,7 +131,7 @@ def pod_times_of(scenario: Scenario) -> PodTimes:
 
 
 def between(text: str) -> Between:
-    """Reads a range of durations."""
+    """Read a range of durations."""
     found = parse_range(text)
     return Between(found.low, found.high)
 
@@ -233,7 +233,7 @@ def deployments_of(manifests: Manifests) -> Deployments:
 
 
 def no_deployment(service: ServiceSpec, deployments: Deployments) -> str:
-    """What to tell of a service whose Deployment is not among the manifests."""
+    """Return what to tell of a service whose Deployment is not among the manifests."""
     known = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(deployments)) or "none"
     return f"no Deployment {service.namespace}/{service.deployment} in manifests; there are: {known}"
 
@@ -334,7 +334,7 @@ def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: in
 
 
 def cloud_faults_of(scenario: Scenario) -> CloudFaults:
-    """What the cloud does wrong."""
+    """Return what the cloud does wrong."""
     return CloudFaults(
         stock_outs=_windows(scenario, "stock-out"),
         boot_failures=_windows(scenario, "boot-failure"),
@@ -360,12 +360,12 @@ def faults_of(scenario: Scenario, kind: str) -> Sequence[FaultSpec]:
 
 
 def fault_start(scenario: Scenario, fault: FaultSpec) -> Instant:
-    """When a fault begins."""
+    """Return when a fault begins."""
     return after(start_of(scenario), parse_duration(fault.start))
 
 
 def fault_end(scenario: Scenario, fault: FaultSpec) -> Instant | None:
-    """When a fault ends; None if it stays."""
+    """Return when a fault ends; None if it stays."""
     if fault.end is None:
         return None
     return after(start_of(scenario), Duration(parse_duration(fault.end)))

@@ -47,7 +47,7 @@ class Checkers:
         pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
-        """Looks at the node groups every few seconds until cancelled."""
+        """Look at the node groups every few seconds until cancelled."""
         while True:
             await self._look_at_groups()
             await self._clock.sleep(_LOOK_EVERY)
@@ -130,7 +130,7 @@ class Checkers:
 def unsettled(
     *, pods: Mapping[Key, Pod], deployments: Mapping[Key, Deployment], nodes: Iterable[Node]
 ) -> list[str]:
-    """Gives what has not come to rest: pods without a node, replicas missing, nodes half removed."""
+    """Return what has not come to rest: pods without a node, replicas missing, nodes half removed."""
     found = [
         f"pod {namespace}/{name} has no node"
         for (namespace, name), pod in sorted(pods.items())

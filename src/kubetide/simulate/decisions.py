@@ -11,22 +11,22 @@ ARROWS = {1: "▲", 0: "◆", -1: "▼"}
 
 
 def direction(mark: Mark) -> int:
-    """Gives 1 where the decision adds pods or nodes, -1 where it takes some away, else 0."""
+    """Return 1 where the decision adds pods or nodes, -1 where it takes some away, else 0."""
     return (mark.change > 0) - (mark.change < 0)
 
 
 def why_lines(mark: Mark) -> tuple[str, ...]:
-    """Gives the reasons, a line each."""
+    """Return the reasons, a line each."""
     return tuple(printable(line) for line in mark.why)
 
 
 def time_of_day(at: Instant) -> str:
-    """Writes the time of day, UTC: ``12:01:15``."""
+    """Write the time of day, UTC: ``12:01:15``."""
     return format_rfc3339(at)[11:19]
 
 
 def decision_line(mark: Mark) -> str:
-    """Gives the decision as one line: time, loop, what was done, and why."""
+    """Return the decision as one line: time, loop, what was done, and why."""
     why = "; ".join(why_lines(mark))
     done = f"{time_of_day(mark.at)} {mark.loop:<10} {printable(mark.title)}"
     return f"{done} because {why}" if why else done

@@ -60,7 +60,7 @@ def _owners(metadata: Json) -> Iterator[Json]:
 
 
 def _makes(owner: Json, kind: Kind[Any], metadata: Json, there: set[tuple[str, str, str]]) -> bool:
-    """Whether an owner is among the objects, or is a node that brings its own pods."""
+    """Return whether an owner is among the objects, or is a node that brings its own pods."""
     namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
     kinds = (owner.get("kind") or "", owner.get("name") or "")
     return bool(owner.get("controller")) and (

@@ -40,7 +40,7 @@ class ApiFaults:
         return cls(windows, clock, seed) if windows else None
 
     async def before(self, request: Request) -> None:
-        """Raises Unavailable for a request that is hit."""
+        """Raise Unavailable for a request that is hit."""
         self._requests += 1
         now = self._clock.now()
         for start, end, probability in self._windows:
@@ -52,7 +52,7 @@ class ApiFaults:
 
 
 async def run_watch_expiries(scenario: Scenario, cluster: EmbeddedCluster, clock: Clock) -> None:
-    """Ends all watches as expired, once a minute while a ``watch-expiry`` fault lasts."""
+    """End all watches as expired, once a minute while a ``watch-expiry`` fault lasts."""
     for fault in sorted(faults_of(scenario, "watch-expiry"), key=lambda fault: fault_start(scenario, fault)):
         end = fault_end(scenario, fault)
         due = fault_start(scenario, fault)

@@ -17,7 +17,7 @@ _UNITS = ("requests/s", "requests/step")
 
 
 def check_services(check: Checker, scenario: Scenario, manifests: Manifests | None, base: Path) -> None:
-    """Finds what is wrong with the services; ``manifests`` None where not all could be read."""
+    """Find what is wrong with the services; ``manifests`` None where not all could be read."""
     deployments = None if manifests is None else deployments_of(manifests)
     seen: set[tuple[str, str]] = set()
     for index, service in enumerate(scenario.services):
@@ -70,7 +70,7 @@ def _check_service(check: Checker, service: ServiceSpec, where: str) -> None:
 
 
 def check_external_metrics(check: Checker, scenario: Scenario, base: Path) -> None:
-    """Finds what is wrong with the series of external metrics."""
+    """Find what is wrong with the series of external metrics."""
     seen: set[tuple[object, ...]] = set()
     for index, series in enumerate(scenario.external_metrics):
         where = f"externalMetrics[{index}]"

@@ -22,7 +22,7 @@ class MarkingRecorder:
         return self._inner.wants_full(loop)
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Hands the record on."""
+        """Hand the record on."""
         for mark in marks_of(record):
             self._on_mark(mark)
         self._inner.write(record, state)

@@ -48,7 +48,7 @@ _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 def notices_of(
     manifests: Manifests, skipped: Sequence[str] = (), *, calls_webhooks: bool = False
 ) -> tuple[str, ...]:
-    """Gives a sentence for each thing that the objects ask for and a run does not do, in their order.
+    """Return a sentence for each thing that the objects ask for and a run does not do, in their order.
 
     Args:
         manifests: The objects of the run.
@@ -97,7 +97,7 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
 
 
 def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
-    """Gives each object that is or makes pods, with their spec."""
+    """Return each object that is or makes pods, with their spec."""
     for kind, json in manifests:
         if kind.kind in _WITH_TEMPLATE:
             template = (json.get("spec") or {}).get("template") or {}
@@ -112,7 +112,7 @@ def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
 
 
 def _of_claims(manifests: Manifests) -> Iterator[str]:
-    """Claims that nothing among the objects makes or gives a volume to: pods would wait for them for good."""
+    """Claim that nothing among the objects makes or return a volume to: pods would wait for them for good."""
     there = {_name(json) for kind, json in manifests if kind is CLAIMS}
     classes = {json["metadata"].get("name") for kind, json in manifests if kind is STORAGE_CLASSES}
     volumes = any(kind is PERSISTENT_VOLUMES for kind, _ in manifests)
@@ -132,7 +132,7 @@ def _of_claims(manifests: Manifests) -> Iterator[str]:
 
 
 def _of_device_claims(manifests: Manifests) -> Iterator[str]:
-    """Claims for devices, their templates and classes that are not among the objects: pods would wait for good."""
+    """Claim for devices, their templates and classes that are not among the objects: pods would wait for good."""
     there = {
         kind.kind: {_name(json) for one, json in manifests if one is kind} for kind in _DEVICE_REFERENCES
     }
@@ -152,7 +152,7 @@ def _of_device_claims(manifests: Manifests) -> Iterator[str]:
 
 
 def _classes_of(json: Json) -> Iterator[str]:
-    """Gives the classes that a claim or a template of claims names."""
+    """Return the classes that a claim or a template of claims names."""
     spec = json.get("spec") or {}
     for request in ((spec.get("spec") or spec).get("devices") or {}).get("requests") or ():
         for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
@@ -184,7 +184,7 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
 
 
 def twice_in(manifests: Manifests) -> Iterator[str]:
-    """Gives each object that stands in the manifests once more."""
+    """Return each object that stands in the manifests once more."""
     seen: set[tuple[str, str]] = set()
     for kind, json in manifests:
         key = (kind.kind, _name(json) if kind.namespaced else str(json["metadata"].get("name")))
@@ -194,7 +194,7 @@ def twice_in(manifests: Manifests) -> Iterator[str]:
 
 
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
-    """Gives each HPA whose target is not among the objects, and what to tell of it."""
+    """Return each HPA whose target is not among the objects, and what to tell of it."""
     there = {
         (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests

@@ -60,7 +60,7 @@ class Observer:
         load.on_step(self._sample)
 
     def begin(self) -> None:
-        """Starts the account: what was spent and started before does not count."""
+        """Start the account: what was spent and started before does not count."""
         self._spent_before = self._cloud.spent()
         self._counts.starts = 0
 
@@ -105,7 +105,7 @@ class Observer:
 
 
 def _shown_name(service: Service) -> str:
-    """Gives the name that a reader meets: with the namespace where it is not the default one."""
+    """Return the name that a reader meets: with the namespace where it is not the default one."""
     return service.name if service.namespace == "default" else f"{service.namespace}/{service.name}"
 
 

@@ -23,7 +23,7 @@ class Checker:
         self._errors: list[str] = []
 
     def name(self, field: str, name: str) -> None:
-        """Lets the messages about an entry of a list say its name, if it has one."""
+        """Let the messages about an entry of a list say its name, if it has one."""
         if name:
             self._names[field] = name
 
@@ -71,7 +71,7 @@ class Checker:
         self.that(value in known, field, f"unknown {what} `{value}`; {hint}")
 
     def told(self, text: str) -> None:
-        """Takes a message that names its place already."""
+        """Take a message that names its place already."""
         self._errors.append(text)
 
     def line_of(self, field: str) -> int:
@@ -92,7 +92,7 @@ class Checker:
 
 
 def _meant(value: str | int) -> str:
-    """What a quantity with a B for bytes is meant to be; Kubernetes writes none."""
+    """Return what a quantity with a B for bytes is meant to be; Kubernetes writes none."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kKMGTPE])i?[bB]", str(value), re.ASCII)
     if not match:
         return ""
@@ -101,7 +101,7 @@ def _meant(value: str | int) -> str:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Reads a duration; None for what is not one."""
+    """Read a duration; None for what is not one."""
     try:
         return read_duration(text)
     except ValueError:

@@ -105,7 +105,7 @@ def replay(folder: Path) -> ReplayResult:
 def _replay_loop(
     folder: Path, loop: str, plugins: RecordedPlugins
 ) -> tuple[int, Record | None, Difference | None]:
-    """Gives the number of records that agree, the last of them, and the first that does not."""
+    """Return the number of records that agree, the last of them, and the first that does not."""
     core = make_core(loop)
 
     def take_up(header: Header) -> None:

@@ -49,7 +49,7 @@ _WITHOUT_GROUP = ("api-error", "watch-expiry")
 
 
 def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
-    """Raises ScenarioError with a line for each problem, naming file, line, field and fix."""
+    """Raise ScenarioError with a line for each problem, naming file, line, field and fix."""
     check = Checker(path, document)
     check.that(bool(scenario.name.strip()), "name", "empty; give the scenario a name")
     check.parses(parse_rfc3339, scenario.start, "start")
@@ -130,7 +130,7 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
 
 
 def _check_names(check: Checker, group: NodeGroupSpec, where: str) -> None:
-    """Names become parts of node names and values of labels, so the API server's rules hold for them."""
+    """Name become parts of node names and values of labels, so the API server's rules hold for them."""
     check.fits(dns1123_label_errors(group.name), f"{where}.name", group.name)
     check.fits(label_value_errors(group.zone), f"{where}.zone", group.zone)
     for key, value in group.labels.items():
@@ -157,7 +157,7 @@ def _check_sizes(check: Checker, group: NodeGroupSpec, where: str) -> None:
 
 
 def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifests | None:
-    """Gives the objects, or None where not all could be read."""
+    """Return the objects, or None where not all could be read."""
     found: Manifests = []
     custom: CustomKinds = {}
     whole = True

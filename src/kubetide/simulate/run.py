@@ -18,8 +18,8 @@ from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import RecordWriter
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.simulate.build import manifests_of, prices_of
-from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.restless import restless
 from kubetide.simulate.scenario import Scenario, start_of
 from kubetide.simulate.stuck import hpas_of, stuck
@@ -70,7 +70,7 @@ class _Run:
         on_sample: Callable[[Timeline], None] | None = None,
         on_mark: Callable[[Mark], None] | None = None,
         beside: Beside | None = None,
-        kept: KeptRun | None = None,
+        kept: PersistedRun | None = None,
         webhooks: Webhooks | None = None,
     ) -> None:
         self._scenario = scenario
@@ -93,7 +93,7 @@ class _Run:
         return first if self._kept is None else self._kept.resumes_at or first
 
     def run(self, start: Callable[[Callable[[Clock], Coroutine[Any, Any, None]]], None]) -> RunResult:
-        """Runs to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far."""
+        """Run to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far."""
         tune_gc()
         try:
             with ended_by_signals():
@@ -172,7 +172,7 @@ def run_simulation(
     warn: Callable[[str], None],
     progress: Callable[[Instant], None] | None = None,
 ) -> RunResult:
-    """Runs a scenario in virtual time, from its start for its duration, or until Ctrl-C or SIGTERM.
+    """Run a scenario in virtual time, from its start for its duration, or until Ctrl-C or SIGTERM.
 
     Args:
         base: The folder that the scenario's files lie beside.
@@ -213,7 +213,7 @@ class LiveRun:
         on_sample: Callable[[Timeline], None],
         on_mark: Callable[[Mark], None],
         beside: Beside | None = None,
-        kept: KeptRun | None = None,
+        kept: PersistedRun | None = None,
         webhooks: Webhooks | None = None,
     ) -> None:
         self._pace = Pace(speed)
@@ -232,7 +232,7 @@ class LiveRun:
         )
 
     def run(self) -> RunResult:
-        """Runs to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far.
+        """Run to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far.
 
         Raises: KeyboardInterrupt when interrupted before it began; the errors of ``run_simulation``.
         """

@@ -61,7 +61,7 @@ __all__ = [
 
 
 def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
-    """Reads and checks a scenario file, and the manifests it names; traces are read when it runs.
+    """Read and check a scenario file, and the manifests it names; traces are read when it runs.
 
     A ``start`` of ``now`` becomes the machine's time.
 
@@ -80,7 +80,7 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
 
 
 def load_unchecked(path: Path) -> Scenario:
-    """Reads a scenario file as it is, whatever its content. Raises ScenarioError where its form is wrong."""
+    """Read a scenario file as it is, whatever its content. Raises ScenarioError where its form is wrong."""
     return _read(path)[1]
 
 

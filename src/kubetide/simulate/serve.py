@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Reads ``127.0.0.1:6443``, ``[::1]:6443`` or ``localhost:0``. Raises ServeError."""
+    """Read ``127.0.0.1:6443``, ``[::1]:6443`` or ``localhost:0``. Raises ServeError."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ServeError(f"--serve: `{text}` is not an address: write HOST:PORT, for example 127.0.0.1:6443")
@@ -55,7 +55,7 @@ class Serving:
 
     @asynccontextmanager
     async def beside(self, world: World) -> AsyncIterator[None]:
-        """Serves as long as it is open. Raises ServeError when the address cannot be had."""
+        """Serve as long as it is open. Raises ServeError when the address cannot be had."""
         authority, token = Authority(), secrets.token_urlsafe(32)
         host, port = self._address
         hosts = list(dict.fromkeys((host, "localhost", "127.0.0.1", "::1")))

@@ -31,7 +31,7 @@ _TIME_OF_DAY = re.compile(r"\d{1,2}(:\d\d){1,2}", re.ASCII)
 
 
 def shown_part(scenario: Scenario) -> Scenario:
-    """Gives the scenario with its beginning moved to ``show.start``; what goes wrong keeps its time.
+    """Return the scenario with its beginning moved to ``show.start``; what goes wrong keeps its time.
 
     Raises: ScenarioError where a load cannot begin there.
     """
@@ -76,7 +76,7 @@ def _fault_from(fault: FaultSpec, later: Duration) -> FaultSpec:
 
 
 def end_of_show(scenario: Scenario, until: str | None) -> Instant:
-    """Gives when the show ends: ``until``, else ``show.until``, else the end of the scenario.
+    """Return when the show ends: ``until``, else ``show.until``, else the end of the scenario.
 
     Args:
         until: An RFC 3339 time, a time of day (the first such after the start, but none that
@@ -107,7 +107,7 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
 
 
 def _just_before(text: str, start: Instant) -> bool:
-    """Whether a time of day lies at the start or up to half a day before it: a slip, not the next day."""
+    """Return whether a time of day lies at the start or up to half a day before it: a slip, not the next day."""
     if not _TIME_OF_DAY.fullmatch(text):
         return False
     since_midnight = start % _DAY
@@ -115,7 +115,7 @@ def _just_before(text: str, start: Instant) -> bool:
 
 
 def moment_of(text: str, start: Instant) -> Instant:
-    """Reads a time, a time of day (the first after ``start``) or a duration from ``start``. Raises ValueError."""
+    """Read a time, a time of day (the first after ``start``) or a duration from ``start``. Raises ValueError."""
     if "T" in text:
         return parse_rfc3339(text)
     if _TIME_OF_DAY.fullmatch(text):

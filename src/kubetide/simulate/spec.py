@@ -192,12 +192,12 @@ class DurationRange(msgspec.Struct, frozen=True):
 
 
 def is_speed(speed: float) -> bool:
-    """Whether a run can be played so many times as fast as real time; not NaN, not infinite."""
+    """Return whether a run can be played so many times as fast as real time; not NaN, not infinite."""
     return 0 < speed <= MOST_SPEED
 
 
 def read_duration(text: str) -> Duration:
-    """Reads a Go duration. Raises ValueError worded for the writer of a scenario."""
+    """Read a Go duration. Raises ValueError worded for the writer of a scenario."""
     try:
         return parse_duration(text)
     except ValueError as error:
@@ -205,7 +205,7 @@ def read_duration(text: str) -> Duration:
 
 
 def parse_range(text: str) -> DurationRange:
-    """Reads ``2s-8s`` or ``5s``. Raises ValueError."""
+    """Read ``2s-8s`` or ``5s``. Raises ValueError."""
     low, dash, high = text.partition("-")
     try:
         first = parse_duration(low.strip())
@@ -218,7 +218,7 @@ def parse_range(text: str) -> DurationRange:
 
 
 def parse_time_of_day(text: str) -> Duration:
-    """Reads ``14:30`` or ``14:30:15`` as time since midnight UTC. Raises ValueError."""
+    """Read ``14:30`` or ``14:30:15`` as time since midnight UTC. Raises ValueError."""
     match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", text, re.ASCII)
     if not match:
         raise ValueError(f"{text!r} is not a time of day such as 14:30 or 14:30:15")
@@ -227,5 +227,5 @@ def parse_time_of_day(text: str) -> Duration:
 
 
 def start_of(scenario: Scenario) -> Instant:
-    """When the run begins."""
+    """Return when the run begins."""
     return parse_rfc3339(scenario.start)

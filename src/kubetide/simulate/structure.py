@@ -54,7 +54,7 @@ class Problem(NamedTuple):
 
 
 def structure_problems(value: Any) -> list[Problem]:
-    """Gives what keeps a decoded YAML value from being a scenario, in the order of the fields."""
+    """Return what keeps a decoded YAML value from being a scenario, in the order of the fields."""
     return list(_problems(value, Scenario, ""))
 
 

@@ -32,7 +32,7 @@ class SummaryCells(msgspec.Struct, frozen=True):
 
 
 def summary_table(summary: Summary) -> str:
-    """Gives the summary as aligned plain text, without a final line break."""
+    """Return the summary as aligned plain text, without a final line break."""
     cells = summary_cells(summary)
     facts = _filled([f"{label} {value}" for label, value in cells.facts])
     blocks = [
@@ -45,7 +45,7 @@ def summary_table(summary: Summary) -> str:
 
 
 def summary_cells(summary: Summary) -> SummaryCells:
-    """Gives the summary with every number written for people."""
+    """Return the summary with every number written for people."""
     start = format_rfc3339(summary.start)[:16].replace("T", " ")
     return SummaryCells(
         name=printable(summary.name),
@@ -135,18 +135,18 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def count(value: float) -> str:
-    """Writes a whole number, thousands parted by commas: ``1,234,567``."""
+    """Write a whole number, thousands parted by commas: ``1,234,567``."""
     return f"{round(value):,}"
 
 
 def decimal(value: float, digits: int) -> str:
-    """Writes a number with that many digits after the point, or none from a thousand on."""
+    """Write a number with that many digits after the point, or none from a thousand on."""
     rounded = round(value, digits)
     return count(rounded) if abs(rounded) >= 1000 else f"{rounded:.{digits}f}"
 
 
 def percent(share: float, digits: int) -> str:
-    """Writes a share as a percentage; what is above 0 but rounds to it shows as ``<0.01%``."""
+    """Write a share as a percentage; what is above 0 but rounds to it shows as ``<0.01%``."""
     least = 10.0**-digits
     if 0 < share * 100 < least / 2:
         return f"<{least:.{digits}f}%"
@@ -154,10 +154,10 @@ def percent(share: float, digits: int) -> str:
 
 
 def span(low: int, high: int) -> str:
-    """Writes a range of counts: ``3-12``, or ``3`` where it never changed."""
+    """Write a range of counts: ``3-12``, or ``3`` where it never changed."""
     return count(low) if low == high else f"{count(low)}-{count(high)}"
 
 
 def printable(text: str) -> str:
-    """Gives the text with what a terminal would act on (control characters) made visible."""
+    """Return the text with what a terminal would act on (control characters) made visible."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -150,7 +150,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarize(name: str, timeline: Timeline) -> Summary:
-    """Gives the summary of a run."""
+    """Return the summary of a run."""
     step_s = timeline.step_s
     steps = len(timeline.pending)
     return Summary(
@@ -214,5 +214,5 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
 
 
 def minutes_lost(violated: Sequence[bool], step_s: float) -> int:
-    """Gives the number of minutes, counted from the start, with at least one violated step."""
+    """Return the number of minutes, counted from the start, with at least one violated step."""
     return len({int(index * step_s // 60) for index, bad in enumerate(violated) if bad})

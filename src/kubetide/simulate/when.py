@@ -51,7 +51,7 @@ class Moment:
 
 
 def start_of_records(folder: Path) -> Instant:
-    """Gives when a run began, in whole seconds: the first tick of any loop. Raises RecordError if there is none."""
+    """Return when a run began, in whole seconds: the first tick of any loop. Raises RecordError if there is none."""
     first = [
         record.now for loop in recorded_loops(folder) if (record := next(read_records(folder, loop), None))
     ]
@@ -60,7 +60,7 @@ def start_of_records(folder: Path) -> Instant:
 
 
 def read_moment(text: str, start: Instant) -> Moment:
-    """Reads a time, a time of day (the first that is not over at ``start``) or a duration from ``start``.
+    """Read a time, a time of day (the first that is not over at ``start``) or a duration from ``start``.
 
     Raises: ValueError for a text that is none of these.
     """

@@ -111,7 +111,7 @@ def _explainer_of(kind: str, folder: Path) -> tuple[LoopEntry[Any], Explainer]:
 def _bring_to(
     core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: RecordedPlugins
 ) -> _Brought:
-    """Applies all records until the end of the moment, the last one not yet decided."""
+    """Apply all records until the end of the moment, the last one not yet decided."""
     waiting: list[Record] = []
     decided: list[_Decided] = []
     following: Record | None = None
@@ -141,7 +141,7 @@ def _bring_to(
 
 
 def _is_later(record: Record, at: Moment, before: Sequence[Record]) -> bool:
-    """Whether the record is past the moment that is asked about."""
+    """Return whether the record is past the moment that is asked about."""
     if record.now >= at.end:
         return True
     # All phases of a tick belong together.
@@ -149,7 +149,7 @@ def _is_later(record: Record, at: Moment, before: Sequence[Record]) -> bool:
 
 
 def _not_begun(folder: Path, loop: str, first: Record) -> WhyError:
-    """Says when the run begins; ``first`` is a record of the loop that is past the moment asked about."""
+    """Say when the run begins; ``first`` is a record of the loop that is past the moment asked about."""
     start = format_rfc3339(start_of_records(folder))
     earliest = format_rfc3339(next(iter(read_records(folder, loop)), first).now)
     later = "" if earliest == start else f", and the {loop} loop decides from {earliest} on"
@@ -157,7 +157,7 @@ def _not_begun(folder: Path, loop: str, first: Record) -> WhyError:
 
 
 def _decided_about(record: Record, subject: str) -> list[_Decided]:
-    """Gives what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
+    """Return what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
     vocabulary = loop_entry(record.loop).vocabulary
     if not any(_is_about(reason, subject) for reason in record.reasons):
         return []
@@ -184,7 +184,7 @@ def _names(reason: Reason, subject: str) -> bool:
 
 
 def _without_repeats(decided: Sequence[_Decided]) -> tuple[_Decided, ...]:
-    """Leaves out what only says again what was said before."""
+    """Leave out what only says again what was said before."""
     kept: list[_Decided] = []
     for one in decided:
         if not kept or kept[-1].text != one.text:

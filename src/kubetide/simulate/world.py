@@ -74,9 +74,9 @@ from kubetide.simulate.build import (
 )
 from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
-from kubetide.simulate.kept import KeptRun
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
+from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.simulate.webhooks import OwnWebhooks, needs_definitions
@@ -117,7 +117,7 @@ class World:
         seed: int,
         recorder: Recorder,
         on_sample: Callable[[Timeline], None] | None = None,
-        kept: KeptRun | None = None,
+        kept: PersistedRun | None = None,
         webhooks: Caller | None = None,
         served: bool = False,
     ) -> None:
@@ -251,13 +251,13 @@ class World:
         return found
 
     def unsettled(self) -> list[str]:
-        """What has not come to rest, a sentence each."""
+        """Return what has not come to rest, a sentence each."""
         return unsettled(
             pods=self.pods.objects, deployments=self.deployments.objects, nodes=self.nodes.objects.values()
         )
 
     async def run(self) -> None:
-        """Runs from warm-up to the end."""
+        """Run from warm-up to the end."""
         if self._kept is None or self._kept.is_new:
             await self._create_objects()
         async with asyncio.TaskGroup() as group:
@@ -361,7 +361,7 @@ class World:
         ]
 
     async def _sample(self) -> None:
-        """Works the load out step by step, also where nobody asks for it."""
+        """Work the load out step by step, also where nobody asks for it."""
         while True:
             await self._sleep_until(Instant(self.load.done_until + self.load.step))
             self.load.advance(self.clock.now())

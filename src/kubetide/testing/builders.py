@@ -36,14 +36,14 @@ def pod(
     owners: Sequence[Json] = (),
     extra: Json | None = None,
 ) -> Json:
-    """Gives a pod of one container that requests so much."""
+    """Return a pod of one container that requests so much."""
     body = _object(PODS, name, namespace, labels, owners)
     body["spec"] = pod_spec(cpu=cpu, memory=memory)
     return _merged(body, extra)
 
 
 def pod_spec(*, cpu: str = "100m", memory: str = "64Mi") -> Json:
-    """Gives the spec of a pod of one container that requests so much."""
+    """Return the spec of a pod of one container that requests so much."""
     requests = {"cpu": cpu, "memory": memory}
     return {
         "containers": [{"name": "app", "image": "registry.test/app:1", "resources": {"requests": requests}}]
@@ -59,7 +59,7 @@ def deployment(
     memory: str = "64Mi",
     extra: Json | None = None,
 ) -> Json:
-    """Gives a Deployment whose pods have the label ``app: <name>``."""
+    """Return a Deployment whose pods have the label ``app: <name>``."""
     return _workload(DEPLOYMENTS, name, namespace, replicas, cpu, memory, extra)
 
 
@@ -72,7 +72,7 @@ def replica_set(
     memory: str = "64Mi",
     extra: Json | None = None,
 ) -> Json:
-    """Gives a ReplicaSet whose pods have the label ``app: <name>``."""
+    """Return a ReplicaSet whose pods have the label ``app: <name>``."""
     return _workload(REPLICA_SETS, name, namespace, replicas, cpu, memory, extra)
 
 
@@ -86,7 +86,7 @@ def node(
     ready: bool = True,
     extra: Json | None = None,
 ) -> Json:
-    """Gives a node of that size; capacity and allocatable are the same."""
+    """Return a node of that size; capacity and allocatable are the same."""
     body = _object(NODES, name, "", {"kubernetes.io/hostname": name.rstrip("-"), **(labels or {})}, ())
     size = {"cpu": cpu, "memory": memory, "pods": pods}
     body["status"] = {
@@ -107,7 +107,7 @@ def hpa(
     cpu_percent: int = 50,
     extra: Json | None = None,
 ) -> Json:
-    """Gives an HPA of a Deployment on its pods' CPU utilization."""
+    """Return an HPA of a Deployment on its pods' CPU utilization."""
     body = _object(HPAS, name, namespace, None, ())
     goal = {"type": "Utilization", "averageUtilization": cpu_percent}
     body["spec"] = {
@@ -128,7 +128,7 @@ def pdb(
     max_unavailable: int | str | None = None,
     extra: Json | None = None,
 ) -> Json:
-    """Gives a disruption budget for the pods with these labels."""
+    """Return a disruption budget for the pods with these labels."""
     body = _object(PDBS, name, namespace, None, ())
     spec = {
         "selector": {"matchLabels": dict(match)},
@@ -148,29 +148,29 @@ def config_map(
     owners: Sequence[Json] = (),
     extra: Json | None = None,
 ) -> Json:
-    """Gives a ConfigMap: the object to use where the kind does not matter, as no controller touches it."""
+    """Return a ConfigMap: the object to use where the kind does not matter, as no controller touches it."""
     body = _object(CONFIG_MAPS, name, namespace, labels, owners)
     body["data"] = dict(data or {})
     return _merged(body, extra)
 
 
 def namespace(name: str) -> Json:
-    """Gives a namespace."""
+    """Return a namespace."""
     return _object(NAMESPACES, name, "", None, ())
 
 
 def priority_class(name: str, value: int, *, global_default: bool = False) -> Json:
-    """Gives a priority class."""
+    """Return a priority class."""
     return {**_object(PRIORITY_CLASSES, name, "", None, ()), "value": value, "globalDefault": global_default}
 
 
 def lease(name: str, *, namespace: str = "", holder: str = "") -> Json:
-    """Gives a lease."""
+    """Return a lease."""
     return {**_object(LEASES, name, namespace, None, ()), "spec": {"holderIdentity": holder}}
 
 
 def owner_reference(owner: Any, *, controller: bool = False, block: bool = True) -> Json:
-    """Gives a reference to a typed object that was read."""
+    """Return a reference to a typed object that was read."""
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

@@ -41,7 +41,7 @@ class CloudUnderTest:
         raise AssertionError(f"refresh() does not list {group}")
 
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Waits until the condition holds. Raises AssertionError when patience is at an end."""
+        """Wait until the condition holds. Raises AssertionError when patience is at an end."""
         end = after(self.clock.now(), self.patience)
         while not await holds():
             if self.clock.now() >= end:
@@ -49,7 +49,7 @@ class CloudUnderTest:
             await self.clock.sleep(seconds(1))
 
     async def running(self, group: str, count: int) -> NodeGroup:
-        """Waits until just that many instances are there and all run."""
+        """Wait until just that many instances are there and all run."""
 
         async def holds() -> bool:
             instances = (await self.view(group)).instances or ()
@@ -214,7 +214,7 @@ async def a_decrease_must_be_positive(test: CloudUnderTest) -> None:
 
 
 async def room_comes_back_after_deletion(test: CloudUnderTest) -> None:
-    """What was deleted no longer counts towards the maximum."""
+    """Return what was deleted no longer counts towards the maximum."""
     await test.cloud.increase_size(test.group, 3)
     group = await test.running(test.group, 3)
     assert group.instances is not None

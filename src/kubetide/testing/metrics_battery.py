@@ -63,7 +63,7 @@ class CustomUnderTest:
         return self.pods[0].metadata.namespace
 
     async def object_value(self, metric: str = "", name: str = "", selector: str = "") -> ObjectValue:
-        """Asks for the object's metric, or for another one, or of another object of its kind."""
+        """Ask for the object's metric, or for another one, or of another object of its kind."""
         return await self.source.object_value(
             metric or self.object_metric,
             namespace=self.namespace,
@@ -92,7 +92,7 @@ class ExternalUnderTest:
 
 
 async def _refused(asking: Awaitable[object], otherwise: str) -> str:
-    """Gives the text of the MetricsError that the question must end with."""
+    """Return the text of the MetricsError that the question must end with."""
     text: str | None = None
     try:
         await asking

@@ -108,7 +108,7 @@ _DESCRIPTORS = {
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> tzinfo:
-    """Gives the IANA time zone of that name. Raises CronError."""
+    """Return the IANA time zone of that name. Raises CronError."""
     if name in {"", "UTC"}:
         return UTC
     try:
@@ -124,7 +124,7 @@ class Every:
     pause: Duration
 
     def next(self, after: Instant, zone: tzinfo = UTC) -> Instant:  # noqa: ARG002  one shape for all schedules
-        """Gives the first activation later than ``after``."""
+        """Return the first activation later than ``after``."""
         return Instant(after + self.pause - after % _NS)
 
 
@@ -145,7 +145,7 @@ class Spec:
     seconds: int = 1
 
     def next(self, after: Instant, zone: tzinfo = UTC) -> Instant | None:
-        """Gives the first activation later than ``after``, None where five years have none."""
+        """Return the first activation later than ``after``, None where five years have none."""
         civil = _Search(self, self.zone or zone)
         seconds = civil.first_after(after // _NS)
         return None if seconds is None else Instant(seconds * _NS)
@@ -165,7 +165,7 @@ Schedule = Every | Spec
 
 
 def parse_cron(text: str, grammar: Grammar = STANDARD) -> Schedule:
-    """Reads a schedule. Raises CronError."""
+    """Read a schedule. Raises CronError."""
     if not text:
         raise CronError("empty spec string")
     zone = None

@@ -32,22 +32,22 @@ class Numbers:
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def add(self, amount: float = 1.0, *values: str) -> None:
-        """Adds to one; ``values`` are those of the labels, in their order."""
+        """Add to one; ``values`` are those of the labels, in their order."""
         _check(self.name, self.labels, values)
         self._values[values] = self._values.get(values, 0.0) + amount
 
     def set(self, value: float, *values: str) -> None:
-        """Sets one; ``values`` are those of the labels, in their order."""
+        """Set one; ``values`` are those of the labels, in their order."""
         _check(self.name, self.labels, values)
         self._values[values] = value
 
     def clear(self) -> None:
-        """Forgets all that have labels."""
+        """Forget all that have labels."""
         if self.labels:
             self._values.clear()
 
     def lines(self) -> Iterator[str]:
-        """Gives the lines of the text format, in the order of the labels' values."""
+        """Return the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._values):
             yield f"{self.name}{_braces(self.labels, values)} {number_text(self._values[values])}"
 
@@ -73,14 +73,14 @@ class Histogram:
             self._of(())
 
     def observe(self, value: float, *values: str, times: int = 1) -> None:
-        """Counts a value, ``times`` over."""
+        """Count a value, ``times`` over."""
         _check(self.name, self.labels, values)
         seen = self._of(values)
         seen.counts[bisect_left(self._bounds, value)] += times
         seen.total += value * times
 
     def lines(self) -> Iterator[str]:
-        """Gives the lines of the text format, in the order of the labels' values."""
+        """Return the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._seen):
             seen, below = self._seen[values], 0
             for bound, count in zip(self._bounds, seen.counts, strict=True):
@@ -127,7 +127,7 @@ class Summary:
         self._seen: dict[Labels, _Recent] = {}
 
     def observe(self, value: float, *values: str) -> None:
-        """Counts a value; ``values`` are those of the labels, in their order."""
+        """Count a value; ``values`` are those of the labels, in their order."""
         _check(self.name, self.labels, values)
         seen = self._seen.setdefault(values, _Recent())
         seen.values.append((self._elapsed(), value))
@@ -136,7 +136,7 @@ class Summary:
         self._forget_old(seen)
 
     def lines(self) -> Iterator[str]:
-        """Gives the lines of the text format, in the order of the labels' values."""
+        """Return the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._seen):
             seen = self._seen[values]
             self._forget_old(seen)
@@ -171,15 +171,15 @@ class Registry:
         return tuple(self._families[name] for name in sorted(self._families))
 
     def counter(self, name: str, text: str, labels: Labels = ()) -> Numbers:
-        """Adds a counter. Raises ValueError for a name that is taken, and for labels out of order."""
+        """Add a counter. Raises ValueError for a name that is taken, and for labels out of order."""
         return self._add(Numbers("counter", name, text, labels))
 
     def gauge(self, name: str, text: str, labels: Labels = ()) -> Numbers:
-        """Adds a gauge. Raises ValueError for a name that is taken."""
+        """Add a gauge. Raises ValueError for a name that is taken."""
         return self._add(Numbers("gauge", name, text, labels))
 
     def histogram(self, name: str, text: str, labels: Labels = (), *, buckets: Sequence[float]) -> Histogram:
-        """Adds a histogram with these upper bounds, ascending. Raises ValueError for a name that is taken."""
+        """Add a histogram with these upper bounds, ascending. Raises ValueError for a name that is taken."""
         return self._add(Histogram(name, text, labels, buckets))
 
     def summary(
@@ -191,18 +191,18 @@ class Registry:
         window: Duration,
         elapsed: Callable[[], Duration],
     ) -> Summary:
-        """Adds a summary of the values within ``window``, by the elapsed time that ``elapsed`` gives.
+        """Add a summary of the values within ``window``, by the elapsed time that ``elapsed`` gives.
 
         Raises ValueError for a name that is taken, and for labels out of order.
         """
         return self._add(Summary(name, text, labels, window, elapsed))
 
     def before_scrape(self, collect: Callable[[], None]) -> None:
-        """Has ``collect`` set what is worked out only when somebody asks."""
+        """Have ``collect`` set what is worked out only when somebody asks."""
         self._collectors.append(collect)
 
     def text(self) -> bytes:
-        """Gives everything in the text format; a name with no series yet is left out, as Go's client does."""
+        """Return everything in the text format; a name with no series yet is left out, as Go's client does."""
         for collect in self._collectors:
             collect()
         lines: list[str] = []
@@ -224,7 +224,7 @@ class Registry:
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Gives ``count`` bounds, each ``factor`` times the one before, as Go's client works them out."""
+    """Return ``count`` bounds, each ``factor`` times the one before, as Go's client works them out."""
     found, bound = [], start
     for _ in range(count):
         found.append(bound)
@@ -233,13 +233,13 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
 
 
 def exponential_range(least: float, most: float, count: int) -> tuple[float, ...]:
-    """Gives ``count`` bounds from ``least`` to about ``most``, as Go's client works them out."""
+    """Return ``count`` bounds from ``least`` to about ``most``, as Go's client works them out."""
     factor = (most / least) ** (1.0 / (count - 1))
     return tuple(least * _power(factor, exponent) for exponent in range(count))
 
 
 def number_text(value: float) -> str:
-    """Prints the shortest text that reads back the same, as Go's ``strconv.FormatFloat(v, 'g', -1, 64)``.
+    """Print the shortest text that reads back the same, as Go's ``strconv.FormatFloat(v, 'g', -1, 64)``.
 
     Zero has no sign, as in Go's client.
     """

@@ -68,7 +68,7 @@ _BAD_1035_LABEL = _regex_text(
 
 
 def label_key_errors(text: str) -> tuple[str, ...]:
-    """Checks a qualified name, as label and annotation keys and resource names are."""
+    """Check a qualified name, as label and annotation keys and resource names are."""
     return _label_key_errors(text) if len(text) <= _KEPT else _label_key_errors.__wrapped__(text)
 
 
@@ -95,7 +95,7 @@ def _label_key_errors(text: str) -> tuple[str, ...]:
 
 
 def label_value_errors(text: str) -> tuple[str, ...]:
-    """Checks a label value; the empty text is one."""
+    """Check a label value; the empty text is one."""
     return _label_value_errors(text) if len(text) <= _KEPT else _label_value_errors.__wrapped__(text)
 
 
@@ -110,7 +110,7 @@ def _label_value_errors(text: str) -> tuple[str, ...]:
 
 
 def dns1123_label_errors(text: str) -> tuple[str, ...]:
-    """Checks a name without dots, as namespaces and containers have: at most 63 bytes."""
+    """Check a name without dots, as namespaces and containers have: at most 63 bytes."""
     errors = []
     if len(text.encode()) > 63:
         errors.append(_too_long(63, "characters"))
@@ -120,7 +120,7 @@ def dns1123_label_errors(text: str) -> tuple[str, ...]:
 
 
 def dns1123_subdomain_errors(text: str) -> tuple[str, ...]:
-    """Checks a name that may have dots, as most objects have: at most 253 bytes."""
+    """Check a name that may have dots, as most objects have: at most 253 bytes."""
     errors = []
     if len(text.encode()) > 253:
         errors.append(_too_long(253, "characters"))
@@ -130,7 +130,7 @@ def dns1123_subdomain_errors(text: str) -> tuple[str, ...]:
 
 
 def dns1035_label_errors(text: str) -> tuple[str, ...]:
-    """Checks a name without dots that begins with a letter, as API versions do: at most 63 bytes."""
+    """Check a name without dots that begins with a letter, as API versions do: at most 63 bytes."""
     errors = []
     if len(text.encode()) > 63:
         errors.append(_too_long(63))
@@ -140,7 +140,7 @@ def dns1035_label_errors(text: str) -> tuple[str, ...]:
 
 
 def port_name_errors(text: str) -> tuple[str, ...]:
-    """Checks an IANA service name, as named container ports have: at most 15 characters."""
+    """Check an IANA service name, as named container ports have: at most 15 characters."""
     errors = []
     if len(text) > 15:
         errors.append("must be no more than 15 characters")
@@ -156,10 +156,10 @@ def port_name_errors(text: str) -> tuple[str, ...]:
 
 
 def valid_label_key(text: str) -> bool:
-    """Whether the text can be the key of a label."""
+    """Return whether the text can be the key of a label."""
     return not label_key_errors(text)
 
 
 def valid_label_value(text: str) -> bool:
-    """Whether the text can be the value of a label."""
+    """Return whether the text can be the value of a label."""
     return not label_value_errors(text)

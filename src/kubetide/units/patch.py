@@ -23,7 +23,7 @@ class PatchError(ValueError):
 
 
 def same_json(a: Value, b: Value) -> bool:
-    """Whether two JSON values are equal: ``1`` equals ``1.0`` and differs from ``true``."""
+    """Return whether two JSON values are equal: ``1`` equals ``1.0`` and differs from ``true``."""
     if isinstance(a, dict):
         return (
             isinstance(b, dict)
@@ -39,7 +39,7 @@ def same_json(a: Value, b: Value) -> bool:
 
 
 def merge_patch(target: Value, patch: Value) -> Value:
-    """Applies a merge patch: members are merged, ``null`` removes, everything else replaces.
+    """Apply a merge patch: members are merged, ``null`` removes, everything else replaces.
 
     Source: RFC 7386, section 2.
     """
@@ -59,7 +59,7 @@ def merge_patch(target: Value, patch: Value) -> Value:
 
 
 def merge_diff(old: Value, new: Value) -> Value:
-    """Gives the smallest merge patch that makes new out of old; ``{}`` when they are equal.
+    """Return the smallest merge patch that makes new out of old; ``{}`` when they are equal.
 
     A ``null`` member in new cannot be said in a merge patch: it is left out, as if it were absent.
     """
@@ -84,7 +84,7 @@ _BAD_ESCAPE = re.compile(r"~(?![01])")
 
 
 def json_patch(target: Value, ops: Value) -> Value:
-    """Applies add, remove, replace, move, copy and test in order; all of them or none.
+    """Apply add, remove, replace, move, copy and test in order; all of them or none.
 
     Raises: PatchError with the index of the operation that cannot be read or applied.
     Source: RFC 6902, and RFC 6901 for pointers.
@@ -173,7 +173,7 @@ def _child(parent: Value, part: str, path: tuple[str, ...]) -> Value:
 
 
 def _index(parent: list[Value], part: str, path: tuple[str, ...], *, end: int) -> int:
-    """Reads an array index from 0 to ``end``."""
+    """Read an array index from 0 to ``end``."""
     if not _INDEX.fullmatch(part):
         raise _OpError(f"{part!r} in {_text(path)} is not an array index")
     if len(part) > 10 or int(part) > end:
@@ -182,7 +182,7 @@ def _index(parent: list[Value], part: str, path: tuple[str, ...], *, end: int) -
 
 
 def _edit(target: Value, path: tuple[str, ...], action: str, value: Value, depth: int = 0) -> Value:
-    """Gives the target with one change at path[depth:], copying only along the way."""
+    """Return the target with one change at path[depth:], copying only along the way."""
     if depth == len(path):  # the whole document
         return None if action == "remove" else value
     part = path[depth]

@@ -56,7 +56,7 @@ class Quantity:
 
     @staticmethod
     def parse(value: str | float) -> Quantity:
-        """Reads a quantity, or a plain JSON number.
+        """Read a quantity, or a plain JSON number.
 
         Raises: QuantityError that quotes the value.
         """
@@ -67,19 +67,19 @@ class Quantity:
         return _parse(repr(value))
 
     def value(self) -> int:
-        """Gives the whole number, rounded away from zero."""
+        """Return the whole number, rounded away from zero."""
         return _shifted_away(self.mantissa, self.exponent)
 
     def exact_milli(self) -> int:
-        """Gives thousandths, rounded away from zero, however large."""
+        """Return thousandths, rounded away from zero, however large."""
         return _shifted_away(self.mantissa, self.exponent + 3)
 
     def exact_nano(self) -> int:
-        """Gives billionths; exact for every parsed quantity."""
+        """Return billionths; exact for every parsed quantity."""
         return _shifted_away(self.mantissa, self.exponent + 9)
 
     def milli_value(self) -> int:
-        """Gives thousandths as upstream's ``MilliValue``, with what its int64 does to large numbers.
+        """Return thousandths as upstream's ``MilliValue``, with what its int64 does to large numbers.
 
         Up to 18 digits: rounded away from zero; on overflow 0, or the wrapped product where upstream
         multiplies in one step (by 10**1, 2, 3, 6 or 9). Longer numbers: truncated, plus one if a
@@ -104,17 +104,17 @@ class Quantity:
         return self.mantissa == 0
 
     def sign(self) -> int:
-        """Gives -1, 0 or 1."""
+        """Return -1, 0 or 1."""
         return (self.mantissa > 0) - (self.mantissa < 0)
 
     def __float__(self) -> float:
-        """Gives the nearest double. Raises OverflowError beyond 1.8e308."""
+        """Return the nearest double. Raises OverflowError beyond 1.8e308."""
         if self.exponent >= 0:
             return float(self.mantissa * _pow10(self.exponent))
         return self.mantissa / _pow10(-self.exponent)
 
     def __str__(self) -> str:
-        """Prints the canonical form: no fraction, the largest suffix that loses nothing."""
+        """Print the canonical form: no fraction, the largest suffix that loses nothing."""
         if self.mantissa == 0:
             return "0"
         if self.format is Format.BINARY_SI:
@@ -173,25 +173,25 @@ ZERO = Quantity(0)
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def milli(value: str | float) -> int:
-    """Gives a quantity in thousandths, rounded away from zero: ``"250m"`` is 250."""
+    """Return a quantity in thousandths, rounded away from zero: ``"250m"`` is 250."""
     return Quantity.parse(value).exact_milli()
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def whole(value: str | float) -> int:
-    """Gives a quantity in whole units, rounded away from zero: ``"1Ki"`` is 1024."""
+    """Return a quantity in whole units, rounded away from zero: ``"1Ki"`` is 1024."""
     return Quantity.parse(value).value()
 
 
 def milli_to_text(n: int) -> str:
-    """Prints thousandths in decimal form: 250 is ``250m``, 2000 is ``2``."""
+    """Print thousandths in decimal form: 250 is ``250m``, 2000 is ``2``."""
     if n % 1000:
         return f"{n}m"
     return str(n // 1000) if n % 1_000_000 else str(Quantity(n, -3))
 
 
 def bytes_to_text(n: int) -> str:
-    """Prints a multiple of 1024 in binary form (``512Mi``), any other number in decimal form."""
+    """Print a multiple of 1024 in binary form (``512Mi``), any other number in decimal form."""
     return str(Quantity(n, 0, Format.DECIMAL_SI if n % 1024 else Format.BINARY_SI))
 
 
@@ -262,7 +262,7 @@ def _pow10(n: int) -> int:
 
 
 def _shifted_away(mantissa: int, shift: int) -> int:
-    """Gives mantissa * 10**shift, rounded away from zero."""
+    """Return mantissa * 10**shift, rounded away from zero."""
     if shift >= 0:
         return mantissa * _pow10(shift)
     divisor = _pow10(-shift)
@@ -270,7 +270,7 @@ def _shifted_away(mantissa: int, shift: int) -> int:
 
 
 def _split(mantissa: int, exponent: int) -> tuple[int, bool]:
-    """Gives the whole part and whether a fraction is left."""
+    """Return the whole part and whether a fraction is left."""
     if exponent >= 0:
         return mantissa * _pow10(exponent), False
     whole_part, rest = divmod(mantissa, _pow10(-exponent))
@@ -278,12 +278,12 @@ def _split(mantissa: int, exponent: int) -> tuple[int, bool]:
 
 
 def _wrapped(n: int) -> int:
-    """Gives n as a two's complement int64 holds it."""
+    """Return n as a two's complement int64 holds it."""
     return (n + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _normal(mantissa: int, exponent: int) -> tuple[int, int]:
-    """Moves every factor of ten from the mantissa to the exponent."""
+    """Move every factor of ten from the mantissa to the exponent."""
     if mantissa == 0:
         return 0, 0
     while mantissa % 10 == 0:
@@ -293,13 +293,13 @@ def _normal(mantissa: int, exponent: int) -> tuple[int, int]:
 
 
 def _aligned(a: Quantity, b: Quantity) -> tuple[int, int]:
-    """Gives both mantissas at the smaller of the two exponents."""
+    """Return both mantissas at the smaller of the two exponents."""
     low = min(a.exponent, b.exponent)
     return a.mantissa * _pow10(a.exponent - low), b.mantissa * _pow10(b.exponent - low)
 
 
 def _sum(a: Quantity, mantissa: int, b: Quantity) -> Quantity:
-    """Adds mantissa at b's exponent to a; a zero left side takes b's format, as upstream."""
+    """Add mantissa at b's exponent to a; a zero left side takes b's format, as upstream."""
     low = min(a.exponent, b.exponent)
     total = a.mantissa * _pow10(a.exponent - low) + mantissa * _pow10(b.exponent - low)
     form = a.format if a.mantissa else b.format
@@ -307,7 +307,7 @@ def _sum(a: Quantity, mantissa: int, b: Quantity) -> Quantity:
 
 
 def quantity_error(value: object) -> str | None:
-    """Gives what is wrong with a JSON value that should be a quantity, or None."""
+    """Return what is wrong with a JSON value that should be a quantity, or None."""
     if not isinstance(value, str | int | float):
         return f"{json.dumps(value)} is not a quantity: expected a text such as 250m or 1Gi, or a number"
     try:

@@ -21,7 +21,7 @@ class Recent(Generic[K, V]):
     __slots__ = ("_old", "_size", "_weigh", "_weight", "newest")
 
     def __init__(self, size: int, weigh: Callable[[K], int] | None = None) -> None:
-        """Takes how much is kept: so many keys, or keys of so much weight together."""
+        """Take how much is kept: so many keys, or keys of so much weight together."""
         self._size = size
         self._weigh = weigh
         self._weight = 0
@@ -32,7 +32,7 @@ class Recent(Generic[K, V]):
         return len(self.newest) + sum(key not in self.newest for key in self._old)
 
     def get(self, key: K) -> V | None:
-        """Gives what was put under the key, or None."""
+        """Return what was put under the key, or None."""
         found = self.newest.get(key)
         if found is None:
             found = self._old.get(key)
@@ -41,7 +41,7 @@ class Recent(Generic[K, V]):
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Takes a value over, in the place of one of the same key."""
+        """Take a value over, in the place of one of the same key."""
         if key not in self.newest:
             weight = 1 if self._weigh is None else self._weigh(key)
             if self._weight + weight > self._size and self.newest:

@@ -21,23 +21,23 @@ def _digest(seed: int, keys: tuple[str | int, ...], size: int) -> bytes:
 
 
 def unit_interval(seed: int, *keys: str | int) -> float:
-    """Gives a draw from [0, 1), of 53 bits."""
+    """Return a draw from [0, 1), of 53 bits."""
     return (int.from_bytes(_digest(seed, keys, 8), "big") >> 11) / (1 << 53)
 
 
 def uniform(seed: int, low: float, high: float, *keys: str | int) -> float:
-    """Gives a draw from [low, high)."""
+    """Return a draw from [low, high)."""
     return low + (high - low) * unit_interval(seed, *keys)
 
 
 def normal(seed: int, mean: float, sigma: float, *keys: str | int) -> float:
-    """Gives a draw from the normal distribution; ``sigma`` is its standard deviation."""
+    """Return a draw from the normal distribution; ``sigma`` is its standard deviation."""
     # The middle of the drawn step, as the inverse is infinite at 0 and 1.
     return mean + sigma * _STANDARD_NORMAL.inv_cdf(unit_interval(seed, *keys) + 0.5 / (1 << 53))
 
 
 def uuid_of(seed: int, *keys: str | int) -> str:
-    """Gives a UUID with the version and variant bits of a random one (RFC 9562, version 4)."""
+    """Return a UUID with the version and variant bits of a random one (RFC 9562, version 4)."""
     raw = bytearray(_digest(seed, keys, 16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
@@ -46,7 +46,7 @@ def uuid_of(seed: int, *keys: str | int) -> str:
 
 
 def name_suffix(seed: int, *keys: str | int) -> str:
-    """Gives five characters as ``generateName`` appends them."""
+    """Return five characters as ``generateName`` appends them."""
     number = int.from_bytes(_digest(seed, keys, 8), "big")
     chars = []
     for _ in range(5):

@@ -36,7 +36,7 @@ class _Token:
 
 
 def parse_terms(text: str) -> list[Term]:
-    """Reads the terms in the order they are written.
+    """Read the terms in the order they are written.
 
     Raises: SelectorTextError, worded as upstream words it.
     """
@@ -44,7 +44,7 @@ def parse_terms(text: str) -> list[Term]:
 
 
 def term_problem(key: str, operator: str, values: tuple[str, ...]) -> str | None:
-    """Gives what makes a requirement invalid, as upstream words it, or None."""
+    """Return what makes a requirement invalid, as upstream words it, or None."""
     found = []
     key_errors = label_key_errors(key)
     if key_errors:
@@ -69,7 +69,7 @@ def term_problem(key: str, operator: str, values: tuple[str, ...]) -> str | None
 
 
 def parse_int64(text: str | None) -> int | None:
-    """Gives the number, or None where the text is none that an int64 holds."""
+    """Return the number, or None where the text is none that an int64 holds."""
     if text is None or len(text) > 40 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -99,7 +99,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _symbol(text: str, position: int) -> tuple[_Token, int]:
-    """Reads the longest operator from a run of symbols: ``!=`` before ``!``."""
+    """Read the longest operator from a run of symbols: ``!=`` before ``!``."""
     # No prefix of a known symbol is unknown, so growing by one character finds the longest.
     end = position + 1
     if text[position : end + 1] in _SYMBOL_TOKENS:
@@ -192,7 +192,7 @@ class _Parser:
         return tuple(sorted(set(values)))
 
     def _items(self) -> list[str]:
-        """Reads up to the closing parenthesis; an empty place between commas is the empty value."""
+        """Read up to the closing parenthesis; an empty place between commas is the empty value."""
         values: list[str] = []
         while True:
             token = self._take()

@@ -62,7 +62,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet the condition; an absent key meets ``!=``, ``notin`` and ``!``."""
+        """Return whether the labels meet the condition; an absent key meets ``!=``, ``notin`` and ``!``."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -106,7 +106,7 @@ class Selector:
 
     @staticmethod
     def parse(text: str) -> Selector:
-        """Reads the text form; the empty text matches everything.
+        """Read the text form; the empty text matches everything.
 
         Raises: SelectorError with upstream's message; ``detail`` leaves out the quoted text.
         """
@@ -114,7 +114,7 @@ class Selector:
 
     @staticmethod
     def from_object(selector: SelectorObject | None) -> Selector:
-        """Reads the object form: None matches nothing, an empty one everything.
+        """Read the object form: None matches nothing, an empty one everything.
 
         Raises: SelectorError with upstream's message.
         """
@@ -129,18 +129,18 @@ class Selector:
         return _from_parts(labels, expressions)
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether labels meet every requirement; None counts as no labels."""
+        """Return whether labels meet every requirement; None counts as no labels."""
         if not self.selectable:
             return False
         labels = labels or {}
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def is_empty(self) -> bool:
-        """Whether everything is matched."""
+        """Return whether everything is matched."""
         return self.selectable and not self.requirements
 
     def exact_values(self) -> dict[str, str]:
-        """Gives the labels that any match must have, for indexes."""
+        """Return the labels that any match must have, for indexes."""
         return {
             requirement.key: requirement.values[0]
             for requirement in self.requirements
@@ -148,7 +148,7 @@ class Selector:
         }
 
     def allowed_values(self, most: int) -> dict[str, tuple[str, ...]]:
-        """Gives the labels that any match must have, each with the values that it may have, where these are few."""
+        """Return the labels that any match must have, each with the values that it may have, where these are few."""
         return {
             requirement.key: tuple(dict.fromkeys(requirement.values))
             for requirement in self.requirements
@@ -156,7 +156,7 @@ class Selector:
         }
 
     def as_scale_selector(self) -> Selector:
-        """Gives the selector as it comes back through the scale client.
+        """Return the selector as it comes back through the scale client.
 
         The client turns a scale's selector text into the object form and prints it again: ``==``
         becomes ``=``, and of two equalities on one key the last one stays.
@@ -176,7 +176,7 @@ class Selector:
         return _sorted([*equalities, *expressions])
 
     def __str__(self) -> str:
-        """Prints the text form, sorted by key, values sorted; nothing prints like everything: empty."""
+        """Print the text form, sorted by key, values sorted; nothing prints like everything: empty."""
         return ",".join(map(str, self.requirements))
 
 

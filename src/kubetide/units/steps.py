@@ -17,7 +17,7 @@ AT_ONCE = 1_000
 
 
 def finish(steps: Steps[T]) -> T:
-    """Does the work at one go."""
+    """Do the work at one go."""
     while True:
         try:
             next(steps)
@@ -27,5 +27,5 @@ def finish(steps: Steps[T]) -> T:
 
 
 def is_pause(number: int) -> bool:
-    """Whether there is a pause after the item of this number, counted from 0."""
+    """Return whether there is a pause after the item of this number, counted from 0."""
     return number % AT_ONCE == AT_ONCE - 1

@@ -29,22 +29,22 @@ class TimeFormatError(ValueError):
 
 
 def seconds(n: float) -> Duration:
-    """Gives n seconds; a float is rounded to the nearest nanosecond."""
+    """Return n seconds; a float is rounded to the nearest nanosecond."""
     return _scaled(n, _NS)
 
 
 def minutes(n: float) -> Duration:
-    """Gives n minutes; a float is rounded to the nearest nanosecond."""
+    """Return n minutes; a float is rounded to the nearest nanosecond."""
     return _scaled(n, 60 * _NS)
 
 
 def hours(n: float) -> Duration:
-    """Gives n hours; a float is rounded to the nearest nanosecond."""
+    """Return n hours; a float is rounded to the nearest nanosecond."""
     return _scaled(n, 3600 * _NS)
 
 
 def milliseconds(n: float) -> Duration:
-    """Gives n milliseconds; a float is rounded to the nearest nanosecond."""
+    """Return n milliseconds; a float is rounded to the nearest nanosecond."""
     return _scaled(n, 1_000_000)
 
 
@@ -53,27 +53,27 @@ def _scaled(n: float, unit: int) -> Duration:
 
 
 def after(t: Instant, d: Duration) -> Instant:
-    """Gives the instant d after t."""
+    """Return the instant d after t."""
     return Instant(t + d)
 
 
 def before(t: Instant, d: Duration) -> Instant:
-    """Gives the instant d before t."""
+    """Return the instant d before t."""
     return Instant(t - d)
 
 
 def between(start: Instant, end: Instant) -> Duration:
-    """Gives the time from start to end; negative when end is the earlier one."""
+    """Return the time from start to end; negative when end is the earlier one."""
     return Duration(end - start)
 
 
 def whole_seconds(d: Duration) -> Duration:
-    """Gives the duration without its fraction of a second, for texts that people read; ``d`` is not negative."""
+    """Return the duration without its fraction of a second, for texts that people read; ``d`` is not negative."""
     return Duration(d - d % _NS)
 
 
 def to_seconds(d: Duration) -> float:
-    """Gives the duration in seconds, as Go's ``Duration.Seconds`` rounds it."""
+    """Return the duration in seconds, as Go's ``Duration.Seconds`` rounds it."""
     whole, rest = divmod(abs(d), _NS)
     value = float(whole) + rest / 1e9
     return value if d >= 0 else -value
@@ -88,7 +88,7 @@ _RFC3339 = re.compile(
 
 @lru_cache(maxsize=1 << 14)
 def parse_rfc3339(text: str) -> Instant:
-    """Reads an RFC 3339 time, with any offset; digits past the nanosecond are dropped.
+    """Read an RFC 3339 time, with any offset; digits past the nanosecond are dropped.
 
     Raises: TimeFormatError that quotes the text.
     """
@@ -112,18 +112,18 @@ def parse_rfc3339(text: str) -> Instant:
 
 
 def format_rfc3339(t: Instant) -> str:
-    """Prints whole seconds in UTC, the fraction cut off, as ``metav1.Time`` does."""
+    """Print whole seconds in UTC, the fraction cut off, as ``metav1.Time`` does."""
     return _whole_seconds(t // _NS) + "Z"
 
 
 def format_rfc3339_micro(t: Instant) -> str:
-    """Prints six fraction digits in UTC, as ``metav1.MicroTime`` does."""
+    """Print six fraction digits in UTC, as ``metav1.MicroTime`` does."""
     whole, rest = divmod(t, _NS)
     return f"{_whole_seconds(whole)}.{rest // 1000:06d}Z"
 
 
 def format_rfc3339_nano(t: Instant) -> str:
-    """Prints in UTC with just the fraction digits that are needed, as Go's RFC3339Nano."""
+    """Print in UTC with just the fraction digits that are needed, as Go's RFC3339Nano."""
     whole, rest = divmod(t, _NS)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{_whole_seconds(whole)}{fraction}Z"
@@ -159,7 +159,7 @@ _DURATION_PART = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]*)")
 
 @lru_cache(maxsize=1 << 12)
 def parse_duration(text: str) -> Duration:
-    """Reads Go's duration syntax: ``1h15m0.5s``, ``-2m``, ``0``.
+    """Read Go's duration syntax: ``1h15m0.5s``, ``-2m``, ``0``.
 
     Raises: TimeFormatError, worded as Go's ``time.ParseDuration`` words it.
     Source: Go 1.25 time.ParseDuration, including its float rounding of fractions.
@@ -198,7 +198,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def _fraction_of(digits: str, unit: int) -> int:
-    """Gives that fraction of the unit in nanoseconds, in doubles in Go's order of operations."""
+    """Return that fraction of the unit in nanoseconds, in doubles in Go's order of operations."""
     value, scale = 0, 1.0
     for digit in digits:
         if value > _MAX_INT64 // 10 or value * 10 + int(digit) > _MAX_INT64 + 1:
@@ -209,7 +209,7 @@ def _fraction_of(digits: str, unit: int) -> int:
 
 
 def format_duration(d: Duration) -> str:
-    """Prints as Go's ``Duration.String``: ``1h0m0s``, ``1.5s``, ``150ms``, ``0s``."""
+    """Print as Go's ``Duration.String``: ``1h0m0s``, ``1.5s``, ``150ms``, ``0s``."""
     if d == 0:
         return "0s"
     sign, n = ("-", -d) if d < 0 else ("", int(d))
@@ -229,7 +229,7 @@ def format_duration(d: Duration) -> str:
 
 
 def _decimal(n: int, unit: int) -> str:
-    """Prints n / unit with the digits that are needed; the unit is a power of ten."""
+    """Print n / unit with the digits that are needed; the unit is a power of ten."""
     whole, rest = divmod(n, unit)
     if not rest:
         return str(whole)

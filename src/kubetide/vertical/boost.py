@@ -103,13 +103,13 @@ def _saved(container: Running) -> str:
 
 
 def has_boost(spec: VpaSpec) -> bool:
-    """Whether a VPA boosts any container."""
+    """Return whether a VPA boosts any container."""
     policies = (spec.resource_policy.container_policies if spec.resource_policy is not None else None) or ()
     return spec.startup_boost is not None or any(one.startup_boost is not None for one in policies)
 
 
 def is_boosted(pod: Pod) -> bool:
-    """Whether a container of the pod still has the CPU of its start."""
+    """Return whether a container of the pod still has the CPU of its start."""
     return bool(boosted_containers(pod.metadata.annotations))
 
 

@@ -37,7 +37,7 @@ def container_policy(policy: ResourcePolicy | None, container: str) -> Container
 
 
 def is_container_off(policy: ResourcePolicy | None, container: str) -> bool:
-    """Whether the container is left as it is."""
+    """Return whether the container is left as it is."""
     one = container_policy(policy, container)
     return one is not None and one.mode == CONTAINER_OFF
 

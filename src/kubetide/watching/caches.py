@@ -33,7 +33,7 @@ class Caches:
     def of(
         self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
     ) -> Informer[Any]:
-        """Gives an informer of a kind, over all namespaces; list and watch are one for all readers.
+        """Return an informer of a kind, over all namespaces; list and watch are one for all readers.
 
         Args:
             keep: For a reader that can do with what this makes of an object, as it can with the object: where
@@ -58,7 +58,7 @@ class Caches:
         return tuple(self._informers.values())
 
     async def run(self) -> None:
-        """Keeps all caches until cancelled."""
+        """Keep all caches until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
             for informer in self.all:
                 self._tasks.create_task(informer.run())

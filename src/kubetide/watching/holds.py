@@ -9,7 +9,7 @@ from kubetide.watching.informer import Informer
 
 
 def too_old(informer: Informer[Any], now: Instant, *, max_cache_age: Duration) -> str:
-    """Gives a sentence for a cache that has heard nothing for longer, not even a bookmark; empty for another."""
+    """Return a sentence for a cache that has heard nothing for longer, not even a bookmark; empty for another."""
     heard = informer.last_heard
     if heard is None:
         return f"{informer.kind.plural} have never been listed; nothing is taken away until they are"
@@ -22,7 +22,7 @@ def too_old(informer: Informer[Any], now: Instant, *, max_cache_age: Duration) -
 
 
 def shrunken(informer: Informer[Any], now: Instant, *, max_relist_loss: float, relist_hold: Duration) -> str:
-    """Gives a sentence for a cache that lost more than that share by a new list, not long ago; empty for another."""
+    """Return a sentence for a cache that lost more than that share by a new list, not long ago; empty for another."""
     relist = informer.last_relist
     if relist is None or after(relist.at, relist_hold) < now:
         return ""

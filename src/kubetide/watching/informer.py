@@ -35,7 +35,7 @@ class Informer(Generic[T]):
         keep: Callable[[T], Any] | None = None,
         beside: Informer[Any] | None = None,
     ) -> None:
-        """Prepares the informer; nothing is asked before ``run``.
+        """Prepare the informer; nothing is asked before ``run``.
 
         Args:
             keep: What is held and handed out in the place of each object: something with its ``metadata``,
@@ -90,25 +90,25 @@ class Informer(Generic[T]):
         return self._reflector.last_error
 
     async def synced(self) -> None:
-        """Returns once the first list has been taken in."""
+        """Return once the first list has been taken in."""
         await self._reflector.synced.wait()
 
     async def answered(self) -> None:
-        """Returns once the first list has been taken in or refused: for kinds that can be done without."""
+        """Return once the first list has been taken in or refused: for kinds that can be done without."""
         await self._reflector.answered.wait()
 
     def feed(self) -> Feed[T]:
-        """Opens a feed; what is here already is its first content."""
+        """Open a feed; what is here already is its first content."""
         return self._store.feed()
 
     def close_feed(self, feed: Feed[T]) -> None:
-        """Ends a feed."""
+        """End a feed."""
         self._store.close_feed(feed)
 
     def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
-        """Calls ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
+        """Call ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
         self._store.on_change(handler)
 
     async def run(self) -> None:
-        """Lists and watches until cancelled; of informers beside one another one runs for all."""
+        """List and watches until cancelled; of informers beside one another one runs for all."""
         await self._reflector.run()

@@ -66,7 +66,7 @@ class Reflector:
         self.last_error = ""
 
     def store(self, keep: Keep | None) -> Store[Any]:
-        """Gives the store that holds what ``keep`` makes of each object, or the whole where another one does.
+        """Return the store that holds what ``keep`` makes of each object, or the whole where another one does.
 
         Raises: RuntimeError where nobody has asked for that before, and the first list is under way.
         """
@@ -82,7 +82,7 @@ class Reflector:
         return found
 
     def _keep_whole(self) -> None:
-        """Has all stores hold objects as they come. Raises: RuntimeError as ``store``."""
+        """Have all stores hold objects as they come. Raises: RuntimeError as ``store``."""
         for store in self._stores:
             if store.keep is not None:
                 self._check_not_begun()
@@ -96,7 +96,7 @@ class Reflector:
             )
 
     async def run(self) -> None:
-        """Lists and watches until cancelled."""
+        """List and watches until cancelled."""
         self._begun = True
         pause = _FIRST_PAUSE
         while True:
@@ -167,14 +167,14 @@ class Reflector:
                 self._take(batch)
 
     def _keep(self) -> Keep | None:
-        """Gives what is made of each object as soon as it is read; None for the object itself."""
+        """Return what is made of each object as soon as it is read; None for the object itself."""
         if not self._in_parts():
             return self._stores[0].keep
         keeps = [store.keep for store in self._stores if store.keep is not None]
         return lambda item: tuple([keep(item) for keep in keeps])
 
     def _in_parts(self) -> bool:
-        """Whether several stores hold each something else of an object: it is read as a tuple, store by store."""
+        """Return whether several stores hold each something else of an object: it is read as a tuple, store by store."""
         return len(self._stores) > 1 and self._stores[0].keep is not None
 
     # ── taking in ──
@@ -229,7 +229,7 @@ class Reflector:
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Whether one version is before another; of those that are no numbers nobody can tell.
+    """Return whether one version is before another; of those that are no numbers nobody can tell.
 
     Source: Kubernetes v1.35, KEP-5504: resource versions of one resource can be compared.
     """

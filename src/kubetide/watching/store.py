@@ -24,17 +24,17 @@ class Feed(Generic[T]):
         self._wake = asyncio.Event()
 
     def drain(self) -> dict[Key, T | None]:
-        """Gives the newest state of each changed object, None for a deleted one, and starts anew."""
+        """Return the newest state of each changed object, None for a deleted one, and starts anew."""
         changed, self._changed = self._changed, {}
         self._wake.clear()
         return changed
 
     async def wait(self) -> None:
-        """Returns when something is there to be drained."""
+        """Return when something is there to be drained."""
         await self._wake.wait()
 
     def put(self, key: Key, value: T | None) -> None:
-        """Notes a change."""
+        """Note a change."""
         # Taken out first, so that the order is that of the newest changes.
         self._changed.pop(key, None)
         self._changed[key] = value
@@ -57,7 +57,7 @@ class Store(Generic[T]):
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
 
     def feed(self) -> Feed[T]:
-        """Opens a feed; what is here already is its first content."""
+        """Open a feed; what is here already is its first content."""
         feed: Feed[T] = Feed()
         for key, value in self.objects.items():
             feed.put(key, value)
@@ -65,15 +65,15 @@ class Store(Generic[T]):
         return feed
 
     def close_feed(self, feed: Feed[T]) -> None:
-        """Ends a feed."""
+        """End a feed."""
         self._feeds.remove(feed)
 
     def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
-        """Calls ``handler(key, old, new)`` on every change; None stands for not there."""
+        """Call ``handler(key, old, new)`` on every change; None stands for not there."""
         self._handlers.append(handler)
 
     def put(self, key: Key, new: T | None) -> None:
-        """Takes over what is to be held of an object, or that it is gone, and tells everybody."""
+        """Take over what is to be held of an object, or that it is gone, and tells everybody."""
         old = self.objects.get(key)
         if new is None:
             if old is None:

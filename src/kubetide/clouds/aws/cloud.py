@@ -175,7 +175,7 @@ class AwsCloud(Cloud):
         return next((name for name, known in self._known.items() if known.has(provider_id)), None)
 
     def has_instance(self, provider_id: str, annotations: Mapping[str, str]) -> bool | None:
-        """Whether the machine of a node exists; None where nobody can tell. Raises CloudError for a foreign id.
+        """Return whether the machine of a node exists; None where nobody can tell. Raises CloudError for a foreign id.
 
         Source: cluster-autoscaler (Aug 2026), AWS provider, HasInstance.
         """

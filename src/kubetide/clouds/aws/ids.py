@@ -34,7 +34,7 @@ def placeholder_name(group: str, number: int) -> str:
 
 
 def is_placeholder(provider_id: str) -> bool:
-    """Whether this is the id of a machine that is asked for and does not exist yet."""
+    """Return whether this is the id of a machine that is asked for and does not exist yet."""
     return _PLACEHOLDER.match(provider_id) is not None
 
 

@@ -85,7 +85,7 @@ class Known:
         )
 
     def has(self, provider_id: str) -> bool:
-        """Whether it is the id of an instance or placeholder of this group."""
+        """Return whether it is the id of an instance or placeholder of this group."""
         if is_placeholder(provider_id):
             return provider_id in self.placeholders()
         return self.member(provider_id) is not None
@@ -142,7 +142,7 @@ class Known:
             )
 
     def is_going(self, provider_id: str) -> bool:
-        """Whether the instance is on its way out already."""
+        """Return whether the instance is on its way out already."""
         member = self.member(provider_id)
         return provider_id in self.ended or (member is not None and member.is_terminating)
 

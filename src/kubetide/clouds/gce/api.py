@@ -229,7 +229,7 @@ class ComputeApi:
         await self._wait(ref, verb, operation)
 
     async def _wait(self, ref: GceRef, verb: str, operation: _Operation) -> None:
-        """Wait until the operation is done. Raises CloudError where it failed or takes longer than 20 s."""
+        """Wait until the operation is done. Raises CloudError where it failed or take longer than 20 s."""
         start = self._clock.monotonic()
         path = f"projects/{ref.project}/zones/{ref.zone}/operations/{operation.name}/wait"
         while operation.status != "DONE":

@@ -66,11 +66,11 @@ class ProtobufCodec:
         }
 
     def knows(self, kind: Kind[Any]) -> bool:
-        """Whether objects of the kind can be read."""
+        """Return whether objects of the kind can be read."""
         return kind in KINDS
 
     def decode_list(self, kind: Kind[T], body: bytes) -> ObjectList[T]:
-        """Reads a list. Raises InternalError."""
+        """Read a list. Raises InternalError."""
         forms = self._forms[kind.resource]
         try:
             whole = self._opened(forms.many, body, f"{kind.kind}List", kind)
@@ -85,7 +85,7 @@ class ProtobufCodec:
 
     @staticmethod
     def cut(rest: bytes, piece: bytes) -> tuple[Sequence[bytes], bytes]:
-        """Cuts a piece of a stream into whole frames; gives them, and the beginning of the next one.
+        """Cut a piece of a stream into whole frames; return them, and the beginning of the next one.
 
         Raises: InternalError for a frame that is too long to be one.
         """
@@ -103,7 +103,7 @@ class ProtobufCodec:
         return frames, data[at:]
 
     def decode_event(self, frame: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
-        """Reads an event, and whether it marks the end of what a watch begins with.
+        """Read an event, and whether it marks the end of what a watch begins with.
 
         Raises: the ApiError that an ERROR event carries, InternalError for what cannot be read.
         """
@@ -126,7 +126,7 @@ class ProtobufCodec:
         return cast("WatchEvent[T]", made), False
 
     def _opened(self, form: Any, body: bytes, kind_name: str, kind: Kind[Any]) -> Any:
-        """Gives what an envelope holds. Raises ProtobufError for another kind, whose numbers mean other things."""
+        """Return what an envelope holds. Raises ProtobufError for another kind, whose numbers mean other things."""
         if not body.startswith(MAGIC):
             raise ProtobufError("the magic number is missing")
         whole = form.FromString(body[len(MAGIC) :])

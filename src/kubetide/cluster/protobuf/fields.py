@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_fields(model: Any, type_name: str) -> tuple[Wanted, ...]:
-    """Gives the fields that a struct has of a type of the API; what the type has not is left out."""
+    """Return the fields that a struct has of a type of the API; what the type has not is left out."""
     hints = typing.get_type_hints(model)
     members = {member.encode_name: member for member in msgspec.structs.fields(model)}
     found = []
@@ -133,7 +133,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def nested(model: Any, type_name: str) -> Iterator[tuple[Any, str]]:
-    """Gives every struct and type that a message of that type is read into, the outermost first."""
+    """Return every struct and type that a message of that type is read into, the outermost first."""
     seen: dict[str, Any] = {}
     todo = [(model, type_name)]
     while todo:

@@ -32,22 +32,22 @@ _MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
 
 
 def message_name(type_name: str) -> str:
-    """Gives the name of the message type of an API type."""
+    """Return the name of the message type of an API type."""
     return type_name.replace(".", "_").replace("-", "_")
 
 
 def list_envelope(type_name: str) -> str:
-    """Gives the name of the message type that a list of objects of that type comes in."""
+    """Return the name of the message type that a list of objects of that type comes in."""
     return f"{message_name(type_name)}_ListEnvelope"
 
 
 def envelope(type_name: str) -> str:
-    """Gives the name of the message type that one object of that type comes in."""
+    """Return the name of the message type that one object of that type comes in."""
     return f"{message_name(type_name)}_Envelope"
 
 
 def message_types(roots: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives the message types by name: of everything that objects of these types hold, and of what they come in.
+    """Return the message types by name: of everything that objects of these types hold, and of what they come in.
 
     Args:
         roots: The struct of each API type of objects.
@@ -72,7 +72,7 @@ def message_types(roots: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fixed(file: FileDescriptorProto) -> None:
-    """Adds what needs no struct. Source: apimachinery v0.36, runtime and meta/v1, generated.proto."""
+    """Add what needs no struct. Source: apimachinery v0.36, runtime and meta/v1, generated.proto."""
     entry = file.message_type.add(name=ENTRY)
     _add(entry, "key", 1, _BYTES)
     _add(entry, "value", 2, _BYTES)
@@ -125,7 +125,7 @@ def _add_type(file: FileDescriptorProto, model: Any, type_name: str) -> None:
 
 
 def is_told_when_absent(field: Wanted) -> bool:
-    """Whether a piece that is not there is told from an empty one."""
+    """Return whether a piece that is not there is told from an empty one."""
     return field.optional or field.form not in {"text", "apart"}
 
 

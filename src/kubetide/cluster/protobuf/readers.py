@@ -49,7 +49,7 @@ class Readers:
         """What the expressions speak of."""
 
     def reader(self, model: Any, type_name: str, **said: str) -> Reader:
-        """Gives what makes a struct of a message.
+        """Return what makes a struct of a message.
 
         Args:
             model: The struct.
@@ -61,7 +61,7 @@ class Readers:
         return self._compiled(f"{self._named(model)}({', '.join(members)})")
 
     def _members(self, model: Any, type_name: str) -> list[str]:
-        """Gives the arguments that a struct is made with, as they are read from the message ``m``."""
+        """Return the arguments that a struct is made with, as they are read from the message ``m``."""
         return [
             f"**{self._named(self._inlined(field))}[m.{field.name}]"
             if field.form == "inlined"
@@ -90,7 +90,7 @@ class Readers:
         return f"{self._shared(field)}[{at}]"
 
     def _whole(self, field: Wanted) -> Shared[Pieces, Any]:
-        """Gives what holds the lists, or maps, of a field."""
+        """Return what holds the lists, or maps, of a field."""
         if field.many == "map":
             entries = self._names["amounts" if field.form == "amount" else "entries"]
             return shared_whole(lambda pieces: dict(map(entries.__getitem__, pieces)))
@@ -98,7 +98,7 @@ class Readers:
         return shared_whole(lambda pieces: tuple(map(items.__getitem__, pieces)))
 
     def _shared(self, field: Wanted) -> str:
-        """Gives the name of what holds the pieces of a field."""
+        """Return the name of what holds the pieces of a field."""
         if field.form == "text":
             return "texts"
         if field.form == "time":
@@ -150,7 +150,7 @@ class Readers:
         return read_text(self.types[AMOUNT].FromString(piece).text)
 
     def _time(self, piece: bytes) -> str | None:
-        """Gives a time as JSON has it, None for the zero time, which is an empty message."""
+        """Return a time as JSON has it, None for the zero time, which is an empty message."""
         if not piece:
             return None
         since: int = self._instant(piece).seconds
@@ -158,7 +158,7 @@ class Readers:
         return _up_to_second(minute) + _SECONDS[second]
 
     def _named(self, value: Any) -> str:
-        """Gives a name by which an expression can speak of something."""
+        """Return a name by which an expression can speak of something."""
         name = f"n{len(self._names)}"
         self._names[name] = value
         return name
@@ -170,7 +170,7 @@ class Readers:
 
 @lru_cache(maxsize=4_096)
 def _up_to_second(minute: int) -> str:
-    """Gives the text of the times of a minute but for their seconds."""
+    """Return the text of the times of a minute but for their seconds."""
     return format_rfc3339(Instant(minute * _MINUTE)).removesuffix(_SECONDS[0])
 
 

@@ -51,10 +51,10 @@ class Shared(dict[K, T]):
 
 
 def shared_whole(read: Callable[[Pieces], T]) -> Shared[Pieces, T]:
-    """Gives what holds lists and maps: ``shared[tuple(pieces)]``."""
+    """Return what holds lists and maps: ``shared[tuple(pieces)]``."""
     return Shared(read, length=lambda pieces: sum(map(len, pieces)), most=_MOST_WHOLE)
 
 
 def read_text(piece: bytes) -> str | None:
-    """Gives a text, None for ABSENT. Raises UnicodeDecodeError."""
+    """Return a text, None for ABSENT. Raises UnicodeDecodeError."""
     return None if piece == ABSENT else intern(piece.decode())

@@ -114,7 +114,7 @@ class Specs:
         """How many specs of an owner were not like the known one, since it is known."""
 
     def read(self, piece: bytes, owners: tuple[OwnerReference, ...] | None) -> PodSpec:
-        """Gives a spec; much of it may be shared with others, so nobody may change it."""
+        """Return a spec; much of it may be shared with others, so nobody may change it."""
         if not owners or len(piece) > _LONGEST:
             return self._read(piece)
         owner = owners[0].uid
@@ -129,7 +129,7 @@ class Specs:
         return self._new(owner, piece)
 
     def _like(self, known: _Known, piece: bytes) -> PodSpec | None:
-        """Gives the spec, where it is like the known one."""
+        """Return the spec, where it is like the known one."""
         token_at, node_at = known.token_at, known.node_at
         token = piece[token_at : token_at + _NAME]
         if not piece.startswith(token.join(known.head)):
@@ -155,7 +155,7 @@ class Specs:
         return _made(known.spec, known.bearers, name, affinity, token.decode())
 
     def _new(self, owner: str, piece: bytes) -> PodSpec:
-        """Reads a spec by itself, the first of its owner or one that is not like the known one."""
+        """Read a spec by itself, the first of its owner or one that is not like the known one."""
         spec = self._read(piece)
         strangers = self._strangers.get(owner, 0)
         if owner in self._known and strangers < _PATIENCE:
@@ -173,7 +173,7 @@ class Specs:
 
 
 def _content(piece: bytes, at: int) -> tuple[int, int]:
-    """Gives where the content begins and ends whose length stands there; nothing for one of over 16 KiB."""
+    """Return where the content begins and ends whose length stands there; nothing for one of over 16 KiB."""
     first, second = (*piece[at : at + 2], 0, 0)[:2]
     if first < _ONE_BYTE:
         return at + 1, at + 1 + first
@@ -181,7 +181,7 @@ def _content(piece: bytes, at: int) -> tuple[int, int]:
 
 
 def _made(known: PodSpec, bearers: _Bearers, node: str, affinity: Affinity | None, token: str) -> PodSpec:
-    """Gives the known spec with another node, affinity and token."""
+    """Return the known spec with another node, affinity and token."""
     before, volume, after = bearers.volumes
     mount = replace(bearers.mount, name=token)
     return replace(
@@ -211,7 +211,7 @@ def _mounting(containers: _Containers, mount: VolumeMount) -> tuple[Container, .
 
 
 def _known_of(piece: bytes, spec: PodSpec) -> _Known | None:
-    """Gives what others are compared with, None where it is not certain what node and token stand for."""
+    """Return what others are compared with, None where it is not certain what node and token stand for."""
     node = spec.node_name.encode()
     if len(node) >= _ONE_BYTE:
         return None
@@ -239,7 +239,7 @@ def _known_of(piece: bytes, spec: PodSpec) -> _Known | None:
 
 
 def _bearers(spec: PodSpec, token: bytes) -> _Bearers | None:
-    """Finds all that bear the name, None for one that is borne otherwise than by a volume and by mounts of it."""
+    """Find all that bear the name, None for one that is borne otherwise than by a volume and by mounts of it."""
     name = token.decode()
     volumes = spec.volumes or ()
     named = [number for number, one in enumerate(volumes) if one.name == name]

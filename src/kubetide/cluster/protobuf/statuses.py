@@ -72,7 +72,7 @@ class Statuses:
         """What those said that were like none of them, but for the times."""
 
     def read(self, piece: bytes) -> PodStatus:
-        """Gives a status; much of it may be shared with others, so nobody may change it."""
+        """Return a status; much of it may be shared with others, so nobody may change it."""
         for shape in self._shapes:
             size = shape.size
             if len(piece) > size and shape.said_of(piece) == shape.said and piece[size] != _CONDITION:
@@ -91,7 +91,7 @@ class Statuses:
         return status
 
     def _note(self, piece: bytes, status: PodStatus) -> None:
-        """Notes how a status begins, when there was one like it before: to find out costs more than to read it."""
+        """Note how a status begins, when there was one like it before: to find out costs more than to read it."""
         said = (
             status.phase,
             *[(one.type, one.status, one.reason, one.message) for one in status.conditions or ()],
@@ -108,7 +108,7 @@ class Statuses:
 
 
 def _shape_of(piece: bytes, status: PodStatus) -> _Shape | None:
-    """Gives how a status begins, None for one without conditions or with one that stands there otherwise."""
+    """Return how a status begins, None for one without conditions or with one that stands there otherwise."""
     phase = _block(_PHASE, status.phase)
     if not status.conditions or phase is None or not piece.startswith(phase):
         return None
@@ -133,7 +133,7 @@ def _shape_of(piece: bytes, status: PodStatus) -> _Shape | None:
 
 
 def _time_at(piece: bytes, at: int, condition: Condition) -> tuple[int, int] | None:
-    """Gives where the time of the condition that stands there begins, and where the condition ends."""
+    """Return where the time of the condition that stands there begins, and where the condition ends."""
     if piece[at : at + 1] != bytes([_CONDITION]):
         return None
     length, begin = piece[at + 1], at + 2

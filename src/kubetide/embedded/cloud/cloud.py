@@ -98,7 +98,7 @@ class EmbeddedCloud(Cloud):
                         self._agenda.put(machine.todo[1], _Step(machine, machine.todo[0]))
 
     async def start(self) -> None:
-        """Makes the machines that exist from the beginning; their nodes are Ready when this returns.
+        """Make the machines that exist from the beginning; their nodes are Ready when this returns.
 
         A cloud that goes on has its machines.
         """
@@ -109,27 +109,27 @@ class EmbeddedCloud(Cloud):
             if group.spec.first_size and group.kind is None:
                 group.check_increase(group.spec.first_size)
             for _ in range(group.spec.first_size):
-                machine = self._add(group, group.zones_by_room()[0])
+                machine = self._add(group, group.zones_by_capacity()[0])
                 machine.state = "Running"
                 await self._create_node(group, machine, ready=True, now=now)
                 machine.node = True
         self._note()
 
     async def run(self) -> None:
-        """Lets machines boot, join and end, until cancelled."""
+        """Let machines boot, join and end, until cancelled."""
         await self._agenda.run(self._do)
 
     # ── the port ────────────────────────────────────────────────────────────────────────────────
 
     async def refresh(self) -> Sequence[NodeGroup]:
-        """Gives all node groups ordered by id; the same tuple while nothing has changed."""
+        """Return all node groups ordered by id; the same tuple while nothing has changed."""
         self._check_call("refresh", "")
         if self._view is None:
             self._view = tuple(group.view() for group in self._groups.values())
         return self._view
 
     async def increase_size(self, group_id: str, delta: int) -> None:
-        """Orders ``delta`` machines. Raises CloudError."""
+        """Order ``delta`` machines. Raises CloudError."""
         group = self._group(group_id)
         self._check_call("increase_size", group_id)
         self._check_increase(group, delta)
@@ -138,7 +138,7 @@ class EmbeddedCloud(Cloud):
         self._note()
 
     async def atomic_increase_size(self, group_id: str, delta: int) -> None:
-        """Orders ``delta`` machines if all of them are in stock, else none. Raises CloudError."""
+        """Order ``delta`` machines if all of them are in stock, else none. Raises CloudError."""
         group = self._group(group_id)
         self._check_call("increase_size", group_id)
         self._check_increase(group, delta)
@@ -156,7 +156,7 @@ class EmbeddedCloud(Cloud):
         self._note()
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
-        """Makes a group without machines. Raises CloudError."""
+        """Make a group without machines. Raises CloudError."""
         if group.id in self._groups:
             raise CloudError(f"node group {group.id} exists; give the new one another name")
         self._groups = dict(sorted({**self._groups, group.id: made_group(group, self._catalogue)}.items()))
@@ -165,14 +165,14 @@ class EmbeddedCloud(Cloud):
         return self._groups[group.id].view()
 
     async def delete_group(self, group_id: str) -> None:
-        """Deletes a group that ``create_group`` made and that has no machines. Raises CloudError."""
+        """Delete a group that ``create_group`` made and that has no machines. Raises CloudError."""
         self._group(group_id).check_deletable()
         del self._groups[group_id]
         self._view = None
         self._note()
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
-        """Gives up machines that have not booted yet. Raises CloudError."""
+        """Return up machines that have not booted yet. Raises CloudError."""
         group = self._group(group_id)
         self._check_call("decrease_target_size", group_id)
         for machine in group.to_withdraw(delta):
@@ -180,7 +180,7 @@ class EmbeddedCloud(Cloud):
         self._note()
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
-        """Deletes machines; one that never booted is gone at once. Raises CloudError."""
+        """Delete machines; one that never booted is gone at once. Raises CloudError."""
         group = self._group(group_id)
         self._check_call("delete_nodes", group_id)
         now = self._clock.now()
@@ -240,7 +240,7 @@ class EmbeddedCloud(Cloud):
         self._agenda.put(due, _Step(machine, do))
 
     def _note(self) -> None:
-        """Has the machines kept as they are now. Raises CloudError when that fails."""
+        """Have the machines kept as they are now. Raises CloudError when that fails."""
         if self._keep is None:
             return
         try:
@@ -249,7 +249,7 @@ class EmbeddedCloud(Cloud):
             raise CloudError(f"the machines cannot be kept: {error}") from error
 
     def _settle(self) -> None:
-        """Counts the money up to now; called before every change of what is billed."""
+        """Count the money up to now; called before every change of what is billed."""
         now = self._clock.now()
         self._spent += self.cost_per_hour() * (now - self._spent_until) / _NS_PER_HOUR
         self._spent_until = now
@@ -285,7 +285,7 @@ class EmbeddedCloud(Cloud):
         now = self._clock.now()
         in_stock = self._zones_in_stock(group, group.ordered, now)
         if not in_stock:
-            self._add(group, group.zones_by_room()[0], group.no_stock())
+            self._add(group, group.zones_by_capacity()[0], group.no_stock())
             return
         machine = self._add(group, in_stock[0])
         machine.joins = self._joins(group, machine, now)
@@ -293,7 +293,7 @@ class EmbeddedCloud(Cloud):
         self._plan(machine, "register", after(now, boot))
 
     def _zones_in_stock(self, group: Group, order: int, now: Instant) -> list[str]:
-        return [zone for zone in group.zones_by_room() if not self._is_out(group, zone, order, now)]
+        return [zone for zone in group.zones_by_capacity() if not self._is_out(group, zone, order, now)]
 
     def _is_out(self, group: Group, zone: str, order: int, now: Instant) -> bool:
         return any(
@@ -369,7 +369,7 @@ class EmbeddedCloud(Cloud):
         await self._untaint(machine.name)
 
     async def _untaint(self, name: str) -> None:
-        """Takes the not-ready taint off and keeps those that others have set meanwhile."""
+        """Take the not-ready taint off and keep those that others have set meanwhile."""
         while True:
             raw = await self._cluster.get(NODES.untyped, name)
             taints = [

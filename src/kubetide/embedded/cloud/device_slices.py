@@ -9,7 +9,7 @@ from kubetide.objects.kinds import NODES, RESOURCE_SLICES
 
 
 def slices_json(devices: Mapping[str, int], *, node: str, uid: str = "") -> list[Json]:
-    """Gives the ResourceSlices of a node.
+    """Return the ResourceSlices of a node.
 
     Args:
         devices: How many by driver.

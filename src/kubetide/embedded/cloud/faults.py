@@ -26,7 +26,7 @@ class Window:
     probability: float = 1.0
 
     def covers(self, now: Instant, *, group: str, zone: str = "") -> bool:
-        """Whether it is on, for that group and zone."""
+        """Return whether it is on, for that group and zone."""
         return (
             self.start <= now
             and (self.end is None or now < self.end)
@@ -35,7 +35,7 @@ class Window:
         )
 
     def hits(self, seed: int, *keys: str | int) -> bool:
-        """Whether it hits what the keys name."""
+        """Return whether it hits what the keys name."""
         return self.probability >= 1.0 or unit_interval(seed, *keys) < self.probability
 
 

@@ -87,7 +87,7 @@ class GroupSpec:
 
 
 def provider_id(zone: str, name: str) -> str:
-    """What a node has in ``spec.providerID``."""
+    """Return what a node has in ``spec.providerID``."""
     return f"embedded:///{zone}/{name}"
 
 
@@ -144,7 +144,7 @@ def node_address(name: str) -> str:
 
 
 def node_info(kind: InstanceType, name: str) -> Json:
-    """What a kubelet says of its machine and itself."""
+    """Return what a kubelet says of its machine and itself."""
     return {
         "machineID": uuid_of(0, "machine", name).replace("-", ""),
         "systemUUID": uuid_of(0, "system", name),
@@ -185,7 +185,7 @@ def node_conditions(*, ready: bool, now: Instant) -> list[Json]:
 
 
 def template_of(group: GroupSpec, kind: InstanceType) -> NodeTemplate:
-    """What the catalogue says a new node of the group looks like."""
+    """Return what the catalogue says a new node of the group looks like."""
     zone = group.zones[0]
     name = f"template-node-for-{group.name}"
     raw = node_json(group, kind, name=name, zone=zone, ready=True, now=Instant(0))

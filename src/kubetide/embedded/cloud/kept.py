@@ -35,7 +35,7 @@ class _Cloud(msgspec.Struct, frozen=True):
 
 
 def json_of(groups: Mapping[str, Group], spent: float) -> Json:
-    """Gives the machines of all groups, what they do next, and the money spent."""
+    """Return the machines of all groups, what they do next, and the money spent."""
     found = _Cloud(
         spent=spent,
         groups={
@@ -52,12 +52,12 @@ def json_of(groups: Mapping[str, Group], spent: float) -> Json:
 
 
 def made_groups(kept: Json) -> list[NewGroup]:
-    """Gives what the groups were made of that were made while the cloud ran."""
+    """Return what the groups were made of that were made while the cloud ran."""
     return [found.made for found in msgspec.convert(kept, _Cloud).groups.values() if found.made is not None]
 
 
 def put_back(kept: Json, groups: Mapping[str, Group]) -> float:
-    """Puts kept machines into their groups, and gives the money spent.
+    """Put kept machines into their groups, and return the money spent.
 
     Raises: ValueError when there is no such group or zone any more.
     """

@@ -85,7 +85,7 @@ class Group:
         return 0.0 if self.kind is None else self.kind.price_per_hour
 
     def changed(self) -> None:
-        """Says that a machine has changed."""
+        """Say that a machine has changed."""
         self._view = None
 
     def view(self) -> NodeGroup:
@@ -113,7 +113,7 @@ class Group:
         return self._view
 
     def counts(self) -> GroupCounts:
-        """How many machines are in which state."""
+        """Return how many machines are in which state."""
         states = [machine.state for machine in self.machines.values() if machine.error is None]
         return GroupCounts(
             creating=states.count("Creating"),
@@ -123,7 +123,7 @@ class Group:
         )
 
     def no_stock(self) -> InstanceError:
-        """Why a machine that was ordered cannot be had."""
+        """Return why a machine that was ordered cannot be had."""
         zones = ", ".join(sorted(self.spec.zones))
         return InstanceError(
             error_class="OutOfResource",
@@ -133,7 +133,7 @@ class Group:
         )
 
     def check_deletable(self) -> None:
-        """Raises CloudError for a group that was there from the beginning, or that has machines."""
+        """Raise CloudError for a group that was there from the beginning, or that has machines."""
         if self.made is None:
             raise CloudError(f"node group {self.spec.name}: was not made by this program, so it stays")
         if self.machines:
@@ -141,7 +141,7 @@ class Group:
                 f"node group {self.spec.name}: has {len(self.machines)} machines; delete them first"
             )
 
-    def zones_by_room(self) -> list[str]:
+    def zones_by_capacity(self) -> list[str]:
         """Its zones, those with the fewest machines first."""
         used = dict.fromkeys(self.spec.zones, 0)
         for machine in self.machines.values():
@@ -149,7 +149,7 @@ class Group:
         return sorted(used, key=used.__getitem__)
 
     def check_increase(self, delta: int) -> None:
-        """Raises CloudError when the group cannot grow by ``delta``."""
+        """Raise CloudError when the group cannot grow by ``delta``."""
         spec = self.spec
         if delta <= 0:
             raise CloudError(f"node group {spec.name}: size increase must be positive, not {delta}")

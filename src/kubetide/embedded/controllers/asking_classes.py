@@ -29,7 +29,7 @@ class AskingClasses:
         self._by_mark: dict[Mark | None, dict[PodClass, None]] = {}
 
     def add(self, pod_class: PodClass) -> None:
-        """Takes in a class, unless pods that are added can only make it harder to place."""
+        """Take in a class, unless pods that are added can only make it harder to place."""
         keys: list[CountKey] = [SpreadPods(pod_class.namespace, one.selector) for one in pod_class.spread]
         if pod_class.affinity:
             keys.append(MatchingPods(pod_class.affinity))
@@ -43,7 +43,7 @@ class AskingClasses:
             self._by_mark.setdefault(one, {})[pod_class] = None
 
     def remove(self, pod_class: PodClass) -> None:
-        """Forgets a class, if it is here."""
+        """Forget a class, if it is here."""
         if pod_class not in self._asked:
             return
         for mark in self._places(pod_class):
@@ -54,7 +54,7 @@ class AskingClasses:
         del self._asked[pod_class]
 
     def about(self, placed: PodClass, facts: ClusterFacts) -> list[PodClass]:
-        """Gives the classes that a pod of the class may have opened a node for."""
+        """Return the classes that a pod of the class may have opened a node for."""
         if not self._asked:
             return []
         found: dict[PodClass, None] = {}

@@ -8,7 +8,7 @@ from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, Workloa
 def asks_the_same(
     old: Deployment | ReplicaSet | DaemonSet | None, new: Deployment | ReplicaSet | DaemonSet
 ) -> bool:
-    """Whether nothing but the status differs: what is asked for, and by whom, is as it was."""
+    """Return whether nothing but the status differs: what is asked for, and by whom, is as it was."""
     if old is None:
         return False
     before, now = old.metadata, new.metadata
@@ -35,13 +35,13 @@ class KnownStatuses:
         self._known: dict[str, WorkloadStatus] = {}
 
     def note(self, uid: str, status: WorkloadStatus) -> None:
-        """Notes the outcome of a sync, before it is written."""
+        """Note the outcome of a sync, before it is written."""
         self._known[uid] = status
 
     def forget(self, uid: str) -> None:
-        """Drops an object that is gone."""
+        """Drop an object that is gone."""
         self._known.pop(uid, None)
 
     def is_echo(self, old: Deployment | ReplicaSet | None, new: Deployment | ReplicaSet) -> bool:
-        """Whether an event says nothing that the last sync did not know."""
+        """Return whether an event says nothing that the last sync did not know."""
         return asks_the_same(old, new) and self._known.get(new.metadata.uid) == new.status

@@ -43,13 +43,13 @@ class ClaimBinder:
         self.held: dict[Key, Held] = {}
 
     def is_bound(self, pod_class: PodClass) -> bool:
-        """Whether every claim of the class has its volume for good."""
+        """Return whether every claim of the class has its volume for good."""
         claims = self._volumes.objects[CLAIMS]
         found = [claims.get((use.namespace, use.name)) for use in pod_class.claims]
         return all(claim is not None and is_bound(claim) for claim in found)
 
     async def hold(self, entry: Waiting, pod: Pod, node: Node, now: Instant) -> None:
-        """Gives free volumes to the pod's claims, or says for which node they are to be made. Raises ApiError."""
+        """Return free volumes to the pod's claims, or says for which node they are to be made. Raises ApiError."""
         volumes = self._volumes.objects.volumes()
         waiting = [
             claim
@@ -71,17 +71,17 @@ class ClaimBinder:
             await self._cluster.patch(CLAIMS, meta.name, notes, namespace=meta.namespace)
 
     def drop(self, key: Key) -> None:
-        """Forgets a pod that waits no longer."""
+        """Forget a pod that waits no longer."""
         self.held.pop(key, None)
 
     def ready(self) -> list[Held]:
-        """Gives the pods whose claims all have their volumes, in the order in which they got their nodes."""
+        """Return the pods whose claims all have their volumes, in the order in which they got their nodes."""
         return [one for one in self.held.values() if self.is_bound(one.entry.pod_class)]
 
     def overdue(self, now: Instant) -> list[Held]:
-        """Gives the pods that have waited for too long."""
+        """Return the pods that have waited for too long."""
         return [one for one in self.held.values() if one.due <= now]
 
     def next_due(self) -> Instant | None:
-        """Gives when the first of them has waited for too long."""
+        """Return when the first of them has waited for too long."""
         return min((one.due for one in self.held.values()), default=None)

@@ -32,7 +32,7 @@ class Due:
 
 
 def due_at(cron_job: CronJob, schedule: Schedule, zone: tzinfo, now: Instant) -> Due:
-    """Gives which start is due now: of those missed since the last one, only the newest."""
+    """Return which start is due now: of those missed since the last one, only the newest."""
     following = schedule.next(now, zone)
     created = cron_job.metadata.creation_timestamp
     earliest = parse_rfc3339(cron_job.status.last_schedule_time or created or format_rfc3339(now))
@@ -50,7 +50,7 @@ def due_at(cron_job: CronJob, schedule: Schedule, zone: tzinfo, now: Instant) ->
 
 
 def _newest(schedule: Schedule, zone: tzinfo, first: Instant, now: Instant) -> Instant:
-    """Gives the newest start up to now, looked for in longer and longer stretches before it."""
+    """Return the newest start up to now, looked for in longer and longer stretches before it."""
     stretch = seconds(60)
     while True:
         begin = max(Instant(now - stretch), first)
@@ -65,18 +65,18 @@ def _newest(schedule: Schedule, zone: tzinfo, first: Instant, now: Instant) -> I
 
 
 def is_too_late(cron_job: CronJob, start: Instant, now: Instant) -> bool:
-    """Whether a start is past its deadline."""
+    """Return whether a start is past its deadline."""
     deadline = cron_job.spec.starting_deadline_seconds
     return deadline is not None and start + seconds(deadline) < now
 
 
 def job_name(cron_job: CronJob, start: Instant) -> str:
-    """Gives the name of the Job of a start: the minutes since 1970, so that no start is made twice."""
+    """Return the name of the Job of a start: the minutes since 1970, so that no start is made twice."""
     return f"{cron_job.metadata.name}-{start // 60_000_000_000}"
 
 
 def beyond_history(cron_job: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """Gives the finished Jobs beyond the history limits, the oldest first."""
+    """Return the finished Jobs beyond the history limits, the oldest first."""
     spec = cron_job.spec
     surplus: list[Job] = []
     for ending, limit in (

@@ -55,7 +55,7 @@ class CronJobController:
         """Uid of a CronJob to the keys of its Jobs."""
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         await self._cron_jobs.synced()
         await self._jobs.synced()
         follow(self._jobs, self._job_changed)
@@ -99,7 +99,7 @@ class CronJobController:
             await self._start_when_due(key, found, jobs)
 
     async def _seen(self, found: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
-        """Gives the status with the Jobs that have finished or gone taken out of the list."""
+        """Return the status with the Jobs that have finished or gone taken out of the list."""
         by_uid = {job.metadata.uid: job for job in jobs}
         active = []
         last_success = found.status.last_successful_time
@@ -126,7 +126,7 @@ class CronJobController:
         )
 
     async def _exists(self, found: CronJob, reference: ObjectReference) -> bool:
-        """Asks the server, as the cache may not have shown a Job that was just made."""
+        """Ask the server, as the cache may not have shown a Job that was just made."""
         try:
             live = await self._cluster.get(JOBS, reference.name, namespace=found.metadata.namespace)
         except NotFound:
@@ -163,7 +163,7 @@ class CronJobController:
         await self._start(found, start, zone)
 
     async def _read_schedule(self, found: CronJob) -> tuple[Schedule, tzinfo] | None:
-        """Gives the schedule and its zone; None, and an event, where either cannot be read."""
+        """Return the schedule and its zone; None, and an event, where either cannot be read."""
         spec = found.spec
         try:
             zone = zone_of(spec.time_zone or "UTC")
@@ -214,7 +214,7 @@ class CronJobController:
         await self._note_start(found, job, start)
 
     async def _note_start(self, found: CronJob, job: Job, start: Instant) -> None:
-        """Writes the Job and its time into the status, on top of what stands there now."""
+        """Write the Job and its time into the status, on top of what stands there now."""
         meta = found.metadata
         live = await self._cluster.get(CRON_JOBS, meta.name, namespace=meta.namespace)
         active = list(live.status.active or ())

@@ -48,7 +48,7 @@ class Eligibility:
         self._verdicts: dict[str, Verdict] = {}
 
     def is_of(self, template: PodTemplate) -> bool:
-        """Whether this was made for that template."""
+        """Return whether this was made for that template."""
         if self._template is not template:
             if self._template != template:
                 return False
@@ -56,11 +56,11 @@ class Eligibility:
         return True
 
     def forget(self, node: str) -> None:
-        """Drops the verdict on a node that has changed or is gone."""
+        """Drop the verdict on a node that has changed or is gone."""
         self._verdicts.pop(node, None)
 
     def verdict(self, node: Node) -> Verdict:
-        """Says whether the node should run a pod; room does not matter, the pod waits for it."""
+        """Return whether the node should run a pod; room does not matter, the pod waits for it."""
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is None:
@@ -92,7 +92,7 @@ def _added_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
 
 
 def node_of(pod: Pod) -> str:
-    """Gives the node that a DaemonSet pod is on or pinned to; empty if it is tied to none."""
+    """Return the node that a DaemonSet pod is on or pinned to; empty if it is tied to none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
@@ -105,7 +105,7 @@ def node_of(pod: Pod) -> str:
 
 
 def pinned(spec: Json, node: str, template: PodSpec) -> Json:
-    """Gives the spec with the node pinned and the DaemonSet tolerations added; the given one is left alone.
+    """Return the spec with the node pinned and the DaemonSet tolerations added; the given one is left alone.
 
     The pin replaces what the template's terms say of node fields and stands in each of its terms.
     """

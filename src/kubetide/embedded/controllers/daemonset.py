@@ -79,7 +79,7 @@ class DaemonSetController:
         self._drawn: dict[str, int] = {}
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         for informer in (self._daemon_sets, self._nodes, self._pods):
             await informer.synced()
         follow(self._daemon_sets, self._daemon_set_changed)
@@ -165,7 +165,7 @@ class DaemonSetController:
         return surplus
 
     def _may_end(self, key: Key, node: str, pod: Pod) -> bool:
-        """Whether a pod that ended is removed now; one that failed again only after a pause that doubles."""
+        """Return whether a pod that ended is removed now; one that failed again only after a pause that doubles."""
         if pod.status.phase != "Failed":
             return True
         now = self._clock.now()

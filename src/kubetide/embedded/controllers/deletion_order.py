@@ -19,7 +19,7 @@ _Head = tuple[bool, int, bool, int, int]
 def removal_order(
     pods: Sequence[Pod], siblings_on_node: Mapping[str, int], now: Instant, count: int | None = None
 ) -> list[Pod]:
-    """Gives the pods, the first to be removed first; only the first ``count`` where that is given.
+    """Return the pods, the first to be removed first; only the first ``count`` where that is given.
 
     Args:
         pods: Active pods of one ReplicaSet.
@@ -46,7 +46,7 @@ def removal_order(
 
 
 def _head(pod: Pod, siblings_on_node: Mapping[str, int]) -> _Head:
-    """What counts before any time does. Smaller goes first: unassigned, earlier phase, not ready, cheap, on a crowded node."""
+    """Return what counts before any time does. Smaller goes first: unassigned, earlier phase, not ready, cheap, on a crowded node."""
     node = pod.spec.node_name
     ready = pod_condition(pod, "Ready")
     return (
@@ -112,7 +112,7 @@ def _by_uid(left: _Row, right: _Row) -> int:
 
 
 def _deletion_cost(pod: Pod) -> int:
-    """Gives the cost a user set, 0 for none or for one that is not a 32-bit integer."""
+    """Return the cost a user set, 0 for none or for one that is not a 32-bit integer."""
     text = (pod.metadata.annotations or {}).get(DELETION_COST)
     if text is None:
         return 0

@@ -68,7 +68,7 @@ class DeploymentController:
         self._selectors = Selectors()
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         follow(self._replica_sets, self._replica_set_changed)
         follow(self._deployments, self._deployment_changed)
         self._pod_index.subscribe("ReplicaSet", self._pod_changed)
@@ -158,7 +158,7 @@ class DeploymentController:
             await self._recreate(deployment, new, old, template)
 
     async def _claim(self, deployment: Deployment) -> None:
-        """Adopts ReplicaSets that nothing controls and the selector picks."""
+        """Adopt ReplicaSets that nothing controls and the selector picks."""
         if not self._orphans:
             return
         meta = deployment.metadata

@@ -27,16 +27,16 @@ class DeploymentTemplates:
         """By uid of a ReplicaSet made by others: whether its template is the Deployment's, at these generations."""
 
     def forget_deployment(self, uid: str) -> None:
-        """Drops a Deployment that is gone."""
+        """Drop a Deployment that is gone."""
         self._templates.pop(uid, None)
         self._hashes.pop(uid, None)
 
     def forget_replica_set(self, uid: str) -> None:
-        """Drops a ReplicaSet that is gone."""
+        """Drop a ReplicaSet that is gone."""
         self._compared.pop(uid, None)
 
     async def read(self, deployment: Deployment) -> Json:
-        """Gives the template of the Deployment as the cache has it. Raises Conflict when there is a newer one."""
+        """Return the template of the Deployment as the cache has it. Raises Conflict when there is a newer one."""
         meta = deployment.metadata
         known = self._templates.get(meta.uid)
         if known is not None and known[0] == meta.generation != 0:
@@ -52,7 +52,7 @@ class DeploymentTemplates:
         return template
 
     def hash_of(self, deployment: Deployment, template: Json) -> str:
-        """Gives the hash by which the ReplicaSet of the template is named."""
+        """Return the hash by which the ReplicaSet of the template is named."""
         meta, collisions = deployment.metadata, deployment.status.collision_count
         known = self._hashes.get(meta.uid)
         if known is not None and known[0] == meta.generation != 0 and known[1] == collisions:
@@ -64,7 +64,7 @@ class DeploymentTemplates:
     async def find_new(
         self, deployment: Deployment, every: Sequence[ReplicaSet], template: Json
     ) -> ReplicaSet | None:
-        """Gives the ReplicaSet of the present template: the oldest with its hash, else (made by others) with an equal template."""
+        """Return the ReplicaSet of the present template: the oldest with its hash, else (made by others) with an equal template."""
         hash_ = self.hash_of(deployment, template)
         ordered = sorted(every, key=age) if len(every) > 1 else every
         for rs in ordered:

@@ -38,7 +38,7 @@ class DeploymentWriter:
     async def create_new(
         self, deployment: Deployment, old: Sequence[ReplicaSet], template: Json, hash_: str
     ) -> tuple[Deployment, ReplicaSet]:
-        """Makes the ReplicaSet of a template; gives the Deployment with its revision, and the ReplicaSet."""
+        """Make the ReplicaSet of a template; return the Deployment with its revision, and the ReplicaSet."""
         new = await self._create(deployment, old, template, hash_)
         message = f'Created new replica set "{new.metadata.name}"'
         deployment = await self._note_progress(deployment, "NewReplicaSetCreated", message)
@@ -47,7 +47,7 @@ class DeploymentWriter:
     async def update_new(
         self, deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
     ) -> tuple[Deployment, ReplicaSet]:
-        """Brings the annotations of the present ReplicaSet in line, and the revision on both."""
+        """Bring the annotations of the present ReplicaSet in line, and the revision on both."""
         revision = _next_revision(old)
         wanted = copied_annotations(deployment)
         if revision_of(new) < revision:
@@ -97,7 +97,7 @@ class DeploymentWriter:
         return new
 
     async def _name_taken(self, deployment: Deployment, name: str) -> None:
-        """Moves on to another name when the ReplicaSet of that name is not this Deployment's."""
+        """Move on to another name when the ReplicaSet of that name is not this Deployment's."""
         meta = deployment.metadata
         try:
             other = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace)
@@ -114,7 +114,7 @@ class DeploymentWriter:
             )
 
     async def resize(self, deployment: Deployment, steps: Sequence[Resize]) -> bool:
-        """Carries out resizes; gives whether there were any."""
+        """Carry out resizes; return whether there were any."""
         for rs, replicas in steps:
             patch: Json = {"metadata": {"annotations": size_annotations(deployment)}}
             before = wanted_replicas(rs)
@@ -131,14 +131,14 @@ class DeploymentWriter:
         await self._events.record(DEPLOYMENTS, deployment.metadata, "Normal", "ScalingReplicaSet", message)
 
     async def _patch(self, rs: ReplicaSet, patch: Json) -> ReplicaSet:
-        """Patches a ReplicaSet only as it was read: sizes are decided on what the cache showed."""
+        """Patch a ReplicaSet only as it was read: sizes are decided on what the cache showed."""
         metadata = {**patch.get("metadata", {}), "resourceVersion": rs.metadata.resource_version}
         return await self._cluster.patch(
             REPLICA_SETS, rs.metadata.name, {**patch, "metadata": metadata}, namespace=rs.metadata.namespace
         )
 
     async def clear_history(self, deployment: Deployment, old: Sequence[ReplicaSet]) -> None:
-        """Removes the ReplicaSets past the history limit."""
+        """Remove the ReplicaSets past the history limit."""
         for rs in history_to_delete(deployment, old):
             await self._cluster.delete(
                 REPLICA_SETS, rs.metadata.name, namespace=rs.metadata.namespace, uid=rs.metadata.uid
@@ -152,7 +152,7 @@ class DeploymentWriter:
         return await self.patch_status(deployment, status)
 
     async def patch_status(self, deployment: Deployment, status: WorkloadStatus) -> Deployment:
-        """Writes what has changed in the status; gives the Deployment as it is then."""
+        """Write what has changed in the status; return the Deployment as it is then."""
         patch = status_patch(deployment.status, status)
         if patch is None:
             return deployment

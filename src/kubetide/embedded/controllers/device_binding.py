@@ -40,7 +40,7 @@ class DeviceBinder:
     def plan(
         self, snapshot: Snapshot, pod_class: PodClass, key: Key, uid: str, node: Node
     ) -> list[PlannedClaim]:
-        """Gives the pod's claims with what each is to be given, before the pod is put on the node.
+        """Return the pod's claims with what each is to be given, before the pod is put on the node.
 
         Raises: Conflict when the devices are gone since the node was chosen.
         """
@@ -54,7 +54,7 @@ class DeviceBinder:
         return planned
 
     async def write(self, pod: Pod, planned: list[PlannedClaim]) -> None:
-        """Writes allocations and reservations, and makes the claim of extended resources. Raises ApiError."""
+        """Write allocations and reservations, and make the claim of extended resources. Raises ApiError."""
         for one in planned:
             claim = await self._made(pod, one) if one.is_extended else self._newest(one)
             self._devices.note(await self._reserved(pod, claim, one))
@@ -63,7 +63,7 @@ class DeviceBinder:
         return self._devices.objects[RESOURCE_CLAIMS].get(planned.key, planned.claim)
 
     async def _made(self, pod: Pod, planned: PlannedClaim) -> ResourceClaim:
-        """Makes the claim that stands for extended resources, and tells the pod of it."""
+        """Make the claim that stands for extended resources, and tells the pod of it."""
         if planned.allocation is None:
             return planned.claim
         meta = pod.metadata
@@ -108,7 +108,7 @@ class DeviceBinder:
 
 
 def _mappings(pod: Pod, claim: ResourceClaim) -> Iterator[Json]:
-    """Gives which container's resource each request stands for, by the numbers in the request's name."""
+    """Return which container's resource each request stands for, by the numbers in the request's name."""
     containers = (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))
     for request in claim.spec.devices.requests or ():
         _, at, _, place = request.name.split("-")

@@ -69,7 +69,7 @@ class DisruptionController:
         """By budget, the pods that it covers; kept so that a change of a pod costs no walk over all."""
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         owners = (self._replica_sets, self._deployments, self._stateful_sets)
         for informer in (self._pdbs, self._pods, *owners):
             await informer.synced()
@@ -172,7 +172,7 @@ class DisruptionController:
         )
 
     def _counts(self, namespace: str, pdb: PodDisruptionBudget, pods: Collection[Pod]) -> tuple[int, int]:
-        """Gives how many pods there should be and how many of them must stay healthy.
+        """Return how many pods there should be and how many of them must stay healthy.
 
         Raises: _UnknownScaleError for a pod whose owner's scale is not known; ValueError for a value
         that is neither a number nor a percentage.

@@ -79,7 +79,7 @@ class JobController:
         """By uid of a Job: failures since the last success, and when the last one was noticed."""
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         await self._jobs.synced()
         await self._pods.synced()
         follow(self._jobs, self._job_changed)
@@ -263,7 +263,7 @@ class JobController:
             await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulDelete", message)
 
     async def _untrack(self, pod: Pod) -> None:
-        """Takes the finalizer off, if the pod is still this one."""
+        """Take the finalizer off, if the pod is still this one."""
         meta = pod.metadata
         kept = [name for name in meta.finalizers or () if name != FINALIZER]
         if len(kept) == len(meta.finalizers or ()):

@@ -67,12 +67,12 @@ class Tally:
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Whether the pod carries the finalizer of its Job."""
+    """Return whether the pod carries the finalizer of its Job."""
     return FINALIZER in (pod.metadata.finalizers or ())
 
 
 def tally(job: Job, pods: Sequence[Pod]) -> Tally:
-    """Gives where the Job stands; ``pods`` are those it owns, those that end included."""
+    """Return where the Job stands; ``pods`` are those it owns, those that end included."""
     status = job.status
     old = status.uncounted_terminated_pods or UncountedTerminatedPods()
     tracked = {pod.metadata.uid: pod for pod in pods if is_tracked(pod)}
@@ -119,7 +119,7 @@ def _has_failed(pod: Pod) -> bool:
 
 
 def index_of(pod: Pod) -> int | None:
-    """Gives the completion index of a pod of an Indexed Job."""
+    """Return the completion index of a pod of an Indexed Job."""
     text = (pod.metadata.annotations or {}).get(INDEX, "")
     return int(text) if text.isascii() and text.isdigit() else None
 
@@ -140,7 +140,7 @@ _INTERIM = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
 
 def ending_of(job: Job, found: Tally, now: Instant) -> Ending | None:
-    """Gives how the Job ends, None while it goes on. Once decided it stays so."""
+    """Return how the Job ends, None while it goes on. Once decided it stays so."""
     for final, interim in _INTERIM.items():
         for condition in job.status.conditions or ():
             if condition.type == interim and condition.status == "True":
@@ -175,7 +175,7 @@ def _restarted_too_often(job: Job, found: Tally, limit: int) -> bool:
 
 
 def deadline_of(job: Job) -> Instant | None:
-    """Gives when the Job has been active too long."""
+    """Return when the Job has been active too long."""
     seconds_active, started = job.spec.active_deadline_seconds, job.status.start_time
     if seconds_active is None or started is None or job.spec.suspend:
         return None
@@ -183,7 +183,7 @@ def deadline_of(job: Job) -> Instant | None:
 
 
 def removal_due(job: Job) -> Instant | None:
-    """Gives when a finished Job is to be removed by its ``ttlSecondsAfterFinished``."""
+    """Return when a finished Job is to be removed by its ``ttlSecondsAfterFinished``."""
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None:
         return None
@@ -197,14 +197,14 @@ def removal_due(job: Job) -> Instant | None:
 
 
 def backoff_of(failures_in_a_row: int) -> Duration:
-    """Gives how long no new pod is made after a failure."""
+    """Return how long no new pod is made after a failure."""
     if failures_in_a_row <= 0:
         return Duration(0)
     return Duration(min(_FIRST_PAUSE << min(failures_in_a_row - 1, 10), _LONGEST_PAUSE))
 
 
 def wanted_active(job: Job, found: Tally) -> int:
-    """Gives how many pods should be at work."""
+    """Return how many pods should be at work."""
     spec = job.spec
     if spec.suspend:
         return 0
@@ -216,14 +216,14 @@ def wanted_active(job: Job, found: Tally) -> int:
 
 
 def new_indexes(job: Job, found: Tally, count: int) -> list[int]:
-    """Gives the lowest indexes that are neither done nor being worked at, at most so many."""
+    """Return the lowest indexes that are neither done nor being worked at, at most so many."""
     taken = found.done_indexes | {index_of(pod) for pod in found.active}
     free = (index for index in range(job.spec.completions or 0) if index not in taken)
     return [index for index, _ in zip(free, range(count), strict=False)]
 
 
 def surplus_indexed(job: Job, found: Tally) -> list[Pod]:
-    """Gives the active pods of an Indexed Job whose index is done, out of range, or worked at twice."""
+    """Return the active pods of an Indexed Job whose index is done, out of range, or worked at twice."""
     seen: set[int] = set()
     surplus = []
     for pod in found.active:
@@ -236,7 +236,7 @@ def surplus_indexed(job: Job, found: Tally) -> list[Pod]:
 
 
 def most_at_once(count: int) -> int:
-    """Gives how many pods one sync may make or remove."""
+    """Return how many pods one sync may make or remove."""
     return min(count, _BURST)
 
 
@@ -244,7 +244,7 @@ def most_at_once(count: int) -> int:
 
 
 def status_of(job: Job, found: Tally, ending: Ending | None, now: Instant) -> JobStatus:
-    """Gives the status as it is now; the final condition comes when all pods are settled."""
+    """Return the status as it is now; the final condition comes when all pods are settled."""
     old = job.status
     conditions = _suspension(job, now)
     if ending is not None:
@@ -305,7 +305,7 @@ def _set(
 
 
 def parse_indexes(text: str) -> set[int]:
-    """Reads ``1,3-5``; parts that are no numbers are left out."""
+    """Read ``1,3-5``; parts that are no numbers are left out."""
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -315,7 +315,7 @@ def parse_indexes(text: str) -> set[int]:
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Prints ``1,3-5``: runs of three or more in short, runs of two one by one."""
+    """Print ``1,3-5``: runs of three or more in short, runs of two one by one."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][-1] == index - 1:

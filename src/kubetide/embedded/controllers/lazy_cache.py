@@ -33,11 +33,11 @@ class LazyCache:
             self._informers[kind.plural] = informer
 
     def of(self, kind: Kind[T]) -> Informer[T]:
-        """Gives the informer of a kind."""
+        """Return the informer of a kind."""
         return cast("Informer[T]", self._informers[kind.plural])
 
     def want(self) -> None:
-        """Says that objects of these kinds are in use."""
+        """Say that objects of these kinds are in use."""
         self._wanted.set()
 
     @property
@@ -46,31 +46,31 @@ class LazyCache:
         return self._wanted.is_set()
 
     def want_when_used(self, store: Store) -> None:
-        """Wants them from the first object in a store on."""
+        """Want them from the first object in a store on."""
         for kind in self._kinds:
             store.on_change(kind, self.want)
             if store.count(kind):
                 self.want()
 
     async def wanted(self) -> None:
-        """Returns once they are in use."""
+        """Return once they are in use."""
         await self._wanted.wait()
 
     async def run(self) -> None:
-        """Keeps the caches until cancelled, from when they are wanted on."""
+        """Keep the caches until cancelled, from when they are wanted on."""
         await self.wanted()
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers.values():
                 tasks.create_task(informer.run())
 
     async def synced(self) -> None:
-        """Returns once every kind has been listed; whoever waits for that wants them."""
+        """Return once every kind has been listed; whoever waits for that wants them."""
         self.want()
         for informer in self._informers.values():
             await informer.synced()
 
     def follow(self, handler: Handler) -> None:
-        """Calls the handler for what is here and for every later change."""
+        """Call the handler for what is here and for every later change."""
         for kind in self._kinds:
             for key, value in self._informers[kind.plural].objects.items():
                 handler(kind, key, None, value)

@@ -26,7 +26,7 @@ _NOT_COPIED = frozenset(
 
 
 def looks_the_same(deployment: Deployment, rs: ReplicaSet) -> bool:
-    """Whether a ReplicaSet may have been made from this template, seen by the fields in use."""
+    """Return whether a ReplicaSet may have been made from this template, seen by the fields in use."""
     template = rs.spec.template
     labels = {k: v for k, v in (template.metadata.labels or {}).items() if k != HASH_LABEL}
     given = deployment.spec.template
@@ -38,20 +38,20 @@ def looks_the_same(deployment: Deployment, rs: ReplicaSet) -> bool:
 
 
 def without_hash(template: Json) -> Json:
-    """Gives the template without the label that tells a Deployment's ReplicaSets apart, and without empty parts."""
+    """Return the template without the label that tells a Deployment's ReplicaSets apart, and without empty parts."""
     metadata = {key: value for key, value in (template.get("metadata") or {}).items() if value}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
     return {"metadata": {**metadata, "labels": labels}, "spec": template.get("spec")}
 
 
 def copied_annotations(deployment: Deployment) -> dict[str, str]:
-    """Gives the annotations that a ReplicaSet takes over from its Deployment."""
+    """Return the annotations that a ReplicaSet takes over from its Deployment."""
     given = deployment.metadata.annotations or {}
     return {name: value for name, value in given.items() if name not in _NOT_COPIED}
 
 
 def replica_set_body(deployment: Deployment, template: Json, hash_: str) -> Json:
-    """Gives the body of the ReplicaSet for a template, its size and annotations still to be filled in."""
+    """Return the body of the ReplicaSet for a template, its size and annotations still to be filled in."""
     meta = deployment.metadata
     given: dict[str, Any] = template.get("metadata") or {}
     labels = {**(given.get("labels") or {}), HASH_LABEL: hash_}

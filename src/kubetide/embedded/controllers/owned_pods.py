@@ -24,7 +24,7 @@ class OwnerHandler(Protocol):
     """Hears of the pods of one kind of owner."""
 
     def __call__(self, owner: Key, key: Key, pod: Pod | None, /, *, active: bool) -> None:
-        """Takes a change.
+        """Take a change.
 
         Args:
             owner: The owner's namespace and name.
@@ -35,25 +35,25 @@ class OwnerHandler(Protocol):
 
 
 def follow(informer: Informer[T], handler: Callable[[Key, T | None, T | None], None]) -> None:
-    """Calls ``handler(key, old, new)`` for what the informer holds and for every later change."""
+    """Call ``handler(key, old, new)`` for what the informer holds and for every later change."""
     for key, value in informer.objects.items():
         handler(key, None, value)
     informer.on_change(handler)
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether a pod counts as a replica: not finished and not being deleted."""
+    """Return whether a pod counts as a replica: not finished and not being deleted."""
     return pod.metadata.deletion_timestamp is None and not is_finished(pod)
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod's Ready condition is true."""
+    """Return whether the pod's Ready condition is true."""
     condition = pod_condition(pod, "Ready")
     return condition is not None and condition.status == "True"
 
 
 def available_at(pod: Pod, min_ready: Duration) -> Instant | None:
-    """Gives when a pod counts as available: ``min_ready`` after it became ready; None while it is not ready."""
+    """Return when a pod counts as available: ``min_ready`` after it became ready; None while it is not ready."""
     condition = pod_condition(pod, "Ready")
     if condition is None or condition.status != "True":
         return None
@@ -83,7 +83,7 @@ class OwnedPods:
         """How many active pods carry each set of labels."""
 
     def count(self, facts: _Facts, sign: int) -> None:
-        """Adds (+1) or takes away (-1) one pod in the counts."""
+        """Add (+1) or take away (-1) one pod in the counts."""
         if not facts.active:
             return
         self.active += sign
@@ -95,7 +95,7 @@ class OwnedPods:
             del self.label_sets[facts.labels]
 
     def active_pods(self) -> list[Pod]:
-        """Gives the pods that count as replicas."""
+        """Return the pods that count as replicas."""
         return [pod for pod in self.pods.values() if is_active(pod)]
 
 
@@ -115,17 +115,17 @@ class PodIndex:
         follow(pods, self._change)
 
     def owned_by(self, uid: str) -> OwnedPods:
-        """Gives the pods that the object of that uid controls; read only."""
+        """Return the pods that the object of that uid controls; read only."""
         return self._groups.get(uid, _NOTHING)
 
     def orphans(self, namespace: str) -> Mapping[Key, Pod]:
-        """Gives the namespace's pods that nothing controls; read only."""
+        """Return the namespace's pods that nothing controls; read only."""
         return self._orphans.get(namespace, _NO_PODS)
 
     def subscribe(
         self, owner_kind: str, handler: OwnerHandler, orphan_handler: Callable[[Key, Pod], None] | None = None
     ) -> None:
-        """Calls ``handler`` when a pod of an owner of that kind comes, goes, or changes in what is counted."""
+        """Call ``handler`` when a pod of an owner of that kind comes, goes, or changes in what is counted."""
         self._handlers.setdefault(owner_kind, []).append(handler)
         for key, facts in self._facts.items():
             if facts.owner is not None and facts.owner.kind == owner_kind:

@@ -73,7 +73,7 @@ class ReplicaSetController:
         self._create_failed: dict[Key, str] = {}
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         follow(self._replica_sets, self._replica_set_changed)
         self._index.subscribe("ReplicaSet", self._pod_changed, self._orphan_changed)
         await self._replica_sets.synced()
@@ -156,7 +156,7 @@ class ReplicaSetController:
         return False
 
     async def _claim(self, rs: ReplicaSet) -> None:
-        """Adopts orphans that the selector picks, and releases pods that it no longer picks."""
+        """Adopt orphans that the selector picks, and releases pods that it no longer picks."""
         orphans = self._index.orphans(rs.metadata.namespace)
         owned = self._index.owned_by(rs.metadata.uid)
         selector = self._selectors.of(rs.metadata.uid, rs.spec.selector)
@@ -263,7 +263,7 @@ class ReplicaSetController:
         return removal_order(active, on_node, self._clock.now(), count)
 
     async def _template(self, rs: ReplicaSet) -> Json:
-        """Gives the template with all fields a user sent; the cache holds only those in use."""
+        """Return the template with all fields a user sent; the cache holds only those in use."""
         known = self._templates.get(rs.metadata.uid)
         if known is not None and known[0] == rs.metadata.generation != 0:
             return known[1]

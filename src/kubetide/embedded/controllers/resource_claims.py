@@ -47,7 +47,7 @@ class ResourceClaimController:
         """By pod, the claims that it has reserved or that were made for it."""
 
     async def run(self) -> None:
-        """Works until cancelled, from when devices are in use on. The informers are run by whoever made them."""
+        """Work until cancelled, from when devices are in use on. The informers are run by whoever made them."""
         await self._devices.wanted()
         await self._devices.synced()
         await self._pods.synced()
@@ -111,7 +111,7 @@ class ResourceClaimController:
                 await self._cluster.patch(PODS, key[1], patch, namespace=key[0], subresource="status")
 
     async def _make(self, pod: Pod, asked: PodResourceClaim) -> str:
-        """Makes a claim, or finds it when it was made already; gives its name, empty without its template."""
+        """Make a claim, or finds it when it was made already; return its name, empty without its template."""
         meta = pod.metadata
         for (namespace, name), claim in self._devices.of(RESOURCE_CLAIMS).objects.items():
             if namespace == meta.namespace and _is_for(claim, pod, asked.name):
@@ -182,14 +182,14 @@ class ResourceClaimController:
         return written
 
     def _is_used(self, namespace: str, user: ConsumerReference) -> bool:
-        """Whether the pod that has reserved a claim is there; consumers that are no pods are left alone."""
+        """Return whether the pod that has reserved a claim is there; consumers that are no pods are left alone."""
         if user.resource != "pods":
             return True
         pod = self._pods.objects.get((namespace, user.name))
         return pod is not None and pod.metadata.uid == user.uid and not is_finished(pod)
 
     def _has_ended(self, namespace: str, claim: ResourceClaim) -> bool:
-        """Whether the claim was made for a pod that is there and has finished."""
+        """Return whether the claim was made for a pod that is there and has finished."""
         owner = controller_of(claim.metadata)
         if owner is None or owner.kind != "Pod":
             return False

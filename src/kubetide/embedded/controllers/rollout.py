@@ -31,22 +31,22 @@ class Resize(NamedTuple):
 
 
 def wanted_replicas(workload: Deployment | ReplicaSet) -> int:
-    """Gives ``spec.replicas``, 1 when it is not set."""
+    """Return ``spec.replicas``, 1 when it is not set."""
     return 1 if workload.spec.replicas is None else workload.spec.replicas
 
 
 def total_replicas(replica_sets: Sequence[ReplicaSet]) -> int:
-    """Gives the sum of ``spec.replicas``."""
+    """Return the sum of ``spec.replicas``."""
     return sum(wanted_replicas(rs) for rs in replica_sets)
 
 
 def is_rolling(deployment: Deployment) -> bool:
-    """Whether the strategy is RollingUpdate, which is the default."""
+    """Return whether the strategy is RollingUpdate, which is the default."""
     return deployment.spec.strategy.type in {"", "RollingUpdate"}
 
 
 def fenceposts(deployment: Deployment) -> tuple[int, int]:
-    """Gives how many pods may be there too many (rounded up) and too few (rounded down).
+    """Return how many pods may be there too many (rounded up) and too few (rounded down).
 
     When both come to 0 one pod may be missing, or nothing could ever move.
     Raises: ValueError that names the Deployment when a value is neither a number nor a percentage.
@@ -69,12 +69,12 @@ def fenceposts(deployment: Deployment) -> tuple[int, int]:
 
 
 def max_total(deployment: Deployment) -> int:
-    """Gives how many pods the rollout may have at most."""
+    """Return how many pods the rollout may have at most."""
     return wanted_replicas(deployment) + fenceposts(deployment)[0]
 
 
 def new_replicas(deployment: Deployment, every: Sequence[ReplicaSet], current: int) -> int:
-    """Gives the replicas for the new ReplicaSet, which has ``current`` now: as many as surge leaves room for."""
+    """Return the replicas for the new ReplicaSet, which has ``current`` now: as many as surge leaves room for."""
     wanted = wanted_replicas(deployment)
     if not is_rolling(deployment):
         return wanted
@@ -83,7 +83,7 @@ def new_replicas(deployment: Deployment, every: Sequence[ReplicaSet], current: i
 
 
 def step_rolling_update(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
-    """Gives the next step of a rolling update: the new one up, else the old ones down; empty when it is done or must wait."""
+    """Return the next step of a rolling update: the new one up, else the old ones down; empty when it is done or must wait."""
     current, wanted = wanted_replicas(new), wanted_replicas(deployment)
     if current != wanted:
         target = wanted if current > wanted else new_replicas(deployment, [*old, new], current)
@@ -125,7 +125,7 @@ def _old_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
 
 
 def step_scale(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
-    """Gives the sizes after the Deployment itself was scaled.
+    """Return the sizes after the Deployment itself was scaled.
 
     One active ReplicaSet takes it all. In the midst of a rolling update the change is shared in
     proportion to the sizes, so that a bad new version does not get all new pods; what rounding
@@ -186,7 +186,7 @@ def _fraction(deployment: Deployment, rs: ReplicaSet) -> int:
 
 
 def is_scaling(deployment: Deployment, every: Sequence[ReplicaSet]) -> bool:
-    """Whether the Deployment was scaled since its active ReplicaSets were last sized."""
+    """Return whether the Deployment was scaled since its active ReplicaSets were last sized."""
     wanted = wanted_replicas(deployment)
     return any(
         (desired := _annotated(rs, DESIRED_REPLICAS)) is not None and desired != wanted
@@ -196,18 +196,18 @@ def is_scaling(deployment: Deployment, every: Sequence[ReplicaSet]) -> bool:
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
-    """Gives the annotations by which a ReplicaSet remembers what it was sized for."""
+    """Return the annotations by which a ReplicaSet remembers what it was sized for."""
     return {DESIRED_REPLICAS: str(wanted_replicas(deployment)), MAX_REPLICAS: str(max_total(deployment))}
 
 
 def revision_of(workload: Deployment | ReplicaSet) -> int:
-    """Gives the revision annotation, 0 when there is none or it is not a number."""
+    """Return the revision annotation, 0 when there is none or it is not a number."""
     text = (workload.metadata.annotations or {}).get(REVISION, "0")
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def history_to_delete(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Gives the old, empty ReplicaSets past ``revisionHistoryLimit``, the lowest revisions first."""
+    """Return the old, empty ReplicaSets past ``revisionHistoryLimit``, the lowest revisions first."""
     limit = deployment.spec.revision_history_limit
     kept = _DEFAULT_HISTORY if limit is None else limit
     alive = [rs for rs in old if rs.metadata.deletion_timestamp is None]

@@ -22,7 +22,7 @@ _NO_DEADLINE_S = (1 << 31) - 1
 
 
 def condition_of(status: WorkloadStatus, kind: str) -> Condition | None:
-    """Gives the condition of that type, or None."""
+    """Return the condition of that type, or None."""
     for condition in status.conditions or ():
         if condition.type == kind:
             return condition
@@ -30,7 +30,7 @@ def condition_of(status: WorkloadStatus, kind: str) -> Condition | None:
 
 
 def counts(deployment: Deployment, new: ReplicaSet | None, every: Sequence[ReplicaSet]) -> WorkloadStatus:
-    """Gives the status with fresh counts and the conditions as they were."""
+    """Return the status with fresh counts and the conditions as they were."""
     available = sum(rs.status.available_replicas for rs in every)
     return WorkloadStatus(
         observed_generation=deployment.metadata.generation,
@@ -45,7 +45,7 @@ def counts(deployment: Deployment, new: ReplicaSet | None, every: Sequence[Repli
 
 
 def with_availability(deployment: Deployment, status: WorkloadStatus, now: Instant) -> WorkloadStatus:
-    """Adds the Available condition."""
+    """Add the Available condition."""
     least = wanted_replicas(deployment) - fenceposts(deployment)[1]
     if status.available_replicas >= least:
         verdict = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
@@ -57,7 +57,7 @@ def with_availability(deployment: Deployment, status: WorkloadStatus, now: Insta
 def with_progress(
     deployment: Deployment, status: WorkloadStatus, new: ReplicaSet | None, now: Instant
 ) -> WorkloadStatus:
-    """Adds the Progressing condition of a rollout, or takes it away where there is no deadline."""
+    """Add the Progressing condition of a rollout, or take it away where there is no deadline."""
     if not has_deadline(deployment):
         return _without(status, "Progressing")
     known = condition_of(status, "Progressing")
@@ -84,7 +84,7 @@ def with_progress(
 
 
 def is_complete(deployment: Deployment, status: WorkloadStatus) -> bool:
-    """Whether all wanted pods are new and available and no old pod is left."""
+    """Return whether all wanted pods are new and available and no old pod is left."""
     wanted = wanted_replicas(deployment)
     return (
         status.updated_replicas == wanted
@@ -95,12 +95,12 @@ def is_complete(deployment: Deployment, status: WorkloadStatus) -> bool:
 
 
 def has_deadline(deployment: Deployment) -> bool:
-    """Whether ``progressDeadlineSeconds`` is a limit at all."""
+    """Return whether ``progressDeadlineSeconds`` is a limit at all."""
     return deployment.spec.progress_deadline_seconds != _NO_DEADLINE_S
 
 
 def progress_due(deployment: Deployment, status: WorkloadStatus) -> Instant | None:
-    """Gives when a rollout that does not move will have timed out; None when it cannot (any more)."""
+    """Return when a rollout that does not move will have timed out; None when it cannot (any more)."""
     known = condition_of(status, "Progressing")
     if known is None or known.reason in {"NewReplicaSetAvailable", "ProgressDeadlineExceeded"}:
         return None
@@ -121,7 +121,7 @@ def with_condition(
     now: Instant,
     always: bool = False,
 ) -> WorkloadStatus:
-    """Sets a condition; one that already says so (by status and reason) is left as it is, unless ``always``."""
+    """Set a condition; one that already says so (by status and reason) is left as it is, unless ``always``."""
     known = condition_of(status, kind)
     if known is not None and (known.status, known.reason) == (value, reason) and not always:
         return status

@@ -27,10 +27,10 @@ from kubetide.watching import Informer, Key
 from .claim_binding import ClaimBinder, Held
 from .device_binding import DeviceBinder
 from .device_cache import DeviceCache
-from .device_news import DeviceNews
+from .device_changes import DeviceChanges
 from .owned_pods import follow
+from .pod_changes import NAME, asks_other, counts_the_same, is_ours
 from .pod_chooser import PodChooser
-from .pod_news import NAME, asks_other, counts_the_same, is_ours
 from .scheduling_queue import SchedulingQueue, Waiting
 from .templates import to_json
 from .volume_cache import VolumeCache
@@ -81,7 +81,7 @@ class Scheduler:
         self._devices = devices
         self._device_claims = None if devices is None else DeviceBinder(cluster, devices)
         self._devices_changed = False
-        self._device_news = DeviceNews()
+        self._device_changes = DeviceChanges()
         self._events = EventWriter(cluster, clock, NAME)
         self._unread = UnreadObjects(self._events)
         self._snapshot = ScoredSnapshot()
@@ -93,7 +93,7 @@ class Scheduler:
         self.errors = 0
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         if self._namespaces is not None:
             follow(self._namespaces, self._namespace_changed)
             await self._namespaces.synced()
@@ -147,20 +147,20 @@ class Scheduler:
 
     def _device_changed(self, kind: Kind[Any], key: Key, old: Any, new: Any) -> None:
         self._devices_changed = True
-        self._device_news.note(kind, key, old, new)
+        self._device_changes.note(kind, key, old, new)
         self._wake.set()
 
     def _take_over_devices(self) -> None:
-        """Judges pods with claims for devices by what is known of these now."""
+        """Evaluate pods with claims for devices by what is known of these now."""
         assert self._devices is not None
         self._devices_changed = False
         self._snapshot.set_devices(self._devices.objects.devices())
         self._unread.note_devices(self._snapshot.devices)
-        for pod_class in self._device_news.taken(self._queue.unschedulable_classes()):
+        for pod_class in self._device_changes.taken(self._queue.unschedulable_classes()):
             self._wake_class(pod_class)
 
     async def _take_over_volumes(self) -> None:
-        """Judges pods with claims by what is known of volumes now, and binds those that waited for theirs."""
+        """Evaluate pods with claims by what is known of volumes now, and binds those that waited for theirs."""
         assert self._volumes is not None
         assert self._claims is not None
         self._volumes_changed = False
@@ -178,7 +178,7 @@ class Scheduler:
                 self._wake_if_claims_help(pod_class)
 
     def _wake_if_claims_help(self, pod_class: PodClass) -> None:
-        """Wakes the class when it fits now, or when other things are wrong with its claims than were told."""
+        """Wake the class when it fits now, or when other things are wrong with its claims than were told."""
         everywhere = self._snapshot.refused_everywhere(pod_class)
         if everywhere is None:
             self._wake_if_it_fits(pod_class)
@@ -188,7 +188,7 @@ class Scheduler:
             self._wake_class(pod_class)
 
     def _give_up(self, held: Held) -> None:
-        """Takes a pod off the node that it was to have: its claims got no volumes."""
+        """Take a pod off the node that it was to have: its claims got no volumes."""
         assert self._claims is not None
         self._claims.drop(held.entry.key)
         self._take_off(held.entry.key)
@@ -260,17 +260,17 @@ class Scheduler:
             self._may_help(node)
 
     def _may_help(self, node: str) -> None:
-        """Wakes the waiting pods that this node would take now, or any node because of what it has."""
+        """Wake the waiting pods that this node would take now, or any node because of what it has."""
         if node not in self._snapshot:
             return
         for pod_class in self._queue.unschedulable_classes():
-            if self._snapshot.minds_others(pod_class):
+            if self._snapshot.has_inter_pod_rules(pod_class):
                 self._wake_if_it_fits(pod_class)
             elif self._snapshot.fits(pod_class, node):
                 self._wake_class(pod_class)
 
     def _others_may_fit(self, placed: PodClass | None = None) -> None:
-        """Wakes waiting pods that fit now because of where others are: a pod to stand near to, a fuller domain.
+        """Wake waiting pods that fit now because of where others are: a pod to stand near to, a fuller domain.
 
         Where only a pod was ``placed``, those that ask about such a pod.
         """
@@ -322,7 +322,7 @@ class Scheduler:
         await self._bind(entry, pod, node)
 
     async def _look_at_devices(self, pod_class: PodClass) -> None:
-        """Waits for the caches where the pod names claims, or devices are in use already."""
+        """Wait for the caches where the pod names claims, or devices are in use already."""
         assert self._devices is not None
         if pod_class.devices is not None and (pod_class.devices.claims or self._devices.is_wanted):
             await self._devices.synced()
@@ -330,7 +330,7 @@ class Scheduler:
                 self._take_over_devices()
 
     async def _hold(self, entry: Waiting, pod: Pod, node: str) -> None:
-        """Puts a pod on a node, where it waits for volumes."""
+        """Put a pod on a node, where it waits for volumes."""
         assert self._claims is not None
         self._snapshot.add_pod(pod, node)
         self._others_may_fit(entry.pod_class)

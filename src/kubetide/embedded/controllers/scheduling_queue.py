@@ -60,11 +60,11 @@ class SchedulingQueue:
         return len(self._waiting)
 
     def get(self, key: Key) -> Waiting | None:
-        """Gives the entry of a pod that waits, or None."""
+        """Return the entry of a pod that waits, or None."""
         return self._waiting.get(key)
 
     def add(self, key: Key, uid: str, priority: int, pod_class: PodClass) -> None:
-        """Takes in a pod, to be tried at once."""
+        """Take in a pod, to be tried at once."""
         self.remove(key)
         self._arrivals += 1
         entry = Waiting(key, uid, priority, self._arrivals, pod_class)
@@ -72,13 +72,13 @@ class SchedulingQueue:
         self._activate(entry)
 
     def remove(self, key: Key) -> None:
-        """Forgets a pod that is bound or gone."""
+        """Forget a pod that is bound or gone."""
         entry = self._waiting.pop(key, None)
         if entry is not None:
             self._leave(entry)
 
     def pop(self, now: Instant) -> Waiting | None:
-        """Gives the next pod to be tried, or None when none is due; it stays known until removed or failed."""
+        """Return the next pod to be tried, or None when none is due; it stays known until removed or failed."""
         self._wake_due(now)
         while self._active:
             entry = heappop(self._active)[2]
@@ -88,7 +88,7 @@ class SchedulingQueue:
         return None
 
     def failed(self, entry: Waiting, now: Instant) -> None:
-        """Puts back a pod that fits nowhere: it waits for an event that may help."""
+        """Put back a pod that fits nowhere: it waits for an event that may help."""
         if self._waiting.get(entry.key) is not entry:
             return
         entry.attempts += 1
@@ -102,7 +102,7 @@ class SchedulingQueue:
         self._by_failure[entry.key] = entry
 
     def retry(self, entry: Waiting, now: Instant) -> None:
-        """Puts back a pod whose binding failed: it is tried again after its back-off."""
+        """Put back a pod whose binding failed: it is tried again after its back-off."""
         if self._waiting.get(entry.key) is not entry:
             return
         entry.attempts += 1
@@ -110,17 +110,17 @@ class SchedulingQueue:
         self._back_off(entry, now)
 
     def unschedulable_classes(self) -> list[PodClass]:
-        """Gives the classes of the pods that wait for an event."""
+        """Return the classes of the pods that wait for an event."""
         return list(self._unschedulable)
 
     def wake(self, pod_class: PodClass, now: Instant) -> None:
-        """Tries the class again after an event that may help, each pod not before its back-off has passed."""
+        """Try the class again after an event that may help, each pod not before its back-off has passed."""
         for entry in list(self._unschedulable.get(pod_class, {}).values()):
             self._leave(entry)
             self._back_off(entry, now)
 
     def next_due(self) -> Instant | None:
-        """Gives when ``pop`` may give a pod without any event; None for never."""
+        """Return when ``pop`` may give a pod without any event; None for never."""
         while self._backoff and self._backoff[0][2].where != "backoff":
             heappop(self._backoff)
         dues = [self._backoff[0][0]] if self._backoff else []

@@ -51,7 +51,7 @@ class Revisions:
 
 
 def ordinal_of(name: str, set_name: str) -> int | None:
-    """Gives the number in a pod's name, None when it is not a name that the set gives."""
+    """Return the number in a pod's name, None when it is not a name that the set gives."""
     match = _NAME.fullmatch(name)
     if match is None or match[1] != set_name or str(int(match[2])) != match[2]:
         return None
@@ -59,7 +59,7 @@ def ordinal_of(name: str, set_name: str) -> int | None:
 
 
 def first_ordinal(stateful_set: StatefulSet) -> int:
-    """Gives the ordinal of the first pod."""
+    """Return the ordinal of the first pod."""
     ordinals = stateful_set.spec.ordinals
     return 0 if ordinals is None else ordinals.start
 
@@ -70,7 +70,7 @@ def _wanted(stateful_set: StatefulSet) -> range:
 
 
 def steps(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, now: Instant) -> list[Step]:
-    """Gives what is to be done now, in this order; nothing means that something is waited for, or all is well.
+    """Return what is to be done now, in this order; nothing means that something is waited for, or all is well.
 
     Args:
         stateful_set: What is asked for.
@@ -107,7 +107,7 @@ def steps(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, 
 
 
 def next_look(stateful_set: StatefulSet, pods: Sequence[Pod], now: Instant) -> Instant | None:
-    """Gives when the next pod becomes available by mere passing of time."""
+    """Return when the next pod becomes available by mere passing of time."""
     min_ready = seconds(stateful_set.spec.min_ready_seconds)
     dues = (available_at(pod, min_ready) for pod in pods)
     return min((due for due in dues if due is not None and due > now), default=None)
@@ -116,7 +116,7 @@ def next_look(stateful_set: StatefulSet, pods: Sequence[Pod], now: Instant) -> I
 def status_of(
     stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, now: Instant
 ) -> StatefulSetStatus:
-    """Gives the status: the counts, and the current revision moved on when an update is complete."""
+    """Return the status: the counts, and the current revision moved on when an update is complete."""
     view = _View(stateful_set, revisions, now)
     running = [pod for pod in pods if ordinal_of(pod.metadata.name, stateful_set.metadata.name) is not None]
     staying = [pod for pod in running if not _is_terminating(pod)]
@@ -153,7 +153,7 @@ class _View:
         self._max_unavailable = rolling.max_unavailable if rolling is not None else None
 
     def revision_for(self, ordinal: int) -> str:
-        """Gives the revision that a new pod is made from."""
+        """Return the revision that a new pod is made from."""
         rolls = self._set.spec.update_strategy.type != "OnDelete"
         held_back = rolls and ordinal < first_ordinal(self._set) + self._partition
         return self._revisions.current if held_back else self._revisions.update
@@ -166,7 +166,7 @@ class _View:
         return self.is_available(pod) and not _is_terminating(pod)
 
     def updates(self, pods: Sequence[Pod]) -> list[Step]:
-        """Gives the outdated pods to be replaced now; ``pods`` are those wanted, by ordinal."""
+        """Return the outdated pods to be replaced now; ``pods`` are those wanted, by ordinal."""
         if self._set.spec.update_strategy.type == "OnDelete":
             return []
         total = len(_wanted(self._set))
@@ -191,7 +191,7 @@ class _View:
 
 
 def ordinal_of_pod(pod: Pod) -> int | None:
-    """Gives the number at the end of the pod's name."""
+    """Return the number at the end of the pod's name."""
     return ordinal_of(pod.metadata.name, pod.metadata.name.rpartition("-")[0])
 
 

@@ -74,7 +74,7 @@ class StatefulSetController:
         """By uid: the generation and the whole spec of it, with the fields that the cache does not hold."""
 
     async def run(self) -> None:
-        """Works until cancelled. The informers are run by whoever made them."""
+        """Work until cancelled. The informers are run by whoever made them."""
         for informer in (self._sets, self._revisions, self._pods):
             await informer.synced()
         follow(self._sets, self._set_changed)
@@ -133,7 +133,7 @@ class StatefulSetController:
             self._queue.add_at(key, due)
 
     async def _claim(self, found: StatefulSet) -> None:
-        """Adopts orphans that bear one of its names and its labels, and releases pods that no longer do."""
+        """Adopt orphans that bear one of its names and its labels, and releases pods that no longer do."""
         meta = found.metadata
         selector = self._selectors.of(meta.uid, found.spec.selector)
 
@@ -215,7 +215,7 @@ class StatefulSetController:
         return body
 
     async def _make_claims(self, found: StatefulSet, spec: Json, pod: str) -> None:
-        """Makes the claims of a pod that are not there yet; they bear the labels of the set's selector."""
+        """Make the claims of a pod that are not there yet; they bear the labels of the set's selector."""
         meta = found.metadata
         policy = found.spec.persistent_volume_claim_retention_policy
         owned = policy is not None and policy.when_deleted == "Delete"
@@ -258,7 +258,7 @@ class StatefulSetController:
     # ── revisions ──
 
     async def _spec(self, found: StatefulSet) -> Json:
-        """Gives the whole spec as users sent it."""
+        """Return the whole spec as users sent it."""
         meta = found.metadata
         known = self._specs.get(meta.uid)
         if known is not None and known[0] == meta.generation:
@@ -271,7 +271,7 @@ class StatefulSetController:
         return spec
 
     def _owned_revisions(self, found: StatefulSet) -> list[ControllerRevision]:
-        """Gives the revisions of the set, the oldest first."""
+        """Return the revisions of the set, the oldest first."""
         owned = [
             each
             for each in self._revisions.objects.values()
@@ -280,7 +280,7 @@ class StatefulSetController:
         return sorted(owned, key=lambda each: (each.revision, each.metadata.name))
 
     async def _bring_revisions(self, found: StatefulSet, spec: Json) -> Revisions:
-        """Sees to it that the template is kept as a revision, the newest one; gives both names."""
+        """See to it that the template is kept as a revision, the newest one; return both names."""
         meta = found.metadata
         template = spec.get("template") or {}
         update = f"{meta.name}-{template_hash(template, found.status.collision_count or 0)}"
@@ -310,7 +310,7 @@ class StatefulSetController:
         return Revisions(current, update)
 
     async def _truncate(self, found: StatefulSet, owned: list[ControllerRevision], live: set[str]) -> None:
-        """Removes the oldest revisions beyond the limit that no pod carries."""
+        """Remove the oldest revisions beyond the limit that no pod carries."""
         pods = self._index.owned_by(found.metadata.uid).pods.values()
         used = live | {(pod.metadata.labels or {}).get(REVISION_LABEL, "") for pod in pods}
         spare = [each.metadata.name for each in owned if each.metadata.name not in used]
@@ -322,7 +322,7 @@ class StatefulSetController:
                 continue
 
     def _template(self, found: StatefulSet, spec: Json, revision: str) -> Json:
-        """Gives the pod template of a revision."""
+        """Return the pod template of a revision."""
         kept = self._revisions.objects.get((found.metadata.namespace, revision))
         if kept is None:
             template: Json = spec.get("template") or {}

@@ -20,7 +20,7 @@ _HASH_LENGTH = 10
 
 
 def template_hash(template: Json, collisions: int = 0) -> str:
-    """Gives ten characters that stand for a pod template: equal templates, equal hash, whatever their key order.
+    """Return ten characters that stand for a pod template: equal templates, equal hash, whatever their key order.
 
     ``collisions`` is the count by which a workload avoids a name that something else has taken.
     Upstream hashes its own in-memory form, so the characters differ from upstream's.
@@ -35,7 +35,7 @@ def template_hash(template: Json, collisions: int = 0) -> str:
 
 
 def owner_reference(kind: Kind[Any], meta: ObjectMeta) -> OwnerReference:
-    """Gives the reference by which an object of that kind controls what it makes."""
+    """Return the reference by which an object of that kind controls what it makes."""
     return OwnerReference(
         api_version=kind.api_version,
         kind=kind.kind,
@@ -47,13 +47,13 @@ def owner_reference(kind: Kind[Any], meta: ObjectMeta) -> OwnerReference:
 
 
 def to_json(value: ApiStruct) -> Json:
-    """Gives the plain JSON of a struct, defaults left out."""
+    """Return the plain JSON of a struct, defaults left out."""
     plain: Json = msgspec.to_builtins(value)
     return plain
 
 
 def owners_patch(meta: ObjectMeta, *, add: OwnerReference | None = None, remove_uid: str = "") -> Json:
-    """Gives the patch that adds or removes an owner, only if the object is still the one that was read."""
+    """Return the patch that adds or removes an owner, only if the object is still the one that was read."""
     owners = [to_json(owner) for owner in meta.owner_references or () if owner.uid != remove_uid]
     if add is not None:
         owners.append(to_json(add))
@@ -67,7 +67,7 @@ def owners_patch(meta: ObjectMeta, *, add: OwnerReference | None = None, remove_
 
 
 def pod_from_template(template: Json, owner: OwnerReference, *, name: str) -> Json:
-    """Gives the body of a pod that an owner makes from its template; the spec is shared with the template."""
+    """Return the body of a pod that an owner makes from its template; the spec is shared with the template."""
     given = template.get("metadata") or {}
     metadata: Json = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
     metadata["name"] = name
@@ -79,7 +79,7 @@ def pod_from_template(template: Json, owner: OwnerReference, *, name: str) -> Js
 def status_patch(
     old: ApiStruct, new: ApiStruct, *, resource_version: str = "", always: Sequence[str] = ()
 ) -> Json | None:
-    """Gives the merge patch from one status to another, None when they say the same.
+    """Return the merge patch from one status to another, None when they say the same.
 
     Fields at their default are removed, as upstream omits them; those named in ``always`` (by
     field name) are written out in every patch, as upstream never omits them.
@@ -100,7 +100,7 @@ def status_patch(
 
 
 def _said(before: Any, now: Any) -> Any:
-    """Gives what a merge patch says for a field that has changed."""
+    """Return what a merge patch says for a field that has changed."""
     if isinstance(now, dict):
         return merge_diff(before or {}, now)
     if isinstance(now, tuple):
@@ -116,7 +116,7 @@ class Selectors:
         self._known: dict[str, tuple[LabelSelector | None, Selector]] = {}
 
     def of(self, uid: str, selector: LabelSelector | None) -> Selector:
-        """Gives the selector of the object. Raises ValueError when it is not valid."""
+        """Return the selector of the object. Raises ValueError when it is not valid."""
         known = self._known.get(uid)
         if known is not None and known[0] == selector:
             return known[1]
@@ -125,12 +125,12 @@ class Selectors:
         return parsed
 
     def forget(self, uid: str) -> None:
-        """Drops the selector of an object that is gone."""
+        """Drop the selector of an object that is gone."""
         self._known.pop(uid, None)
 
 
 def scaled_value(value: str | int, total: int, *, round_up: bool) -> int:
-    """Gives an int-or-percent as a number: ``"25%"`` of ``total``, rounded as asked.
+    """Return an int-or-percent as a number: ``"25%"`` of ``total``, rounded as asked.
 
     Raises: ValueError when it is neither. Source: apimachinery 1.36 intstr, GetScaledValueFromIntOrPercent.
     """

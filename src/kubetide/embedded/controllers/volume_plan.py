@@ -60,7 +60,7 @@ Step = Bind | Provision | Wait
 
 
 def plan_claim(claim: PersistentVolumeClaim, volumes: Volumes) -> Step:
-    """Gives the next step for a claim that has no volume for good."""
+    """Return the next step for a claim that has no volume for good."""
     named = claim.spec.volume_name
     if named:
         volume = volumes.persistent_volumes.get(named)
@@ -96,7 +96,7 @@ def plan_claim(claim: PersistentVolumeClaim, volumes: Volumes) -> Step:
 def provisioned(
     claim: PersistentVolumeClaim, storage_class: StorageClass, labels: Mapping[str, str] | None
 ) -> Json:
-    """Gives the volume that is made for a claim.
+    """Return the volume that is made for a claim.
 
     Args:
         claim: What is asked for.
@@ -140,7 +140,7 @@ def _places(storage_class: StorageClass, labels: Mapping[str, str] | None) -> di
 
 
 def reference_to(claim: PersistentVolumeClaim) -> Json:
-    """Gives the claimRef of a claim's volume."""
+    """Return the claimRef of a claim's volume."""
     meta = claim.metadata
     return {
         "apiVersion": CLAIMS.api_version,
@@ -152,7 +152,7 @@ def reference_to(claim: PersistentVolumeClaim) -> Json:
 
 
 def volume_patch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Json | None:
-    """Gives the patch that keeps a volume for a claim, None where it is so."""
+    """Return the patch that keeps a volume for a claim, None where it is so."""
     ref = volume.spec.claim_ref
     if ref is not None and ref.uid == claim.metadata.uid:
         return None
@@ -163,7 +163,7 @@ def volume_patch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Json
 
 
 def claim_patch(claim: PersistentVolumeClaim, volume_name: str) -> Json | None:
-    """Gives the patch that gives a claim its volume for good, None where it has it."""
+    """Return the patch that gives a claim its volume for good, None where it has it."""
     if is_bound(claim) and claim.spec.volume_name == volume_name:
         return None
     notes = {BIND_COMPLETED: "yes"}
@@ -173,7 +173,7 @@ def claim_patch(claim: PersistentVolumeClaim, volume_name: str) -> Json | None:
 
 
 def phase_of(volume: PersistentVolume, claims: Mapping[tuple[str, str], PersistentVolumeClaim]) -> str:
-    """Gives the phase that a volume is in: Available, Bound or Released."""
+    """Return the phase that a volume is in: Available, Bound or Released."""
     ref = volume.spec.claim_ref
     if ref is None or not ref.uid:
         return "Available"

@@ -69,7 +69,7 @@ class VolumeController:
         """By the uid of a claim, the last event about it."""
 
     async def run(self) -> None:
-        """Works until cancelled, from when volumes are in use on. The informers are run by whoever made them."""
+        """Work until cancelled, from when volumes are in use on. The informers are run by whoever made them."""
         await self._volumes.wanted()
         await self._volumes.synced()
         await self._pods.synced()
@@ -216,7 +216,7 @@ class VolumeController:
             await self._cluster.delete(PERSISTENT_VOLUMES, key[1], uid=volume.metadata.uid)
 
     async def _let_go(self, kind: Kind[Any], meta: ObjectMeta) -> None:
-        """Takes off the finalizer that kept an object while it was in use."""
+        """Take off the finalizer that kept an object while it was in use."""
         left = [name for name in meta.finalizers or () if name != VOLUME_PROTECTION[kind.plural]]
         if len(left) == len(meta.finalizers or ()):
             return
@@ -225,7 +225,7 @@ class VolumeController:
             await self._cluster.patch(kind, meta.name, patch, namespace=meta.namespace)
 
     async def _make_claims(self, key: Key) -> None:
-        """Makes the claims of a pod's ephemeral volumes."""
+        """Make the claims of a pod's ephemeral volumes."""
         pod = self._pods.objects.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return
@@ -251,7 +251,7 @@ class VolumeController:
         )
 
     async def _tell(self, claim: PersistentVolumeClaim, step: Wait) -> None:
-        """Writes the event of a claim that waits, once for each reason."""
+        """Write the event of a claim that waits, once for each reason."""
         uid = claim.metadata.uid
         if step.reason and self._told.get(uid) != step.message:
             self._told[uid] = step.message

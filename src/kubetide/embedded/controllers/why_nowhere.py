@@ -34,7 +34,7 @@ def chosen(
 
 
 def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused | None:
-    """Says why a pod gets no node; None for one that ``fits`` somewhere, and with which no plugin fails."""
+    """Say why a pod gets no node; None for one that ``fits`` somewhere, and with which no plugin fails."""
     failed = failure(snapshot, pod_class)
     if failed:
         return Refused(snapshot.version, "SchedulerError", failed)
@@ -42,7 +42,7 @@ def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused |
 
 
 def why_nowhere(snapshot: Snapshot, pod_class: PodClass) -> str:
-    """Gives the message of FailedScheduling for a pod that fits nowhere, without the part about preemption.
+    """Return the message of FailedScheduling for a pod that fits nowhere, without the part about preemption.
 
     Source: kube-scheduler 1.36 FitError: what PreFilter refuses stands alone, without counts.
     """
@@ -56,7 +56,7 @@ def why_nowhere(snapshot: Snapshot, pod_class: PodClass) -> str:
 
 
 def failure(snapshot: Snapshot, pod_class: PodClass) -> str:
-    """Gives what a plugin has failed with rather than refused the pod; empty when none has.
+    """Return what a plugin has failed with rather than refused the pod; empty when none has.
 
     Source: kube-scheduler 1.36: one failure ends the attempt, whatever other nodes would say, and its words
     stand alone. (Of many nodes it may have found enough before.)
@@ -68,7 +68,7 @@ def failure(snapshot: Snapshot, pod_class: PodClass) -> str:
 
 
 def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:
-    """Gives the message for what nodes say each by itself.
+    """Return the message for what nodes say each by itself.
 
     Args:
         nodes: How many nodes there are.

@@ -37,12 +37,12 @@ class WorkQueue(Generic[K]):
         return len(self._keys)
 
     def add(self, key: K) -> None:
-        """Asks for a sync of the key; at once, and once, however often it is asked for."""
+        """Ask for a sync of the key; at once, and once, however often it is asked for."""
         self._keys[key] = None
         self._wake.set()
 
     def add_at(self, key: K, due: Instant) -> None:
-        """Asks for a sync at that time, or earlier where an earlier one was asked for."""
+        """Ask for a sync at that time, or earlier where an earlier one was asked for."""
         planned = self._later.get(key)
         if planned is not None:
             if planned[0] <= due:
@@ -52,14 +52,14 @@ class WorkQueue(Generic[K]):
         self._later[key] = (due, asyncio.get_running_loop().call_later(delay, self._come_due, key))
 
     def forget(self, key: K) -> None:
-        """Drops what was planned for a key that is gone."""
+        """Drop what was planned for a key that is gone."""
         self._failures.pop(key, None)
         planned = self._later.pop(key, None)
         if planned is not None:
             planned[1].cancel()
 
     async def serve(self, sync: Callable[[K], Awaitable[None]]) -> None:
-        """Calls ``sync`` for one key after another until cancelled; no failure of one key ends it."""
+        """Call ``sync`` for one key after another until cancelled; no failure of one key ends it."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -30,7 +30,7 @@ class Ending(NamedTuple):
 
 
 def ending_of(pod: Pod, drawn: Duration) -> Ending | None:
-    """Gives how the pod ends, None when it runs until it is stopped; ``drawn`` is for one that does not say."""
+    """Return how the pod ends, None when it runs until it is stopped; ``drawn`` is for one that does not say."""
     if pod.spec.restart_policy not in {"OnFailure", "Never"}:
         return None
     annotations = pod.metadata.annotations or {}

@@ -35,11 +35,11 @@ class NodeKeeper:
         self._failing: dict[str, Health] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the node exists."""
+        """Return whether the node exists."""
         return ("", name) in self._nodes.objects
 
     def animates(self, name: str) -> bool:
-        """Whether the node exists and these are its kubelets."""
+        """Return whether the node exists and these are its kubelets."""
         node = self._nodes.objects.get(("", name))
         return node is not None and self._animates(node)
 
@@ -49,20 +49,20 @@ class NodeKeeper:
         return "" if node is None else internal_ip(node)
 
     def allocatable(self, name: str) -> dict[str, int]:
-        """What the node offers to pods, milli-CPU and bytes; nothing where it is gone."""
+        """Return what the node offers to pods, milli-CPU and bytes; nothing where it is gone."""
         node = self._nodes.objects.get(("", name))
         return {} if node is None else node_allocatable(node)
 
     def is_failing(self, name: str) -> bool:
-        """Whether the node was made unhealthy."""
+        """Return whether the node was made unhealthy."""
         return name in self._failing
 
     def forget(self, name: str) -> None:
-        """Forgets a node that is gone."""
+        """Forget a node that is gone."""
         self._failing.pop(name, None)
 
     async def set_health(self, name: str, health: Health) -> None:
-        """Writes the node's Ready condition and its taint. Raises NotFound, and other errors of the port."""
+        """Write the node's Ready condition and its taint. Raises NotFound, and other errors of the port."""
         if health == "True":
             self._failing.pop(name, None)
         else:
@@ -97,7 +97,7 @@ class NodeKeeper:
                 await self._cluster.patch(NODES, node.metadata.name, patch, subresource="status")
 
     async def renew_leases(self) -> None:
-        """Renews the lease of each healthy node, and makes those that are missing."""
+        """Renews the lease of each healthy node, and make those that are missing."""
         at = format_rfc3339_micro(self._clock.now())
         for node in self._healthy():
             name = node.metadata.name

@@ -60,7 +60,7 @@ class KubeletPool:
         heartbeat: Duration = HEARTBEAT,
         lease_renewal: Duration = ZERO,
     ) -> None:
-        """Follows the informers from now on; writes nothing before ``run``.
+        """Follow the informers from now on; writes nothing before ``run``.
 
         Args:
             cluster: Where statuses are written.
@@ -104,7 +104,7 @@ class KubeletPool:
         pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
-        """Lets pods live until cancelled."""
+        """Let pods live until cancelled."""
         now = self._clock.now()
         if self._heartbeat:
             self._agenda.put(after(now, self._heartbeat), Step("heartbeat"))
@@ -115,7 +115,7 @@ class KubeletPool:
     # ── faults ──────────────────────────────────────────────────────────────────────────────────
 
     def crash(self, key: Key, *, container: str = "", reason: str = "Error", exit_code: int = 1) -> None:
-        """Ends a container (empty: the first) of a running pod; it is started again, later each time.
+        """End a container (empty: the first) of a running pod; it is started again, later each time.
 
         Does nothing to a pod that does not run here or is being started again. The first start
         follows at once, the next ones after 10 s, 20 s and so on up to 5 min.
@@ -132,11 +132,11 @@ class KubeletPool:
         self._next(life, key, "crash", self._clock.now())
 
     def oom_kill(self, key: Key) -> None:
-        """Ends the first container of a pod as the kernel does when memory passes the limit."""
+        """End the first container of a pod as the kernel does when memory passes the limit."""
         self.crash(key, reason="OOMKilled", exit_code=137)
 
     async def fail_node(self, name: str, health: Literal["False", "Unknown"] = "Unknown") -> None:
-        """Makes a node unhealthy: its Ready condition and taint, and Ready=False on its pods.
+        """Make a node unhealthy: its Ready condition and taint, and Ready=False on its pods.
 
         ``False`` is a kubelet that says so itself, ``Unknown`` one that is silent. Until
         ``recover_node`` no step of its pods is done. Raises NotFound.
@@ -146,7 +146,7 @@ class KubeletPool:
             self._agenda.put(self._clock.now(), Step("lose", key, self._lives[key].uid))
 
     async def recover_node(self, name: str) -> None:
-        """Makes a node healthy again; its pods go on where they were. Raises NotFound."""
+        """Make a node healthy again; its pods go on where they were. Raises NotFound."""
         await self._keeper.set_health(name, "True")
         now = self._clock.now()
         for key in list(self._on_node.get(name, ())):
@@ -197,7 +197,7 @@ class KubeletPool:
             self._resizer.changed(key, life, new)
 
     def _accept(self, key: Key, pod: Pod) -> None:
-        """Takes on a pod that is new to its node, or that was running before this pool was there."""
+        """Take on a pod that is new to its node, or that was running before this pool was there."""
         name, now = pod.spec.node_name, self._clock.now()
         life = Life(uid=pod.metadata.uid, node=name, accepted=now)
         node_is_here = self._keeper.has(name)
@@ -220,7 +220,7 @@ class KubeletPool:
                 self._next(life, key, "run", after(now, self._timing.until_running(pod, now)))
 
     def _resume(self, key: Key, pod: Pod, life: Life) -> None:
-        """Takes over a pod that runs already."""
+        """Take over a pod that runs already."""
         with suppress(ValueError):
             life.accepted = parse_rfc3339(pod.status.start_time or "")
         life.started = life.accepted
@@ -356,7 +356,7 @@ class KubeletPool:
                     await self._writer.patch(pod, ready_status(pod, lives, now=now))
 
     def _plan_end(self, key: Key, life: Life, pod: Pod) -> None:
-        """Notes when the pod ends by itself, if it does."""
+        """Note when the pod ends by itself, if it does."""
         ending = self._ending(life, pod)
         if ending is not None:
             self._next(life, key, "finish", after(life.started or self._clock.now(), ending.runs_for))
@@ -365,7 +365,7 @@ class KubeletPool:
         return ending_of(pod, self._timing.draw(pod, "work", sum(life.restarts.values())))
 
     async def _finish(self, key: Key, life: Life, pod: Pod, now: Instant) -> None:
-        """Ends the containers of a pod that has done its work, or has failed at it."""
+        """End the containers of a pod that has done its work, or has failed at it."""
         ending = self._ending(life, pod)
         if ending is None:
             return

@@ -56,7 +56,7 @@ class Resizer:
         self._deferred: dict[str, dict[Key, None]] = {}
 
     def accept(self, key: Key, life: Life, pod: Pod) -> None:
-        """Grants a pod that is new here what it asks for, and one that runs already what it has."""
+        """Grant a pod that is new here what it asks for, and one that runs already what it has."""
         life.generation = pod.metadata.generation
         life.allocated = pod.spec
         if pod.status.phase == "Running" and _tells_resources(pod):
@@ -64,13 +64,13 @@ class Resizer:
             self.look(key, life, pod)
 
     def changed(self, key: Key, life: Life, pod: Pod) -> None:
-        """Takes in a change of a pod."""
+        """Take in a change of a pod."""
         if pod.metadata.generation != life.generation:
             life.generation = pod.metadata.generation
             self.look(key, life, pod)
 
     def look(self, key: Key, life: Life, pod: Pod) -> None:
-        """Puts what there is to do for a pod."""
+        """Put what there is to do for a pod."""
         if not self._keeper.has(life.node):
             return
         waits = key in self._deferred.get(life.node, ())
@@ -78,12 +78,12 @@ class Resizer:
             self._put(key, life)
 
     def room(self, node: str) -> None:
-        """Has the pods that wait for room on a node looked at again."""
+        """Have the pods that wait for room on a node looked at again."""
         for key in self._deferred.get(node, ()):
             self._put(key, self._lives[key])
 
     def forget(self, key: Key, life: Life) -> None:
-        """Forgets a pod; the others of its node may have its room."""
+        """Forget a pod; the others of its node may have its room."""
         waiting = self._deferred.get(life.node)
         if waiting is not None:
             waiting.pop(key, None)
@@ -92,7 +92,7 @@ class Resizer:
         self.room(life.node)
 
     async def resize(self, key: Key, life: Life, pod: Pod) -> None:
-        """Grants what a pod asks for where there is room. Raises what the port raises."""
+        """Grant what a pod asks for where there is room. Raises what the port raises."""
         if life.stopping or is_finished(pod):
             return
         refused = None
@@ -113,7 +113,7 @@ class Resizer:
             self._agenda.put(after(self._clock.now(), _ACTUATION), step)
 
     async def finish(self, key: Key, life: Life, pod: Pod) -> list[str]:
-        """Has granted resources take effect; gives the containers that must be started again for them."""
+        """Have granted resources take effect; return the containers that must be started again for them."""
         life.resizing = False
         if life.stopping or is_finished(pod) or life.actual is None:
             return []
@@ -163,7 +163,7 @@ class Resizer:
 
 
 def told(life: Life, pod: Pod, status: Json) -> Json:
-    """Gives a status that tells of resources, where the pod has ever been resized."""
+    """Return a status that tells of resources, where the pod has ever been resized."""
     if life.actual is None:
         return status
     status = {"observedGeneration": pod.metadata.generation, **status}
@@ -186,7 +186,7 @@ def _requests(pod: Pod, spec: PodSpec) -> dict[str, int]:
 
 
 def _tells_resources(pod: Pod) -> bool:
-    """Whether any status tells resources, whatever it says of them."""
+    """Return whether any status tells resources, whatever it says of them."""
     status = pod.status
     containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     return status.resources is not None or any(one.resources is not None for one in containers)

@@ -30,7 +30,7 @@ class Refusal(NamedTuple):
 def refusal(
     asked: Mapping[str, int], held: Mapping[str, int], used: Mapping[str, int], allocatable: Mapping[str, int]
 ) -> Refusal | None:
-    """Gives why a pod cannot have what it asks for, None when it can.
+    """Return why a pod cannot have what it asks for, None when it can.
 
     Args:
         asked: What the pod is to have, milli-CPU and bytes.
@@ -56,7 +56,7 @@ def refusal(
 
 
 def same_resources(a: PodSpec, b: PodSpec) -> bool:
-    """Whether two specs of one pod give its containers, and the pod as a whole, the same resources."""
+    """Return whether two specs of one pod give its containers, and the pod as a whole, the same resources."""
     return _resources(a) == _resources(b)
 
 
@@ -66,7 +66,7 @@ def _resources(spec: PodSpec) -> list[object]:
 
 
 def restarted(old: PodSpec, new: PodSpec) -> list[str]:
-    """Names the containers that must be started again for their resources to take effect."""
+    """Name the containers that must be started again for their resources to take effect."""
     return [
         container.name
         for before, container in zip(old.containers or (), new.containers or (), strict=True)
@@ -85,7 +85,7 @@ def _differs(a: Container, b: Container, name: str) -> bool:
 def conditions(
     old: list[Json], refused: Refusal | None, *, in_progress: bool, generation: int, now: Instant
 ) -> list[Json]:
-    """Gives the pod's conditions with those of a resize as they are now; one that stays keeps its time."""
+    """Return the pod's conditions with those of a resize as they are now; one that stays keeps its time."""
     result = [condition for condition in old if condition["type"] not in {PENDING, IN_PROGRESS}]
     wanted: list[Json] = []
     if refused is not None:
@@ -101,7 +101,7 @@ def conditions(
 
 
 def with_resources(statuses: list[Json], allocated: PodSpec, actual: PodSpec) -> list[Json]:
-    """Gives container statuses that tell what each was granted, and what it runs with."""
+    """Return container statuses that tell what each was granted, and what it runs with."""
     granted, running = _by_name(allocated), _by_name(actual)
     result = []
     for status in statuses:
@@ -119,7 +119,7 @@ def _by_name(spec: PodSpec) -> dict[str, Container]:
 
 
 def granted_before(pod: Pod) -> tuple[PodSpec, PodSpec]:
-    """Gives what a running pod was granted and what it runs with, as its status tells."""
+    """Return what a running pod was granted and what it runs with, as its status tells."""
     statuses = {
         status.name: status
         for status in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))

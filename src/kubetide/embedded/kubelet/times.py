@@ -64,7 +64,7 @@ class Timing:
         self._images: dict[str, dict[str, Instant]] = {}
 
     def draw(self, pod: Pod, step: Step, count: int = 0) -> Duration:
-        """Gives the time of the pod's step; ``count`` tells steps apart that occur more than once."""
+        """Return the time of the pod's step; ``count`` tells steps apart that occur more than once."""
         times = self._times_of(pod) if self._times_of is not None else None
         delay: Delay = getattr(times or self._times, step)
         return delay.draw(self._seed, pod.metadata.uid, step, count)
@@ -86,13 +86,13 @@ class Timing:
         return Duration(there - now + starts)
 
     def has_images(self, pod: Pod, since: Instant) -> None:
-        """Notes that the pod's images are on its node."""
+        """Note that the pod's images are on its node."""
         on_node = self._images.setdefault(pod.spec.node_name, {})
         for image in _images_of(pod):
             on_node.setdefault(image, since)
 
     def forget(self, node: str) -> None:
-        """Forgets a node that is gone."""
+        """Forget a node that is gone."""
         self._images.pop(node, None)
 
 

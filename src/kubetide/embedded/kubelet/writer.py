@@ -30,7 +30,7 @@ class Writer:
         self._addresses = 0
 
     async def patch(self, pod: Pod, status: Json) -> None:
-        """Changes the status of a pod. Raises what the port raises."""
+        """Change the status of a pod. Raises what the port raises."""
         meta = pod.metadata
         life = self._lives.get((meta.namespace, meta.name))
         if life is not None:
@@ -40,7 +40,7 @@ class Writer:
         )
 
     async def restart(self, life: Life, pod: Pod, container: str, now: Instant, timing: Timing) -> Duration:
-        """Ends a container because its new resources want it; gives how long until it is ready again."""
+        """End a container because its new resources want it; return how long until it is ready again."""
         meta = pod.metadata
         # Its conditions have just been written, which the cache may not know yet.
         pod = await self._cluster.get(PODS, meta.name, namespace=meta.namespace)
@@ -61,7 +61,7 @@ class Writer:
         return Duration(timing.draw(pod, "start", 100 + again) + timing.draw(pod, "ready", 100 + again))
 
     async def delete(self, pod: Pod) -> None:
-        """Removes a pod that has ended."""
+        """Remove a pod that has ended."""
         meta = pod.metadata
         with suppress(NotFound):
             await self._cluster.delete(
@@ -69,7 +69,7 @@ class Writer:
             )
 
     def address(self) -> str:
-        """Gives an address for a pod."""
+        """Return an address for a pod."""
         self._addresses += 1
         high, low = divmod(self._addresses, 250)
         return f"10.{64 + high // 250 % 128}.{high % 250}.{low + 1}"

@@ -95,7 +95,7 @@ class EmbeddedCustomMetrics:
         self._numbers: dict[tuple[str, str], tuple[Layout, Int64Vector]] = {}
 
     def custom_metrics(self) -> list[CustomMetric]:
-        """Gives every metric that there is; none without services."""
+        """Return every metric that there is; none without services."""
         if not self._model.services:
             return []
         return [
@@ -105,7 +105,7 @@ class EmbeddedCustomMetrics:
         ]
 
     def of_pods(self, metric: str, *, namespace: str, labels: str = "", selector: str = "") -> list[Measured]:
-        """Gives a metric of the pods with such labels, in the model's order; empty where none has a value.
+        """Return a metric of the pods with such labels, in the model's order; empty where none has a value.
 
         Raises: NotFound for a metric that pods do not have, BadRequest for a selector that cannot be read.
         """
@@ -121,7 +121,7 @@ class EmbeddedCustomMetrics:
     def of_object(
         self, metric: str, *, resource: str, namespace: str, name: str, selector: str = ""
     ) -> Measured:
-        """Gives a metric of one object. Raises NotFound, BadRequest.
+        """Return a metric of one object. Raises NotFound, BadRequest.
 
         Args:
             metric: Its name.
@@ -157,7 +157,7 @@ class EmbeddedCustomMetrics:
     async def pod_values(
         self, metric: str, *, namespace: str, pods: str = "", selector: str = ""
     ) -> PodValues:
-        """Gives a metric of the pods that match. Raises MetricsError, also when no pod has a value."""
+        """Return a metric of the pods that match. Raises MetricsError, also when no pod has a value."""
         try:
             usage, numbers, values = self._of_pods(metric, namespace, pods, selector)
         except ApiError as error:
@@ -174,7 +174,7 @@ class EmbeddedCustomMetrics:
     async def object_value(
         self, metric: str, *, namespace: str, api_version: str, kind: str, name: str, selector: str = ""
     ) -> ObjectValue:
-        """Gives a metric of one object. Raises MetricsError."""
+        """Return a metric of one object. Raises MetricsError."""
         group = api_version.rpartition("/")[0]
         try:
             found = self.of_object(
@@ -236,7 +236,7 @@ def _milli(values: Float64Vector) -> Int64Vector:
 
 
 def _resource_of(group: str, kind: str) -> str:
-    """Gives the resource of a kind, in any version. Raises NotFound in the words of the client's mapper."""
+    """Return the resource of a kind, in any version. Raises NotFound in the words of the client's mapper."""
     for known in KINDS.values():
         if known.group == group and known.kind == kind:
             return known.resource

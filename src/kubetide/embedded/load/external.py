@@ -63,11 +63,11 @@ class EmbeddedExternalMetrics:
         self._delay = scrape_delay
 
     def external_metrics(self) -> list[str]:
-        """Gives the name of every metric that there is, once."""
+        """Return the name of every metric that there is, once."""
         return list(dict.fromkeys(series.metric for series in self._series))
 
     def series(self, metric: str, *, namespace: str, selector: str = "") -> list[MeasuredSeries]:
-        """Gives the series of a metric that a namespace may see and whose labels match, in their order.
+        """Return the series of a metric that a namespace may see and whose labels match, in their order.
 
         Raises: NotFound for a metric that nobody knows, BadRequest for a selector that cannot be read.
         """
@@ -96,7 +96,7 @@ class EmbeddedExternalMetrics:
         ]
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Gives the series of a metric that the selector of its labels matches. Raises MetricsError."""
+        """Return the series of a metric that the selector of its labels matches. Raises MetricsError."""
         try:
             found = self.series(metric, namespace=namespace, selector=selector)
         except ApiError as error:

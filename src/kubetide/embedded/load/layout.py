@@ -50,7 +50,7 @@ class Layout:
 
 
 def lay_out(rows: PodRows, step_start: Instant, previous: Layout | None) -> Layout:
-    """Gives the layout of the Running pods that had started by ``step_start``; name tuples are reused when equal."""
+    """Return the layout of the Running pods that had started by ``step_start``; name tuples are reused when equal."""
     visible, some_young = rows.visible(step_start)
     if previous is not None and previous.version == rows.version and np.array_equal(previous.rows, visible):
         return previous if previous.some_young == some_young else replace(previous, some_young=some_young)
@@ -86,7 +86,7 @@ def lay_out(rows: PodRows, step_start: Instant, previous: Layout | None) -> Layo
 
 
 def chosen(layout: Layout, namespace: str, labels: str) -> list[int]:
-    """Gives the numbers of the pods of a namespace (empty: of all) with such labels. Raises SelectorError."""
+    """Return the numbers of the pods of a namespace (empty: of all) with such labels. Raises SelectorError."""
     selector = Selector.parse(labels)
     return [
         number

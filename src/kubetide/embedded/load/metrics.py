@@ -49,7 +49,7 @@ class EmbeddedMetrics:
         self._views: dict[tuple[str, str], tuple[Layout, _View]] = {}
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:
-        """Gives the samples of the newest step that is older than the delay.
+        """Return the samples of the newest step that is older than the delay.
 
         Raises: MetricsError for a selector that cannot be read.
         """
@@ -76,7 +76,7 @@ class EmbeddedMetrics:
         )
 
     def pod_metrics(self) -> list[PodMetrics]:
-        """Gives the same samples as API objects, ordered by namespace and name."""
+        """Return the same samples as API objects, ordered by namespace and name."""
         usage = self._usage()
         if usage is None:
             return []
@@ -107,7 +107,7 @@ class EmbeddedMetrics:
         return sorted(objects, key=lambda item: (item.metadata.namespace, item.metadata.name))
 
     def node_metrics(self) -> list[NodeMetrics]:
-        """Gives what the pods of each node use together, ordered by name."""
+        """Return what the pods of each node use together, ordered by name."""
         usage = self._usage()
         if usage is None:
             return []

@@ -66,15 +66,15 @@ class LoadModel(Protocol):
         ...
 
     def advance(self, now: Instant) -> None:
-        """Works out all steps that have ended by ``now``; asking again changes nothing."""
+        """Work out all steps that have ended by ``now``; asking again changes nothing."""
         ...
 
     def keep(self, back: Duration) -> None:
-        """Lets ``usage`` look at least so far back from now on."""
+        """Let ``usage`` look at least so far back from now on."""
         ...
 
     def usage(self, at: Instant) -> Usage | None:
-        """Gives the newest step that had ended at ``at``; None before the first."""
+        """Return the newest step that had ended at ``at``; None before the first."""
         ...
 
 
@@ -92,7 +92,7 @@ class ServiceLoad:
         step: Duration = DEFAULT_STEP,
         idle_share: float = 0.5,
     ) -> None:
-        """Follows the informers from now on.
+        """Follow the informers from now on.
 
         Args:
             services: Who gets requests; a pod belongs to the first whose selector matches.
@@ -130,16 +130,16 @@ class ServiceLoad:
         nodes.on_change(self._node_changed)
 
     def keep(self, back: Duration) -> None:
-        """Lets ``usage`` look at least so far back from now on."""
+        """Let ``usage`` look at least so far back from now on."""
         length = max(2 + back // self.step, self._recent.maxlen or 0)
         self._recent = deque(self._recent, maxlen=length)
 
     def on_oom(self, handler: Callable[[Key], None]) -> None:
-        """Calls ``handler((namespace, name))`` for each pod whose memory passes its limit in a step. Must not block."""
+        """Call ``handler((namespace, name))`` for each pod whose memory passes its limit in a step. Must not block."""
         self._oom_handlers.append(handler)
 
     def on_step(self, handler: Callable[[Instant, ServiceStep], None]) -> None:
-        """Calls ``handler(end, step)`` after each step. Must not block or raise."""
+        """Call ``handler(end, step)`` after each step. Must not block or raise."""
         self._step_handlers.append(handler)
 
     @property
@@ -148,7 +148,7 @@ class ServiceLoad:
         return Instant(self.start + self._done * self.step)
 
     def advance(self, now: Instant) -> None:
-        """Works out all steps that have ended by ``now``; asking again changes nothing.
+        """Work out all steps that have ended by ``now``; asking again changes nothing.
 
         A handler of a step that asks gets what there is: the steps after it follow in their order.
         """
@@ -164,7 +164,7 @@ class ServiceLoad:
             self._advancing = False
 
     def usage(self, at: Instant) -> Usage | None:
-        """Gives the newest kept step that had ended at ``at``; None when there is none."""
+        """Return the newest kept step that had ended at ``at``; None when there is none."""
         self.advance(self._clock.now())
         for usage in reversed(self._recent):
             if usage.end <= at:
@@ -194,7 +194,7 @@ class ServiceLoad:
         self._rows.remove_node(key[1])
 
     def _run(self, begin: Instant) -> None:
-        """Works out one step."""
+        """Work out one step."""
         rows, facts, n, count = self._rows, self._facts, self._rows.n, len(self.services)
         step_s = self.step / 1e9
         offered = np.array([s.trace.rate(begin, self.step) for s in self.services], np.float64)
@@ -300,7 +300,7 @@ class ServiceLoad:
         serving: NDArray[np.bool_],
         services: ServiceStep,
     ) -> None:
-        """Keeps what metrics readers may see of the step; ``worked`` is the milli-CPU spent on requests."""
+        """Keep what metrics readers may see of the step; ``worked`` is the milli-CPU spent on requests."""
         rows = self._rows
         layout = self._layout
         if layout is None or layout.version != rows.version or layout.some_young:

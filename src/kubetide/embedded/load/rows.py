@@ -127,7 +127,7 @@ class PodRows:
         grown("worker", np.int64, -1)
 
     def set_pod(self, key: Key, pod: Pod) -> None:
-        """Takes in a pod or its change."""
+        """Take in a pod or its change."""
         row = self._row_of.get(key)
         if row is None:
             row = self._new_row(key)
@@ -168,7 +168,7 @@ class PodRows:
         self.base_memory[row] = shape.base_memory if running else 0.0
 
     def remove_pod(self, key: Key) -> None:
-        """Frees the pod's row."""
+        """Free the pod's row."""
         row = self._row_of.pop(key, None)
         if row is None:
             return
@@ -184,14 +184,14 @@ class PodRows:
         self.limit[row] = self.memory_limit[row] = np.inf
 
     def set_node(self, node: Node) -> None:
-        """Takes in a node or its change."""
+        """Take in a node or its change."""
         number = self._number(node.metadata.name)
         capacity = node.status.allocatable or node.status.capacity or {}
         self.node_cpu[number] = float(milli(capacity.get("cpu", 0)))
         self.node_down[number] = not _is_ready(node)
 
     def remove_node(self, name: str) -> None:
-        """Takes a node out; pods that still say they are on it serve nobody."""
+        """Take a node out; pods that still say they are on it serve nobody."""
         number = self._number(name)
         self.node_cpu[number] = 0.0
         self.node_down[number] = True

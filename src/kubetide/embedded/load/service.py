@@ -113,7 +113,7 @@ class ServiceFacts:
 
     @classmethod
     def of(cls, services: Sequence[Service]) -> ServiceFacts:
-        """Reads the services into columns."""
+        """Read the services into columns."""
 
         def column(values: Sequence[float]) -> Float64Vector:
             return np.array(values, np.float64)
@@ -142,7 +142,7 @@ def settle(
     existing: NDArray[np.int64],
     step_s: float,
 ) -> ServiceStep:
-    """What became of the requests of one step.
+    """Return what became of the requests of one step.
 
     Args:
         facts: The services.

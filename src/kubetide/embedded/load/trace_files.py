@@ -30,7 +30,7 @@ def read_trace(
     gaps: str = "error",
     multiplier: float = 1.0,
 ) -> SeriesTrace:
-    """Reads ``time,value`` lines or bare values, one a line, plain or gzipped (``.gz``).
+    """Read ``time,value`` lines or bare values, one a line, plain or gzipped (``.gz``).
 
     A first line that is not data is taken as header. Times are RFC 3339, ``YYYY-MM-DD HH:MM:SS``
     (read as UTC) or seconds since 1970. Bare values count from 1970-01-01T00:00:00Z on.
@@ -88,7 +88,7 @@ class _Reader:
     hold: bool
 
     def read(self, lines: Sequence[str], until: Instant | None) -> SeriesTrace:
-        """Reads all lines, or those before ``until`` where times tell."""
+        """Read all lines, or those before ``until`` where times tell."""
         rows = ((number, line.strip()) for number, line in enumerate(lines, 1))
         filled = [(number, line) for number, line in rows if line]
         if not filled:
@@ -237,7 +237,7 @@ def _has_zone(text: str) -> bool:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """Whether no cell looks like data: neither a number nor a time, nor NaN or the like."""
+    """Return whether no cell looks like data: neither a number nor a time, nor NaN or the like."""
     return all(cell.strip()[:1].isalpha() or cell.strip()[:1] in {"_", "#", '"'} for cell in cells) and (
         cells[-1].strip().lower() not in {"nan", "inf", "infinity"}
     )

@@ -31,11 +31,11 @@ class Trace(Protocol):
     """Requests/s over time."""
 
     def rate(self, at: Instant, length: Duration) -> float:
-        """Gives the mean requests/s over [at, at + length), at least 0; ``length`` > 0."""
+        """Return the mean requests/s over [at, at + length), at least 0; ``length`` > 0."""
         ...
 
     def require(self, start: Instant, end: Instant) -> None:
-        """Raises TraceError when the trace does not cover [start, end)."""
+        """Raise TraceError when the trace does not cover [start, end)."""
         ...
 
 
@@ -58,7 +58,7 @@ class SeriesTrace:
         return Instant(self.start + self.step * len(self.values))
 
     def require(self, start: Instant, end: Instant) -> None:
-        """Raises TraceError when the series does not cover [start, end)."""
+        """Raise TraceError when the series does not cover [start, end)."""
         if start < self.start or end > self.end:
             raise TraceError(
                 f"{self.name}: covers {format_rfc3339(self.start)} to {format_rfc3339(self.end)}, but the run goes from "
@@ -66,7 +66,7 @@ class SeriesTrace:
             )
 
     def rate(self, at: Instant, length: Duration) -> float:
-        """Gives the mean over [at, at + length); outside of the series the rate is 0."""
+        """Return the mean over [at, at + length); outside of the series the rate is 0."""
         begin, end = at - self.start, at - self.start + length
         first, last = begin // self.step, -(-end // self.step)
         if last - first == 1:
@@ -144,10 +144,10 @@ class DailyTrace:
             )
 
     def require(self, start: Instant, end: Instant) -> None:
-        """Accepts every interval: the day repeats."""
+        """Accept every interval: the day repeats."""
 
     def rate(self, at: Instant, length: Duration) -> float:
-        """Gives the load at the middle of the interval, which is the mean where the load is a line."""
+        """Return the load at the middle of the interval, which is the mean where the load is a line."""
         middle = at + length / 2
         wave = (1.0 + cos(2.0 * pi * ((middle - self.peak_at) % _DAY) / _DAY)) / 2.0
         value = self.low + (self.peak - self.low) * wave
@@ -172,10 +172,10 @@ class ConstantTrace:
     value: float
 
     def require(self, start: Instant, end: Instant) -> None:
-        """Accepts every interval."""
+        """Accept every interval."""
 
     def rate(self, at: Instant, length: Duration) -> float:  # noqa: ARG002  the protocol's arguments
-        """Gives the value."""
+        """Return the value."""
         return self.value
 
 

@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 
 
 def plan(tab: CronTab, pods: Sequence[Pod]) -> Plan:
-    """Decides for one CronTab.
+    """Decide for one CronTab.
 
     Args:
         tab: What is wanted.
@@ -126,7 +126,7 @@ def _pod(tab: CronTab, name: str) -> Json:
 
 
 async def reconcile(cluster: Cluster, tab: CronTab, pods: Sequence[Pod]) -> None:
-    """Does what the plan for one CronTab says. Raises the ApiError that it cannot go on with."""
+    """Do what the plan for one CronTab says. Raises the ApiError that it cannot go on with."""
     todo, home = plan(tab, pods), tab.metadata.namespace
     for body in todo.create:
         with suppress(AlreadyExists):
@@ -140,7 +140,7 @@ async def reconcile(cluster: Cluster, tab: CronTab, pods: Sequence[Pod]) -> None
 
 
 async def run(cluster: Cluster, clock: Clock) -> None:
-    """Looks at all CronTabs whenever one of them or of their pods has changed, until cancelled."""
+    """Look at all CronTabs whenever one of them or of their pods has changed, until cancelled."""
     tabs = Informer(cluster, CRON_TABS, clock)
     pods = Informer(cluster, PODS, clock, labels=LABEL)
     changed = asyncio.Event()

@@ -59,7 +59,7 @@ class Cell:
     walked: dict[int, Proposal]
 
     def arithmetic(self, index: int) -> Arithmetic:
-        """Gives the numbers of one HPA."""
+        """Return the numbers of one HPA."""
         if index in self.walked:
             return self.walked[index].arithmetic
         average, replicas = self.average[index], self.proposals[index]
@@ -70,7 +70,7 @@ class Cell:
         return Arithmetic(replicas, float(percent) / target, None, percent, average)
 
     def status(self, index: int) -> MetricStatus:
-        """Gives the entry of the status of one HPA."""
+        """Return the entry of the status of one HPA."""
         if index in self.walked:
             return self.walked[index].status
         metric = self.segments.metrics[index]
@@ -98,7 +98,7 @@ class Ordinary(NamedTuple):
     specs: Sequence[Autoscaler]
 
     def cell(self, at: int, position: int) -> tuple[Cell, int]:
-        """Gives the cell of an HPA's metric, and where the HPA stands in it."""
+        """Return the cell of an HPA's metric, and where the HPA stands in it."""
         for cell in self.cells[at]:
             index = cell.index[position]
             if index >= 0:
@@ -106,7 +106,7 @@ class Ordinary(NamedTuple):
         raise AssertionError("an ordinary HPA has a cell for each metric")
 
     def grounds(self, position: int) -> tuple[list[Proposal | MetricFailure], list[Known]]:
-        """Gives proposals and tallies of one HPA, for whoever wants to know why."""
+        """Return proposals and tallies of one HPA, for whoever wants to know why."""
         proposals: list[Proposal | MetricFailure] = []
         tallies: list[Known] = []
         for at, metric in enumerate(self.specs[position].metrics):
@@ -135,7 +135,7 @@ class GroundsAt(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 def ordinary(state: State, now: Instant, last: Ordinary | None = None) -> Ordinary:
-    """Gives proposals and stabilized numbers of all ordinary HPAs.
+    """Return proposals and stabilized numbers of all ordinary HPAs.
 
     Args:
         last: The last pass over the same HPAs: what it walked over and has not changed is not walked over again.
@@ -184,7 +184,7 @@ def _cell(
     mask: BoolVector,
     last: Cell | None,
 ) -> Cell:
-    """Computes the proposals of a cell; those with something to fill in one by one, or as in the ``last`` pass."""
+    """Compute the proposals of a cell; those with something to fill in one by one, or as in the ``last`` pass."""
     positions = segments.positions
     current, low, high = hpas.current[positions], hpas.lowest_ratio[positions], hpas.highest_ratio[positions]
     by_percent, target = segments.by_utilization, segments.target
@@ -238,7 +238,7 @@ def _cell(
 def _stabilized(
     state: State, hpas: HpaColumns, best: Int64Vector, now: Instant
 ) -> tuple[Int64Vector, Int64Vector]:
-    """Gives ``stabilization.Stabilized`` in columns."""
+    """Return ``stabilization.Stabilized`` in columns."""
     at, replicas = state.recommendations.used_by(hpas.rows)
     up, down = now - hpas.up_window, now - hpas.down_window
     if not at.size:

@@ -30,8 +30,8 @@ _LARGEST_UNLIMITED = 1 << 30
 _NONE = Verdict(("", ""))
 
 
-def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
-    """Gives the verdicts in order of the HPAs."""
+def evaluate_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
+    """Return the verdicts in order of the HPAs."""
     hpas, last = state.columns(), state.last_pass
     if last is not None and last.columns is not hpas:
         last = None
@@ -102,7 +102,7 @@ def judge_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
 def _presented(
     state: State, spec: Autoscaler, found: Ordinary, position: int
 ) -> tuple[tuple[MetricStatus, ...], tuple[Computation, ...]]:
-    """Gives the entries of the status of an ordinary HPA, and the labels of its computations."""
+    """Return the entries of the status of an ordinary HPA, and the labels of its computations."""
     before = state.statuses[spec.key].current_replicas
     if len(spec.metrics) == 1:
         cell, index = found.cell(0, position)
@@ -125,7 +125,7 @@ def _notes(metric: str, able: say.Note, limit: str, limited: bool) -> tuple[say.
 
 
 def _figures(found: Ordinary, hpas: HpaColumns) -> LastPass:
-    """Gives all that the verdicts of ordinary HPAs are made from, their specs, statuses and memory apart."""
+    """Return all that the verdicts of ordinary HPAs are made from, their specs, statuses and memory apart."""
     overall = np.stack([found.mask, hpas.current, found.best, found.winner, found.held])
     cells = [cell for at in sorted(found.cells) for cell in found.cells[at]]
     figures = [(cell.segments.positions, cell.figures) for cell in cells]
@@ -134,7 +134,7 @@ def _figures(found: Ordinary, hpas: HpaColumns) -> LastPass:
 
 
 def _as_before(this: LastPass, last: LastPass) -> BoolVector:
-    """Gives (HPAs,) whether everything is as it was, and nothing was to be done."""
+    """Return (HPAs,) whether everything is as it was, and nothing was to be done."""
     if not len(last.quiet) or [len(at) for at, _ in this.cells] != [len(at) for at, _ in last.cells]:
         return np.zeros_like(this.stored)
     same: BoolVector = (this.overall == last.overall).all(axis=0) & last.quiet

@@ -50,7 +50,7 @@ class Segments:
         self.fill_percent: Int64Vector = np.array([m.fill_percent for m in metrics], np.int64)
 
     def is_hpa(self, key: Key) -> BoolVector:
-        """Gives (H,) whether it is this one."""
+        """Return (H,) whether it is this one."""
         return np.fromiter((hpa == key for hpa in self.hpas), np.bool_, len(self.hpas))
 
 
@@ -106,7 +106,7 @@ class HpaColumns:
                 self.put_scale(scales[spec.key])
 
     def put_scale(self, scale: ScaleView) -> None:
-        """Takes in the scale of an HPA's target."""
+        """Take in the scale of an HPA's target."""
         position = self.position.get((scale.namespace, scale.name))
         if position is not None:
             self.readable[position] = bool(scale.selector) and not scale.error
@@ -114,7 +114,7 @@ class HpaColumns:
 
 
 def cells_of(specs: Sequence[Autoscaler]) -> list[tuple[int, SampleKey]]:
-    """Gives the places of the specs' metrics and what is asked for there, ordered: one pass each."""
+    """Return the places of the specs' metrics and what is asked for there, ordered: one pass each."""
     return sorted(
         {
             (at, metric.sample_key)

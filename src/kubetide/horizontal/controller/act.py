@@ -63,7 +63,7 @@ class Actor:
         self._limit = limit
 
     async def scale(self, writes: Sequence[ScaleWrite]) -> list[ScaleOutcome]:
-        """Writes the scales; the outcomes are in the order of the writes."""
+        """Write the scales; the outcomes are in the order of the writes."""
         return await in_parallel(writes, self._scale_one, limit=self._limit)
 
     async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
@@ -76,12 +76,12 @@ class Actor:
         return ScaleOutcome(write.namespace, write.name, self._clock.now(), error)
 
     def _check_owner(self, key: Key) -> None:
-        """Raises: Withheld when another controller has written to the HPA since the tick began."""
+        """Raise: Withheld when another controller has written to the HPA since the tick began."""
         if key in self._owners.left_alone():
             raise Withheld(f"HPA {'/'.join(key)} is left to another controller")
 
     async def _mark(self, write: ScaleWrite) -> None:
-        """Says which pods go first. Raises: Withheld; a pod that cannot be marked goes in its turn."""
+        """Say which pods go first. Raises: Withheld; a pod that cannot be marked goes in its turn."""
         for pod, cost in write.costs:
             patch = {"metadata": {"annotations": {DELETION_COST: str(cost)}}}
             try:
@@ -92,7 +92,7 @@ class Actor:
                 continue
 
     async def _write_scale(self, write: ScaleWrite) -> str:
-        """Writes one scale; after a conflict again, with the version that is then there; gives the error.
+        """Write one scale; after a conflict again, with the version that is then there; return the error.
 
         Raises: Withheld. The number stays the same: it was decided from the scale that was read first.
         """
@@ -130,7 +130,7 @@ class Actor:
         return problem
 
     async def settle(self, result: Result) -> list[Ending]:
-        """Writes statuses and events; gives how it ended for the HPAs that had any."""
+        """Write statuses and events; return how it ended for the HPAs that had any."""
         busy = [one for one in result.settlements if one.changes or one.events or one.late_events]
         return await in_parallel(busy, self._settle_one, limit=self._limit)
 

@@ -27,7 +27,7 @@ from kubetide.horizontal.core import (
 )
 from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
-from kubetide.horizontal.explain.changes import News
+from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import Key, view_of_pod
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
@@ -121,7 +121,7 @@ class HorizontalController(BaseLoop):
             limit=settings.concurrent_syncs,
         )
         self._tick = 0
-        self._news = News()
+        self._changed_reasons = ChangedReasons()
         self._announced: dict[Key, tuple[Workload, int]] = {}
         self.result = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
@@ -186,7 +186,7 @@ class HorizontalController(BaseLoop):
         self._anew = True
 
     def _encoding(self, delta: Delta, *, full: bool) -> Steps[bytes | Iterator[bytes]]:
-        """Gives what was gathered, or everything with this tick's samples and values, as it is before deciding.
+        """Return what was gathered, or everything with this tick's samples and values, as it is before deciding.
 
         Where pods are many they come in pieces, made when the record is written.
         """
@@ -220,7 +220,7 @@ class HorizontalController(BaseLoop):
     # ── the board ──
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
-        """Tells the other loops how many replicas are wanted, as soon as they are."""
+        """Tell the other loops how many replicas are wanted, as soon as they are."""
         if self._board is None:
             return
         for key in gone:
@@ -259,7 +259,7 @@ class HorizontalController(BaseLoop):
         full: bool,
     ) -> None:
         reasons, repeated = await in_turns(
-            self._news.of(result, self._state.specs, self._state.holds, full=full), self._clock
+            self._changed_reasons.of(result, self._state.specs, self._state.holds, full=full), self._clock
         )
         encoded = encode_result(result)
         if len(result.settlements) >= AT_ONCE:

@@ -39,7 +39,7 @@ class Changes(Protocol[T_co]):
     """Where changed objects come from; a ``watching.Feed``."""
 
     def drain(self) -> Mapping[Key, T_co | None]:
-        """Gives each changed object, None for a deleted one, and starts anew."""
+        """Return each changed object, None for a deleted one, and starts anew."""
         ...
 
 
@@ -97,11 +97,11 @@ class Gatherer:
         self._suspect = {}
 
     def suspect(self, key: Key) -> None:
-        """Notes that the status of an HPA may not be what the loop wrote: it is compared again."""
+        """Note that the status of an HPA may not be what the loop wrote: it is compared again."""
         self._suspect[key] = None
 
     async def gather(self, state: State) -> Delta:
-        """Gives what has changed since the state was last given a delta."""
+        """Return what has changed since the state was last given a delta."""
         hpas, gone_hpas, statuses = await self._take_hpas(state)
         pods, gone_pods = await self._take_pods()
         specs = dict(state.specs)
@@ -169,7 +169,7 @@ class Gatherer:
     # ── scales ──
 
     async def _read_scales(self, state: State, specs: Mapping[Key, Autoscaler]) -> dict[Key, ScaleView]:
-        """Gives the scale of every target: from a cache where there is one, else by asking."""
+        """Return the scale of every target: from a cache where there is one, else by asking."""
         scales: dict[Key, ScaleView] = {}
         to_ask: list[Autoscaler] = []
         async for keys in pieces_in_turns(sorted(specs), self._clock):
@@ -196,7 +196,7 @@ class Gatherer:
     async def _read_samples(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> list[Answer]:
-        """Asks once for the whole cluster; where that fails, once for each namespace."""
+        """Ask once for the whole cluster; where that fails, once for each namespace."""
         wanted = {key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)}
         if not wanted:
             return []
@@ -209,7 +209,7 @@ class Gatherer:
     async def _measure(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> tuple[list[Answer], list[Reply]]:
-        """Asks for samples and values at the same time, where both are wanted."""
+        """Ask for samples and values at the same time, where both are wanted."""
         questions = questions_of(specs, scales)
         samples = self._read_samples(state, specs, scales)
         if not questions:
@@ -228,7 +228,7 @@ class Gatherer:
     async def _read_samples_by_namespace(
         self, wanted: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
     ) -> list[Answer]:
-        """Asks for each namespace; one that fails harms only its own HPAs.
+        """Ask for each namespace; one that fails harms only its own HPAs.
 
         An HPA that is alone in its namespace is asked for by its selector, as upstream does: that is
         the smaller answer.

@@ -32,7 +32,7 @@ _NO_STRATEGY = DeploymentStrategy()
 def slim_hpa(
     hpa: HorizontalPodAutoscaler, view: HpaView | None = None, status: HpaStatus | None = None
 ) -> HorizontalPodAutoscaler:
-    """Gives the HPA with its name, uid and version, its annotations that are read here, its spec and its status.
+    """Return the HPA with its name, uid and version, its annotations that are read here, its spec and its status.
 
     Args:
         view, status: What the loop holds of it. Where they say the same, they are held once: so of a status
@@ -53,7 +53,7 @@ def slim_hpa(
 
 
 def slim_deployment(item: Deployment) -> Deployment:
-    """Gives the Deployment with its scale."""
+    """Return the Deployment with its scale."""
     item = shared(item)
     spec = DeploymentSpec(
         replicas=item.spec.replicas,
@@ -65,7 +65,7 @@ def slim_deployment(item: Deployment) -> Deployment:
 
 
 def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
-    """Gives the ReplicaSet with its scale, its owners and its revision."""
+    """Return the ReplicaSet with its scale, its owners and its revision."""
     item = shared(item)
     spec = ReplicaSetSpec(replicas=item.spec.replicas, selector=item.spec.selector, template=_NO_TEMPLATE)
     return ReplicaSet(metadata=_meta(item.metadata), spec=spec, status=_status(item.status.replicas))

@@ -51,7 +51,7 @@ class GuardedSource:
         return self._closed_until > self._clock.monotonic()
 
     async def ask(self, question: Callable[[], Awaitable[A]]) -> A:
-        """Gives the answer. Raises: MetricsError, and nothing else."""
+        """Return the answer. Raises: MetricsError, and nothing else."""
         left = self._closed_until - self._clock.monotonic()
         if left > 0:
             raise MetricsError(

@@ -61,7 +61,7 @@ class Targets:
         self._problem = ""
 
     async def learn(self, specs: Iterable[Autoscaler]) -> None:
-        """Asks the cluster what it serves if a reference needs it and 30 s have passed.
+        """Ask the cluster what it serves if a reference needs it and 30 s have passed.
 
         A kind may come and go while the loop runs. When the cluster does not answer, what was known of
         it stays, and references that lead nowhere get its error.
@@ -79,7 +79,7 @@ class Targets:
             self._problem = str(error)
 
     def kind_of(self, api_version: str, kind: str) -> Kind[Any]:
-        """Gives the kind that is meant. Raises TargetError."""
+        """Return the kind that is meant. Raises TargetError."""
         if api_version.count("/") > 1:
             raise TargetError("version", f"unexpected GroupVersion string: {api_version}")
         group = _group_of(api_version)
@@ -90,7 +90,7 @@ class Targets:
         return found
 
     def with_owners(self, spec: Autoscaler, scale: ScaleView) -> ScaleView:
-        """Gives a scale with what may control the target's pods, for HPAs that ask for it."""
+        """Return a scale with what may control the target's pods, for HPAs that ask for it."""
         if not spec.options.asks_for_owners or scale.error:
             return scale
         target: Any = self.cached(spec)
@@ -107,13 +107,13 @@ class Targets:
         )
 
     def cached(self, spec: Autoscaler) -> object | None:
-        """Gives the target from a cache, or None if its kind is not cached or it is not there."""
+        """Return the target from a cache, or None if its kind is not cached or it is not there."""
         group = _group_of(spec.api_version)
         objects = self._workloads.get((group, spec.kind))
         return None if objects is None else objects.get((spec.key[0], spec.target))
 
     async def read(self, spec: Autoscaler) -> ScaleView:
-        """Asks for the target's scale; a view with an error when it cannot be had."""
+        """Ask for the target's scale; a view with an error when it cannot be had."""
         namespace, name = spec.key
         try:
             kind = self.kind_of(spec.api_version, spec.kind)
@@ -133,7 +133,7 @@ class Targets:
 
 
 def _by_name(kinds: Iterable[Kind[Any]]) -> _ByName:
-    """Gives the first kind of each group and name, and of its name in lower case."""
+    """Return the first kind of each group and name, and of its name in lower case."""
     found: _ByName = {}
     for kind in kinds:
         found.setdefault((kind.group, kind.kind), kind)
@@ -146,7 +146,7 @@ def _group_of(api_version: str) -> str:
 
 
 def _view_of_scale(namespace: str, name: str, scale: Scale) -> ScaleView:
-    """Raises SelectorError for a selector that the scale client cannot take."""
+    """Raise SelectorError for a selector that the scale client cannot take."""
     text = scale.status.selector
     return ScaleView(
         namespace=namespace,
@@ -159,7 +159,7 @@ def _view_of_scale(namespace: str, name: str, scale: Scale) -> ScaleView:
 
 
 def view_of_workload(spec: Autoscaler, workload: Deployment | ReplicaSet) -> ScaleView:
-    """Gives the scale of an object that a cache holds, as its ``scale`` subresource would show it."""
+    """Return the scale of an object that a cache holds, as its ``scale`` subresource would show it."""
     namespace, name = spec.key
     try:
         selector = str(Selector.from_object(workload.spec.selector))

@@ -38,7 +38,7 @@ class ValueReader:
         self.guards = GuardedSource("custom metrics", clock), GuardedSource("external metrics", clock)
 
     async def read(self, questions: Sequence[Question], *, limit: int) -> list[Reply]:
-        """Gives the answers in the order of the questions; one that fails harms only those who asked it.
+        """Return the answers in the order of the questions; one that fails harms only those who asked it.
 
         Args:
             limit: Questions in flight at once.
@@ -89,7 +89,7 @@ class ValueReader:
 
 
 def _whole(milli: Sequence[int] | Int64Vector, metric: str) -> Int64Vector:
-    """Gives thousandths as whole numbers. Raises: MetricsError for what is none, such as NaN."""
+    """Return thousandths as whole numbers. Raises: MetricsError for what is none, such as NaN."""
     found = np.asarray(milli)
     if not found.size:
         return np.zeros(0, np.int64)
@@ -101,7 +101,7 @@ def _whole(milli: Sequence[int] | Int64Vector, metric: str) -> Int64Vector:
 
 
 def questions_of(specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]) -> list[Question]:
-    """Gives the distinct questions of the HPAs whose metrics play a part, ordered."""
+    """Return the distinct questions of the HPAs whose metrics play a part, ordered."""
     found: set[Question] = set()
     for key, spec in specs.items():
         scale = scales[key]

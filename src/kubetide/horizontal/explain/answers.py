@@ -113,7 +113,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
 
     def lines(self) -> list[str]:
-        """Gives the explanation as text, in the order of the algorithm."""
+        """Return the explanation as text, in the order of the algorithm."""
         lines = [
             f"{self.namespace}/{self.name} at {format_rfc3339(self.at)}: {self.target}, {self.current} replicas, bounds {self.minimum} to {self.maximum}"
         ]
@@ -136,7 +136,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         return lines
 
     def _winner(self) -> str:
-        """Names the metric that made it where there are several."""
+        """Name the metric that made it where there are several."""
         if len(self.metrics) < 2:
             return ""
         names = [metric.name for metric in self.metrics if metric.proposed == self.proposal]
@@ -144,7 +144,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
 
 
 def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
-    """Explains what the loop decides about an HPA.
+    """Explain what the loop decides about an HPA.
 
     Raises: KeyError when there is no such HPA.
     """
@@ -264,7 +264,7 @@ def _pods_by_class(
 
 
 def _policies(spec: Autoscaler, events: ScaleEvents, verdict: Verdict, now: Instant) -> tuple[str, ...]:
-    """Says what each policy of the direction of travel allows by itself, and what holds."""
+    """Say what each policy of the direction of travel allows by itself, and what holds."""
     if verdict.stabilized is None or verdict.stabilized == verdict.current:
         return ()
     upwards = verdict.stabilized > verdict.current
@@ -294,7 +294,7 @@ def _metric_lines(metric: MetricExplanation) -> list[str]:
 
 
 def _pod_lines(metric: MetricExplanation) -> list[str]:
-    """Counts the pods by class, and names those that do not count in full."""
+    """Count the pods by class, and names those that do not count in full."""
     everyone = sum(len(names) for names in metric.pods.values())
     counts = [f"{len(metric.pods['ready'])} of {everyone} count"]
     lines = []

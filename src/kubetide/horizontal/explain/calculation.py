@@ -36,7 +36,7 @@ def proposal_reason(
     subject: str,
     vocabulary: Vocabulary,
 ) -> Reason:
-    """Says how a metric comes to its number, as ``proposal`` and ``shares`` do.
+    """Say how a metric comes to its number, as ``proposal`` and ``shares`` do.
 
     Args:
         known: What it was proposed from; a proposal is never made from a text.
@@ -128,7 +128,7 @@ def target_text(metric: Metric) -> str:
 
 
 def value_text(found: Proposal) -> str:
-    """What was measured, in the terms of the target; where no replica shares it, all of it."""
+    """Return what was measured, in the terms of the target; where no replica shares it, all of it."""
     numbers = found.arithmetic
     if numbers.utilization is not None:
         return f"{numbers.utilization}%"

@@ -14,7 +14,7 @@ from kubetide.units.steps import Steps, is_pause
 _Signature = tuple[object, ...]
 
 
-class News:
+class ChangedReasons:
     """Remembers what was said of each HPA last."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class News:
     def of(
         self, result: Result, specs: Mapping[Key, Autoscaler], holds: Sequence[str], *, full: bool
     ) -> Steps[tuple[tuple[Reason, ...], int]]:
-        """Gives the reasons that are new, and the number of HPAs of which there is nothing new.
+        """Return the reasons that are new, and the number of HPAs of which there is nothing new.
 
         Args:
             holds: Why nothing may be scaled down.
@@ -57,7 +57,7 @@ class News:
     def _taken_up(
         self, settled: tuple[Settlement, ...]
     ) -> tuple[list[Key], list[_Signature | None], Sequence[int]]:
-        """Gives the HPAs, what was said last of each, and the positions of settlements that are not the very ones of then."""
+        """Return the HPAs, what was said last of each, and the positions of settlements that are not the very ones of then."""
         if len(settled) == len(self._settled):
             pairs = enumerate(zip(settled, self._settled, strict=True))
             new = [position for position, (now, before) in pairs if now is not before]

@@ -37,7 +37,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 
 def told(found: Sequence[WhatIf], decided: int) -> list[str]:
-    """Gives a line for each rule that made a difference, and one for those that made none."""
+    """Return a line for each rule that made a difference, and one for those that made none."""
     lines = [
         f"without {one.rule}: {one.desired} instead of {decided}" for one in found if one.desired != decided
     ]
@@ -46,7 +46,7 @@ def told(found: Sequence[WhatIf], decided: int) -> list[str]:
 
 
 def what_ifs(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[WhatIf, ...]:
-    """Decides again without each rule; nothing where there was no proposal to hold back."""
+    """Decide again without each rule; nothing where there was no proposal to hold back."""
     if verdict.raw is None or verdict.stabilized is None:
         return ()
     raw, held = verdict.raw, verdict.stabilized
@@ -62,7 +62,7 @@ def what_ifs(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> 
 
 
 def _best_without_tolerance(spec: Autoscaler, verdict: Verdict) -> int | None:
-    """Gives the largest proposal if every ratio counted, None where no metric was asked."""
+    """Return the largest proposal if every ratio counted, None where no metric was asked."""
     if verdict.grounds is None:
         return None
     _, known = verdict.grounds()

@@ -23,7 +23,7 @@ class Remembered(msgspec.Struct, frozen=True):
     """Whether these are the replicas found at the start, which count as a recommendation."""
 
     def __str__(self) -> str:
-        """Gives the newest time first."""
+        """Return the newest time first."""
         times = format_rfc3339(self.last)
         if self.first != self.last:
             times += f" back to {format_rfc3339(self.first)}"
@@ -43,7 +43,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[Window, ...]:
-    """Gives the windows with what ``stabilization`` sees of each."""
+    """Return the windows with what ``stabilization`` sees of each."""
     known = state.recommendations.of(spec.key)
     found = 0 if verdict.first else _found_at_the_start(known)
     if verdict.first:
@@ -71,7 +71,7 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
 
 
 def _found_at_the_start(known: Sequence[Recommendation]) -> int | None:
-    """Gives the slot of the replicas found at the start, while it can be told.
+    """Return the slot of the replicas found at the start, while it can be told.
 
     Only the first tick stores two recommendations of one time: what it found, then its proposal.
     """
@@ -84,7 +84,7 @@ def _found_at_the_start(known: Sequence[Recommendation]) -> int | None:
 
 
 def _in_runs(inside: Sequence[Remembered], period: Duration) -> tuple[Remembered, ...]:
-    """Puts equal recommendations of consecutive ticks together, newest first; a tick left out parts them.
+    """Put equal recommendations of consecutive ticks together, newest first; a tick left out parts them.
 
     Args:
         inside: One each, in slot order.

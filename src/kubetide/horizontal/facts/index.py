@@ -20,7 +20,7 @@ class Index(Generic[P, K]):
         self._several: dict[P, dict[K, None]] = {}
 
     def add(self, key: P, entry: K) -> None:
-        """Adds an entry that is not there."""
+        """Add an entry that is not there."""
         several = self._several.get(key)
         if several is not None:
             several[entry] = None
@@ -30,7 +30,7 @@ class Index(Generic[P, K]):
             self._single[key] = entry
 
     def drop(self, key: P, entry: K) -> None:
-        """Takes an entry out that is there."""
+        """Take an entry out that is there."""
         several = self._several.get(key)
         if several is None:
             del self._single[key]
@@ -40,12 +40,12 @@ class Index(Generic[P, K]):
             [self._single[key]] = self._several.pop(key)
 
     def count(self, key: P) -> int:
-        """Gives the number of entries of a key."""
+        """Return the number of entries of a key."""
         several = self._several.get(key)
         return len(several) if several is not None else int(key in self._single)
 
     def of(self, key: P) -> Iterable[K]:
-        """Gives the entries of a key; it must not change meanwhile."""
+        """Return the entries of a key; it must not change meanwhile."""
         several = self._several.get(key)
         if several is not None:
             return several

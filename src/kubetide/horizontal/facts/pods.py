@@ -33,21 +33,21 @@ _set = msgspec.structs.force_setattr
 
 
 def standing(pod: PodView) -> int:
-    """Whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
+    """Return whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
     if pod.deleting or pod.phase == "Failed":
         return IGNORED
     return PENDING if pod.phase == "Pending" else ORDINARY
 
 
 def readiness(pod: PodView) -> int:
-    """Gives the code of the Ready condition. Unknown is not False."""
+    """Return the code of the Ready condition. Unknown is not False."""
     if not pod.ready:
         return READY_NONE
     return READY_FALSE if pod.ready == "False" else READY_OTHER
 
 
 def _share(pod: PodView, old: PodView) -> None:
-    """Puts what a changed pod has as before in the place of its own, so that a hundred thousand changes take no memory."""
+    """Put what a changed pod has as before in the place of its own, so that a hundred thousand changes take no memory."""
     _set(pod, "name", old.name)
     if pod.containers == old.containers:
         _set(pod, "containers", old.containers)
@@ -76,7 +76,7 @@ class Shapes:
     def column(
         self, key: SampleKey, *, pod_level: bool, request: Callable[[PodView, SampleKey, bool], int | str]
     ) -> Int64Vector:
-        """Gives (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` answers with a problem."""
+        """Return (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` answers with a problem."""
         column = self._columns.get((key, pod_level))
         if column is None or len(column) != len(self._pods):
             values = (request(pod, key, pod_level) for pod in self._pods)
@@ -102,7 +102,7 @@ class Rows(Mapping[Key, int]):
         return self._count
 
     def of(self, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
-        """Gives (pods,) rows, -1 where there is none."""
+        """Return (pods,) rows, -1 where there is none."""
         none: dict[str, int] = {}
         found = (
             self._spaces.get(space, none).get(name, -1) for space, name in zip(namespaces, names, strict=True)
@@ -110,7 +110,7 @@ class Rows(Mapping[Key, int]):
         return np.fromiter(found, np.int64, len(names))
 
     def ordered(self) -> list[int]:
-        """Gives the rows in order of namespace and name."""
+        """Return the rows in order of namespace and name."""
         return [
             rows[name]
             for _, rows in sorted(self._spaces.items(), key=lambda item: item[0])
@@ -118,12 +118,12 @@ class Rows(Mapping[Key, int]):
         ]
 
     def put(self, key: Key, row: int) -> None:
-        """Notes the row of a new pod."""
+        """Note the row of a new pod."""
         self._spaces.setdefault(key[0], {})[key[1]] = row
         self._count += 1
 
     def remove(self, key: Key) -> int | None:
-        """Forgets a pod; gives its row, None where it is not known."""
+        """Forget a pod; return its row, None where it is not known."""
         rows = self._spaces.get(key[0], {})
         row = rows.pop(key[1], None)
         if row is not None:
@@ -158,7 +158,7 @@ class PodTable:
         return len(self.standing)
 
     def put(self, pod: PodView) -> None:
-        """Takes in a new or changed pod."""
+        """Take in a new or changed pod."""
         key = pod.namespace, pod.name
         row = self.rows.get(key)
         if row is None:
@@ -183,7 +183,7 @@ class PodTable:
         self.serving[row] = pod.phase == "Running" and pod.ready == "True"
 
     def remove(self, key: Key) -> None:
-        """Forgets a pod, if it is known."""
+        """Forget a pod, if it is known."""
         row = self.rows.remove(key)
         if row is None:
             return
@@ -198,7 +198,7 @@ class PodTable:
         return pod
 
     def members_of(self, hpa: Key) -> Int64Vector:
-        """Gives the rows of the pods that the HPA's selector takes in, ordered by pod name."""
+        """Return the rows of the pods that the HPA's selector takes in, ordered by pod name."""
         return self.members.rows_of(hpa, lambda row: self.view(row).name)
 
     def _new_row(self, key: Key) -> int:

@@ -65,7 +65,7 @@ class Sample(NamedTuple):
 
 
 def checked(samples: PodSamples) -> PodSamples:
-    """Gives the samples back if their columns fit together. Raises: MetricsError."""
+    """Return the samples back if their columns fit together. Raises: MetricsError."""
     pods, containers = len(samples.names), len(samples.containers)
     lengths = (
         len(samples.namespaces),
@@ -99,7 +99,7 @@ def _one_if_equal(values: Int64Vector) -> Int64Vector:
 
 
 def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
-    """Sums a resource over the pod's containers, or takes the one container.
+    """Sum a resource over the pod's containers, or take the one container.
 
     A pod lacks the sample if a container that is listed lacks the resource, if none is listed, or
     if the container asked for is not. Source: horizontal controller v1.36, resource metrics client.
@@ -131,7 +131,7 @@ def _one_each(first: Int64Vector) -> bool:
 
 
 def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64Vector:
-    """Gives (P,) sums of ``first[i]:first[i + 1]``, exact in int64 and 0 for empty segments."""
+    """Return (P,) sums of ``first[i]:first[i + 1]``, exact in int64 and 0 for empty segments."""
     running = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=running[1:], dtype=np.int64)
     return running[first[1:]] - running[first[:-1]]
@@ -157,7 +157,7 @@ class SampleTable:
         self._rows_version = -1
 
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
-        """Puts this tick's answers in the place of the last tick's."""
+        """Put this tick's answers in the place of the last tick's."""
         size = table.capacity
         if len(self.seen) != size:
             self.seen = np.zeros(size, np.bool_)
@@ -174,22 +174,22 @@ class SampleTable:
                 self._take_own(answer.hpa, answer, table)
 
     def error_of(self, hpa: Key) -> str | None:
-        """Gives why the HPA has no samples, or None."""
+        """Return why the HPA has no samples, or None."""
         return self.errors.get(hpa, self.cluster_error)
 
     def sample_at(self, row: int, key: SampleKey) -> Sample | None:
-        """Gives the sample of a pod, or None."""
+        """Return the sample of a pod, or None."""
         has = self.has.get(key)
         if has is None or not has[row]:
             return None
         return Sample(int(self.milli[key][row]), int(self.times[row]), int(self.windows[row]))
 
     def pods(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Gives namespaces and names of the last answer for the whole cluster."""
+        """Return namespaces and names of the last answer for the whole cluster."""
         return self._pods
 
     def remember_pods(self, pods: tuple[Sequence[str], Sequence[str]]) -> None:
-        """Notes the order of the samples, for answers that do not repeat it."""
+        """Note the order of the samples, for answers that do not repeat it."""
         self._pods = pods
         self._rows_version = -1
 
@@ -220,7 +220,7 @@ class SampleTable:
             self.strays[hpa] = {name: _samples_at(answer, index) for name, index in strays.items()}
 
     def _lay(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> None:
-        """Writes an answer into the columns; ``known`` are the samples of known pods, None for all."""
+        """Write an answer into the columns; ``known`` are the samples of known pods, None for all."""
         size = len(self.seen)
         target = rows if known is None else rows[known]
         self.seen[target] = True
@@ -243,7 +243,7 @@ def _pick(values: Int64Vector, known: Int64Vector | None) -> Int64Vector:
 
 
 def _last_of_each(rows: Int64Vector) -> Int64Vector:
-    """Gives the rows with all but the last occurrence of each one set to -1: the last sample holds."""
+    """Return the rows with all but the last occurrence of each one set to -1: the last sample holds."""
     known = rows[rows >= 0]
     if not len(known) or np.bincount(known).max() == 1:
         return rows
@@ -266,14 +266,14 @@ def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:
 
 
 def encode_array(value: Any) -> Any:
-    """Encodes columns as JSON lists; for msgspec's ``enc_hook``."""
+    """Encode columns as JSON lists; for msgspec's ``enc_hook``."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
 def decode_array(kind: type, value: Any) -> Any:
-    """Decodes columns; for msgspec's ``dec_hook``."""
+    """Decode columns; for msgspec's ``dec_hook``."""
     if kind is np.ndarray or getattr(kind, "__origin__", None) is np.ndarray:
         return np.array(value, np.int64)
     raise NotImplementedError(f"{kind} has no JSON form")

@@ -66,7 +66,7 @@ class Membership:
     # ── pods ──
 
     def add_pod(self, row: int, pod: PodView) -> dict[str, str]:
-        """Gives labels equal to the pod's, the same ones for all pods that have them."""
+        """Return labels equal to the pod's, the same ones for all pods that have them."""
         key = _label_set_key(pod)
         label_set = self._sets.get(key)
         if label_set is None:
@@ -95,7 +95,7 @@ class Membership:
     # ── selectors ──
 
     def claim(self, hpa: Key, text: str, selector: Selector) -> None:
-        """Notes the selector last seen on the HPA's target."""
+        """Note the selector last seen on the HPA's target."""
         known = self._claims.get(hpa)
         if known is not None:
             if known.text == text:
@@ -114,7 +114,7 @@ class Membership:
         self.version += 1
 
     def release(self, hpa: Key) -> None:
-        """Forgets the HPA's selector, if there is one."""
+        """Forget the HPA's selector, if there is one."""
         claim = self._claims.pop(hpa, None)
         if claim is None:
             return
@@ -128,11 +128,11 @@ class Membership:
         self.version += 1
 
     def selectors(self) -> dict[Key, str]:
-        """Gives the selector texts by HPA, ordered."""
+        """Return the selector texts by HPA, ordered."""
         return {hpa: self._claims[hpa].text for hpa in sorted(self._claims)}
 
     def rows_of(self, hpa: Key, name_of: Callable[[int], str]) -> Int64Vector:
-        """Gives the rows of the HPA's pods, ordered by name; none where no selector is known."""
+        """Return the rows of the HPA's pods, ordered by name; none where no selector is known."""
         claim = self._claims.get(hpa)
         if claim is None:
             return _NONE
@@ -143,14 +143,14 @@ class Membership:
         return claim.rows
 
     def claimants(self, hpa: Key) -> tuple[Key, ...]:
-        """Gives all HPAs, ordered, that select any of this HPA's pods; itself included."""
+        """Return all HPAs, ordered, that select any of this HPA's pods; itself included."""
         found: dict[Key, None] = {}
         for key in self._sets_of.of(hpa):
             found.update(dict.fromkeys(self._sets[key].hpas))
         return tuple(sorted(found)) if len(found) > 1 else tuple(found)
 
     def contested(self) -> tuple[Key, ...]:
-        """Gives the HPAs, ordered, that share pods with another one."""
+        """Return the HPAs, ordered, that share pods with another one."""
         return tuple(sorted({hpa for key in self._contested for hpa in self._sets[key].hpas}))
 
     def _match(self, hpa: Key, key: LabelSetKey, label_set: _LabelSet) -> None:

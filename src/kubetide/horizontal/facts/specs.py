@@ -83,7 +83,7 @@ class Autoscaler:
 
 
 def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
-    """Reads the spec; a metric that cannot be read becomes one that says why when it is asked."""
+    """Read the spec; a metric that cannot be read becomes one that says why when it is asked."""
     spec = view.spec
     ref = spec.scale_target_ref
     metrics = spec.metrics or _DEFAULT_METRICS
@@ -107,7 +107,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
 
 
 def _up(rules: ScalingRules | None) -> Rules:
-    """Gives the rules upwards. Defaults: no window; the larger of 4 pods and 100 % in 15 s."""
+    """Return the rules upwards. Defaults: no window; the larger of 4 pods and 100 % in 15 s."""
     rules = rules or ScalingRules()
     default = (
         Policy(percent=False, value=4, period=seconds(15)),
@@ -117,7 +117,7 @@ def _up(rules: ScalingRules | None) -> Rules:
 
 
 def _down(rules: ScalingRules | None, settings: Settings) -> Rules:
-    """Gives the rules downwards. Defaults: the window of the flag; 100 % in 15 s."""
+    """Return the rules downwards. Defaults: the window of the flag; 100 % in 15 s."""
     default = (Policy(percent=True, value=100, period=seconds(15)),)
     return _rules(rules or ScalingRules(), settings.downscale_stabilization, default)
 

@@ -34,7 +34,7 @@ Replies = Mapping[Question, Reply]
 
 
 def shortened(reply: Reply, before: Replies) -> Reply:
-    """Gives the answer without names that the last one to the question has too: they are most of a record."""
+    """Return the answer without names that the last one to the question has too: they are most of a record."""
     last = before.get(reply.question)
     if last is None or not reply.pods or reply.pods != last.pods:
         return reply
@@ -42,7 +42,7 @@ def shortened(reply: Reply, before: Replies) -> Reply:
 
 
 def taken_over(replies: Sequence[Reply], before: Replies) -> dict[Question, Reply]:
-    """Gives this tick's answers by question, names included."""
+    """Return this tick's answers by question, names included."""
     return {reply.question: _with_names(reply, before) for reply in replies}
 
 

@@ -107,7 +107,7 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def instant_or_year_one(text: str | None) -> int:
-    """Reads a time of the API; absent is year 1, and so is what lies before int64 nanoseconds or is no time."""
+    """Read a time of the API; absent is year 1, and so is what lies before int64 nanoseconds or is no time."""
     if not text:
         return YEAR_ONE
     try:
@@ -128,7 +128,7 @@ def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:
 
 
 def view_of_pod(pod: Pod) -> PodView:
-    """Gives what the rules read of a pod.
+    """Return what the rules read of a pod.
 
     A request that is no quantity counts as absent: the API server lets none in, and a loop must
     not die of one bad object.
@@ -163,7 +163,7 @@ def view_of_pod(pod: Pod) -> PodView:
 # Pods of one template share what they have of it, so they do the seconds of their times.
 @lru_cache(maxsize=_MOST_TEMPLATES)
 def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Gives labels that nobody may change."""
+    """Return labels that nobody may change."""
     return {intern(name): intern(value) for name, value in items}
 
 
@@ -171,7 +171,7 @@ def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
 def _containers(
     named: tuple[tuple[str, tuple[tuple[str, str | int | float], ...]], ...],
 ) -> tuple[ContainerView, ...]:
-    """Gives the views of containers by name and requests; nobody may change them."""
+    """Return the views of containers by name and requests; nobody may change them."""
     return tuple([ContainerView(name, _milli(dict(requests))) for name, requests in named])
 
 
@@ -193,7 +193,7 @@ def _milli(requests: Quantities | None) -> dict[str, int]:
 
 
 def _pod_level(spec: PodSpec) -> dict[str, int] | None:
-    """Gives the effective requests of a pod that sets any pod-level request; None for other pods.
+    """Return the effective requests of a pod that sets any pod-level request; None for other pods.
 
     What is missing at pod level is the larger of containers with sidecars and the peak of the init
     containers. Source: k8s.io/component-helpers v0.36 resource.PodRequests.

@@ -19,7 +19,7 @@ class Asked(NamedTuple):
 
 
 def asked_for(identifier: MetricIdentifier) -> Asked:
-    """Reads the selector of a metric's own labels.
+    """Read the selector of a metric's own labels.
 
     No selector asks for everything, as an empty one does: in the library's terms it matches nothing,
     but both print as an empty text. Source: horizontal controller v1.36.
@@ -31,7 +31,7 @@ def asked_for(identifier: MetricIdentifier) -> Asked:
 
 
 def target_milli(field: str, name: str, value: str | float | None) -> tuple[int | None, str]:
-    """Gives a target in thousandths, or why it cannot be read; None without one."""
+    """Return a target in thousandths, or why it cannot be read; None without one."""
     if value is None:
         return None, ""
     try:
@@ -41,7 +41,7 @@ def target_milli(field: str, name: str, value: str | float | None) -> tuple[int 
 
 
 def value_status(metric: Metric, numbers: Arithmetic) -> MetricValueStatus:
-    """Gives the current value as the status shows it, in the terms of the target."""
+    """Return the current value as the status shows it, in the terms of the target."""
     text = milli_to_text(numbers.average)
     if metric.average_milli is not None:
         return MetricValueStatus(average_value=text)
@@ -49,7 +49,7 @@ def value_status(metric: Metric, numbers: Arithmetic) -> MetricValueStatus:
 
 
 def printed(selector: LabelSelector | None) -> str:
-    """Prints a selector as Go's ``%+v`` does; that is how upstream's conditions show it."""
+    """Print a selector as Go's ``%+v`` does; that is how upstream's conditions show it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.match_labels or {}).items()))

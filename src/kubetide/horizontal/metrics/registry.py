@@ -32,7 +32,7 @@ SOURCES = {
 
 
 def read_metric(spec: MetricSpec, namespace: str) -> Metric:
-    """Reads one entry of ``spec.metrics`` of an HPA in the namespace."""
+    """Read one entry of ``spec.metrics`` of an HPA in the namespace."""
     source = SOURCES.get(spec.type)
     return replace(source.read(spec), namespace=namespace) if source else Metric(type=spec.type)
 

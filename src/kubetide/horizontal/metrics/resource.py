@@ -31,13 +31,13 @@ _NO_TARGET = "invalid resource metric source: neither an average utilization tar
 
 
 def read_resource(spec: MetricSpec) -> Metric:
-    """Reads a ``type: Resource`` entry."""
+    """Read a ``type: Resource`` entry."""
     source = spec.resource or ResourceMetricSource()
     return _read("Resource", source.name, "", source.target)
 
 
 def read_container_resource(spec: MetricSpec) -> Metric:
-    """Reads a ``type: ContainerResource`` entry."""
+    """Read a ``type: ContainerResource`` entry."""
     source = spec.container_resource or ContainerResourceMetricSource()
     return _read("ContainerResource", source.name, source.container, source.target)
 
@@ -63,7 +63,7 @@ def _read(source_type: str, resource: str, container: str, target: MetricTarget)
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Proposes replicas from what the pods add up to; a text in its place says why there are no samples."""
+    """Propose replicas from what the pods add up to; a text in its place says why there are no samples."""
     if metric.problem:
         return _failure(metric, metric.problem)
     assert not isinstance(known, Reading), "pods are tallied"
@@ -82,7 +82,7 @@ def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) ->
 
 
 def present(metric: Metric, arithmetic: Arithmetic) -> Proposal:
-    """Puts the numbers into the form of the status."""
+    """Put the numbers into the form of the status."""
     return Proposal(
         arithmetic.replicas,
         metric.title,
@@ -104,7 +104,7 @@ def _failure(metric: Metric, text: str) -> MetricFailure:
 
 
 def status_of(metric: Metric, average: int, utilization: int | None) -> MetricStatus:
-    """Gives the entry of ``status.currentMetrics``: the values of the first pass."""
+    """Return the entry of ``status.currentMetrics``: the values of the first pass."""
     printed = _memory_text if metric.resource == "memory" else milli_to_text
     value = MetricValueStatus(average_value=printed(average), average_utilization=utilization)
     if metric.type == "ContainerResource":
@@ -116,5 +116,5 @@ def status_of(metric: Metric, average: int, utilization: int | None) -> MetricSt
 
 
 def _memory_text(milli: int) -> str:
-    """Prints whole multiples of 1024 in binary form, all else in decimal form."""
+    """Print whole multiples of 1024 in binary form, all else in decimal form."""
     return milli_to_text(milli) if milli % 1_024_000 else bytes_to_text(milli // 1000)

@@ -69,7 +69,7 @@ class Metric:
         return self.resource, self.container
 
     def question(self, pods: str) -> Question | None:
-        """Gives what a custom or external metrics API is asked; None when neither is.
+        """Return what a custom or external metrics API is asked; None when neither is.
 
         Args:
             pods: Label selector of the target's pods.

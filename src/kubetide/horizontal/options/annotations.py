@@ -82,14 +82,14 @@ _NONE: dict[str, str] = {}
 
 
 def ours(annotations: Mapping[str, str] | None) -> dict[str, str]:
-    """Gives the annotations that are read here."""
+    """Return the annotations that are read here."""
     return {
         name: text for name, text in sorted((annotations or {}).items()) if name.startswith(PREFIX)
     } or _NONE
 
 
 def read_options(annotations: Mapping[str, str]) -> Options:
-    """Reads the annotations that begin with the prefix."""
+    """Read the annotations that begin with the prefix."""
     if not annotations:
         return NO_OPTIONS
     found: dict[str, object] = {}

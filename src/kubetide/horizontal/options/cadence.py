@@ -6,7 +6,7 @@ from kubetide.units.time import Duration, Instant
 
 
 def is_due(period: Duration | None, tick: Duration, last: int | None, now: Instant) -> bool:
-    """Whether the HPA is decided about in this tick.
+    """Return whether the HPA is decided about in this tick.
 
     Args:
         period: The least time between two decisions; None is every tick.

@@ -14,7 +14,7 @@ ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 def costs_of_idlest(
     pods: Sequence[str], usage: Mapping[str, int], leaving: int
 ) -> tuple[tuple[str, int], ...]:
-    """Gives names and costs of the pods that use least, the idlest with the lowest cost.
+    """Return names and costs of the pods that use least, the idlest with the lowest cost.
 
     Args:
         pods: All that count.

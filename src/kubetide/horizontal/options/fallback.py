@@ -6,7 +6,7 @@ from kubetide.horizontal.options.annotations import CURRENT, STATIC, Fallback
 
 
 def fallback_proposal(fallback: Fallback | None, current: int, last_good: int | None) -> int | None:
-    """Gives the proposal that stands in; None where there is none, and the number stays.
+    """Return the proposal that stands in; None where there is none, and the number stays.
 
     Args:
         current: ``spec.replicas`` of the target.

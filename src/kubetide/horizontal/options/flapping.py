@@ -20,13 +20,13 @@ class FlapReport(NamedTuple):
 
 
 def kept(changes: Sequence[Change], new: Change | None, now: Instant) -> tuple[Change, ...]:
-    """Gives the changes that are still to be remembered, oldest first."""
+    """Return the changes that are still to be remembered, oldest first."""
     recent = tuple(change for change in changes if change.at > now - HOUR)
     return recent if new is None else (*recent, new)
 
 
 def flap_report(changes: Sequence[Change], now: Instant) -> FlapReport:
-    """Counts the changes of the last hour."""
+    """Count the changes of the last hour."""
     recent = kept(changes, None, now)
     reversals = sum((a.change > 0) != (b.change > 0) for a, b in pairwise(recent))
     return FlapReport(len(recent), reversals)

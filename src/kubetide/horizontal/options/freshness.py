@@ -6,7 +6,7 @@ from kubetide.units.time import Duration, Instant, between, format_duration
 
 
 def too_old(most: Duration | None, measured: int, now: Instant) -> str:
-    """Says that a value is too old; empty when it is not, or when its source does not say when it was measured."""
+    """Say that a value is too old; empty when it is not, or when its source does not say when it was measured."""
     if most is None or measured <= 0:
         return ""
     age = between(Instant(measured), now)

@@ -12,5 +12,5 @@ from kubetide.horizontal.facts.views import PodView
 
 
 def owned_rows(rows: Sequence[int], pods: Sequence[PodView], owners: Collection[str]) -> list[int]:
-    """Gives the rows of the pods whose controller is among the owners (``KIND/NAME``), in order."""
+    """Return the rows of the pods whose controller is among the owners (``KIND/NAME``), in order."""
     return [row for row, pod in zip(rows, pods, strict=True) if pod.owner in owners]

@@ -6,6 +6,6 @@ from kubetide.horizontal.options.annotations import ALL, IN, OUT
 
 
 def unpaused(pause: str, current: int, desired: int) -> int:
-    """Gives the number that the pause leaves: ``current`` where the change is paused, else ``desired``."""
+    """Return the number that the pause leaves: ``current`` where the change is paused, else ``desired``."""
     is_paused = pause == ALL or (pause == IN and desired < current) or (pause == OUT and desired > current)
     return current if is_paused else desired

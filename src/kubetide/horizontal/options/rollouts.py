@@ -17,7 +17,7 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 def starting_set(replica_sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
-    """Gives the newest ReplicaSet of a Deployment while an older one still has pods; else None.
+    """Return the newest ReplicaSet of a Deployment while an older one still has pods; else None.
 
     The newest is that of the highest revision, which the Deployment controller writes in an annotation.
     """
@@ -29,7 +29,7 @@ def starting_set(replica_sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
 
 
 def belong_to(uid: str, replica_sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Gives the ReplicaSets that an object with this uid controls, by name."""
+    """Return the ReplicaSets that an object with this uid controls, by name."""
     found = []
     for one in replica_sets:
         owner = controller_of(one.metadata)

@@ -39,7 +39,7 @@ _NO_STATUS = MetricStatus()  # upstream keeps an entry with an empty type for a 
 
 
 def judge(state: State, key: Key, now: Instant) -> Verdict:
-    """Decides about one HPA."""
+    """Decide about one HPA."""
     spec, scale = state.specs[key], state.scales.get(key)
     verdict = Verdict(key)
     if scale is None or scale.error:
@@ -79,7 +79,7 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
 
 
 def _pause(verdict: Verdict, pause: str) -> None:
-    """Leaves the number as it is where its direction is paused."""
+    """Leave the number as it is where its direction is paused."""
     left = unpaused(pause, verdict.current, verdict.desired)
     if left != verdict.desired:
         verdict.unpaused, verdict.desired = verdict.desired, left
@@ -87,7 +87,7 @@ def _pause(verdict: Verdict, pause: str) -> None:
 
 
 def _wait_for_ready(verdict: Verdict, state: State, spec: Autoscaler, scale: ScaleView, now: Instant) -> None:
-    """Leaves the number as it is while pods of the last scale-up are not ready; bounds hold all the same."""
+    """Leave the number as it is while pods of the last scale-up are not ready; bounds hold all the same."""
     if verdict.raw is None or verdict.desired >= verdict.current:
         return
     rose_at = state.options.get(spec.key, _NO_MEMORY).rose_at
@@ -109,7 +109,7 @@ def _wait_for_ready(verdict: Verdict, state: State, spec: Autoscaler, scale: Sca
 
 
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
-    """Marks the pods that use least of what the first metric of pods measures."""
+    """Mark the pods that use least of what the first metric of pods measures."""
     for metric in spec.metrics:
         samples = samples_of(state, spec, metric, scale)
         if samples:
@@ -143,7 +143,7 @@ def _boundless(verdict: Verdict, spec: Autoscaler, scale: ScaleView) -> Verdict:
 
 
 def _may_come_back(state: State, spec: Autoscaler) -> bool:
-    """Whether a target at zero is one that this loop has scaled to zero and may scale up again."""
+    """Return whether a target at zero is one that this loop has scaled to zero and may scale up again."""
     if not state.settings.gates.scale_to_zero:
         return False
     went = say.condition_status(state.statuses[spec.key].conditions, say.SCALED_TO_ZERO) == "True"
@@ -155,14 +155,14 @@ def _may_come_back(state: State, spec: Autoscaler) -> bool:
 
 @lru_cache(maxsize=64)
 def computation(metric_type: str, action: str) -> Computation:
-    """Gives the labels of a computation that came to a proposal."""
+    """Return the labels of a computation that came to a proposal."""
     return Computation(metric_type, action, "none")
 
 
 def _best_proposal(
     verdict: Verdict, state: State, spec: Autoscaler, scale: ScaleView, now: Instant
 ) -> int | None:
-    """Gives the largest proposal, or None with the verdict saying why there is none."""
+    """Return the largest proposal, or None with the verdict saying why there is none."""
     if not _selector_is_sound(verdict, state, scale):
         return None
     before = state.statuses[spec.key].current_replicas
@@ -204,7 +204,7 @@ def _best_proposal(
 def _fallback(
     verdict: Verdict, spec: Autoscaler, state: State, best: int, first: MetricFailure
 ) -> int | None:
-    """Gives what stands in for metrics that failed, never less than those that answered want."""
+    """Return what stands in for metrics that failed, never less than those that answered want."""
     last_good = state.options.get(spec.key, _NO_MEMORY).last_good
     found = fallback_proposal(spec.options.fallback, verdict.current, last_good)
     if found is None:
@@ -217,7 +217,7 @@ def _fallback(
 
 
 def _selector_is_sound(verdict: Verdict, state: State, scale: ScaleView) -> bool:
-    """Whether the pods of the target can be told from those of other HPAs' targets."""
+    """Return whether the pods of the target can be told from those of other HPAs' targets."""
     spec = state.specs[verdict.key]
     if not scale.selector:
         verdict.events += (events.EventNote(events.WARNING, "SelectorRequired", "selector is required"),)
@@ -250,7 +250,7 @@ def _uncomputed(verdict: Verdict, spec: Autoscaler, note: say.Note) -> None:
 
 
 def why_of(metric: str, proposal: int, current: int) -> str:
-    """Gives what the event of a rescale says; it looks at the proposal, before stabilization and limits."""
+    """Return what the event of a rescale says; it looks at the proposal, before stabilization and limits."""
     if proposal == current:
         return ""
     return f"{metric} above target" if proposal > current else events.ALL_BELOW_TARGET
@@ -282,7 +282,7 @@ def _normalize(
 
 
 def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.Note:
-    """Says whether recent recommendations hold the proposal back, and in which direction."""
+    """Return whether recent recommendations hold the proposal back, and in which direction."""
     if held == proposal:
         return say.READY_FOR_NEW_SCALE
     if spec.up is not None and proposal >= current:
@@ -291,7 +291,7 @@ def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.
 
 
 def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, now: Instant) -> Stabilized:
-    """Holds a proposal back by what is remembered; at first that is the number of replicas found."""
+    """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
     remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
     if spec.up is None or spec.down is None:
         window = state.settings.downscale_stabilization
@@ -300,7 +300,7 @@ def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, n
 
 
 def limit_of(spec: Autoscaler, state: State, held: int, current: int, now: Instant) -> Limited:
-    """Holds a stabilized number within policies and bounds."""
+    """Hold a stabilized number within policies and bounds."""
     if spec.up is None or spec.down is None:
         return limit_plainly(held, current, minimum=spec.minimum, maximum=spec.maximum)
     known = state.events.get(spec.key, _NO_EVENTS)

@@ -36,7 +36,7 @@ _BY_STANDING[[IGNORED, PENDING, ORDINARY]] = (IGNORED_POD, UNREADY_POD, MISSING_
 
 
 def classify(pod: PodView, sample: Sample | None, *, cpu: bool, now: Instant, settings: Settings) -> int:
-    """Gives the class of one pod."""
+    """Return the class of one pod."""
     stands = standing(pod)
     if stands != ORDINARY:
         return IGNORED_POD if stands == IGNORED else UNREADY_POD
@@ -66,7 +66,7 @@ def classify_rows(
     now: Instant,
     settings: Settings,
 ) -> Int8Vector:
-    """Gives the classes of many pods; the same rules as ``classify``.
+    """Return the classes of many pods; the same rules as ``classify``.
 
     Args:
         rows: (M,) rows of the table.

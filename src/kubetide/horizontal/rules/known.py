@@ -22,7 +22,7 @@ _NOT_ASKED = "the metric has not been asked for"
 
 
 def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, now: Instant) -> Known:
-    """Gives what is known of a metric of an HPA.
+    """Return what is known of a metric of an HPA.
 
     A metric with a problem, or of a type that is not known, has nothing to be known: its calculator
     says so itself.
@@ -57,7 +57,7 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
 
 
 def _rows_of(state: State, spec: Autoscaler, scale: ScaleView) -> Int64Vector:
-    """Gives the rows of the pods that count for the HPA at all, ordered by name."""
+    """Return the rows of the pods that count for the HPA at all, ordered by name."""
     rows = state.table.members_of(spec.key)
     if not spec.options.count_only_owned or scale.owners is None:
         return rows
@@ -66,12 +66,12 @@ def _rows_of(state: State, spec: Autoscaler, scale: ScaleView) -> Int64Vector:
 
 
 def pods_of(state: State, spec: Autoscaler, scale: ScaleView) -> list[PodView]:
-    """Gives the pods that count for the HPA at all, ordered by name."""
+    """Return the pods that count for the HPA at all, ordered by name."""
     return [state.table.view(row) for row in _rows_of(state, spec, scale).tolist()]
 
 
 def samples_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView) -> Mapping[str, Sample]:
-    """Gives the samples of a metric of pods, by pod name; those of pods that the cache lacks may be among them."""
+    """Return the samples of a metric of pods, by pod name; those of pods that the cache lacks may be among them."""
     question = metric.question(scale.selector)
     reply = state.values.get(question) if question else None
     pods = pods_of(state, spec, scale)
@@ -93,7 +93,7 @@ def _usage_of(state: State, pods: Sequence[PodView], metric: Metric) -> dict[str
 def _without_starting(
     samples: Mapping[str, Sample], pods: Sequence[PodView], scale: ScaleView
 ) -> Mapping[str, Sample]:
-    """Drops the samples of pods that are being rolled out (``options.rollouts``)."""
+    """Drop the samples of pods that are being rolled out (``options.rollouts``)."""
     if not scale.starting:
         return samples
     new = {pod.name for pod in pods if pod.owner in scale.starting}
@@ -101,14 +101,14 @@ def _without_starting(
 
 
 def _tally_chosen(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, now: Instant) -> Tally:
-    """Adds up the pods that the options choose; samples of unknown pods are nobody's."""
+    """Add up the pods that the options choose; samples of unknown pods are nobody's."""
     pods = pods_of(state, spec, scale)
     samples = _without_starting(_usage_of(state, pods, metric), pods, scale)
     return tally(pods, samples, (), len(samples), metric, now=now, settings=state.settings)
 
 
 def values_by_pod(reply: Reply) -> dict[str, Sample]:
-    """Gives the values of pods as samples; when they were measured plays no part."""
+    """Return the values of pods as samples; when they were measured plays no part."""
     return {
         name: Sample(milli, 0, 0) for name, milli in zip(reply.pods or (), reply.milli.tolist(), strict=True)
     }

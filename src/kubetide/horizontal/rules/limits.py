@@ -26,7 +26,7 @@ class Limited(NamedTuple):
 
 
 def limit_plainly(desired: int, current: int, *, minimum: int, maximum: int) -> Limited:
-    """Holds the bounds, and at most doubles (or goes to 4): for HPAs without behaviour."""
+    """Hold the bounds, and at most doubles (or goes to 4): for HPAs without behaviour."""
     at_once = to_int32(max(2.0 * float(current), 4.0))
     if desired < minimum:
         return Limited(minimum, "TooFewReplicas")
@@ -51,7 +51,7 @@ def limit_by_rules(
     downs: Sequence[ScaleEvent],
     now: Instant,
 ) -> Limited:
-    """Holds the policies of the direction of travel, and the bound that lies in it."""
+    """Hold the policies of the direction of travel, and the bound that lies in it."""
     if desired > current:
         limit = max(up_limit(current, up, ups, downs, now), current)
         allowed, reason = (limit, "ScaleUpLimit") if maximum > limit else (maximum, "TooManyReplicas")
@@ -68,7 +68,7 @@ def limit_by_rules(
 def up_limit(
     current: int, rules: Rules, ups: Sequence[ScaleEvent], downs: Sequence[ScaleEvent], now: Instant
 ) -> int:
-    """Gives the most replicas that the policies allow now; the policy of the larger change, or with Min the smaller."""
+    """Return the most replicas that the policies allow now; the policy of the larger change, or with Min the smaller."""
     if rules.select == "Disabled":
         return current
     best, choose = (_INT32_MAX, min) if rules.select == "Min" else (_INT32_MIN, max)
@@ -78,7 +78,7 @@ def up_limit(
 def down_limit(
     current: int, rules: Rules, ups: Sequence[ScaleEvent], downs: Sequence[ScaleEvent], now: Instant
 ) -> int:
-    """Gives the fewest replicas that the policies allow now."""
+    """Return the fewest replicas that the policies allow now."""
     if rules.select == "Disabled":
         return current
     best, choose = (_INT32_MIN, max) if rules.select == "Min" else (_INT32_MAX, min)

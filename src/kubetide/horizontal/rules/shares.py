@@ -18,7 +18,7 @@ _INT32_MAX = (1 << 31) - 1
 
 
 def sum_of_values(series: Sequence[int]) -> int:
-    """Sums for a target in all: two positive numbers that overflow give the largest, all else wraps."""
+    """Sum for a target in all: two positive numbers that overflow give the largest, all else wraps."""
     total = 0
     for value in series:
         before, total = total, wrap64(total + value)
@@ -28,7 +28,7 @@ def sum_of_values(series: Sequence[int]) -> int:
 
 
 def sum_of_shares(series: Sequence[int]) -> int:
-    """Sums for a target for each replica: any sum below zero on the way counts as an overflow."""
+    """Sum for a target for each replica: any sum below zero on the way counts as an overflow."""
     total = 0
     for value in series:
         total = wrap64(total + value)
@@ -40,7 +40,7 @@ def sum_of_shares(series: Sequence[int]) -> int:
 def proposal_by_value(
     value: int, reading: Reading, current: int, target_milli: int, tolerance: Tolerance
 ) -> Arithmetic | str:
-    """Proposes by the ratio of value and target; a text says why that cannot be.
+    """Propose by the ratio of value and target; a text says why that cannot be.
 
     From 0 replicas on the ratio itself is the number.
     """
@@ -59,7 +59,7 @@ def proposal_by_value(
 def proposal_by_share(
     value: int, reading: Reading, target_milli: int, tolerance: Tolerance, *, saturating: bool
 ) -> Arithmetic:
-    """Proposes so many replicas that each has its target; within tolerance ``status.replicas``.
+    """Propose so many replicas that each has its target; within tolerance ``status.replicas``.
 
     Args:
         saturating: Whether numbers that do not fit stay the largest ones (external metrics): replicas
@@ -76,7 +76,7 @@ def proposal_by_share(
 
 
 def _to_int64(value: float) -> int:
-    """Turns a double into an int64 as amd64 does: what does not fit becomes the smallest."""
+    """Turn a double into an int64 as amd64 does: what does not fit becomes the smallest."""
     fits = math.isfinite(value) and -(2.0**63) <= value < 2.0**63
     return int(value) if fits else -INT64_MAX - 1
 

@@ -25,7 +25,7 @@ class Stabilized(NamedTuple):
 def stabilize(
     recommendations: Sequence[Recommendation], proposal: int, *, window: Duration, now: Instant
 ) -> Stabilized:
-    """Gives the largest recommendation of the window, for HPAs without behaviour."""
+    """Return the largest recommendation of the window, for HPAs without behaviour."""
     cutoff = now - window
     highest, slot = proposal, -1
     for index, old in enumerate(recommendations):
@@ -45,7 +45,7 @@ def stabilize_both_ways(
     down: Rules,
     now: Instant,
 ) -> Stabilized:
-    """Moves ``current`` into the band between lowest (up window) and highest (down window) recommendation."""
+    """Move ``current`` into the band between lowest (up window) and highest (down window) recommendation."""
     up_cutoff, down_cutoff = now - up.window, now - down.window
     both = min(up_cutoff, down_cutoff)
     lowest = highest = proposal

@@ -31,7 +31,7 @@ from kubetide.units.time import Instant
 
 
 def pod_request(pod: PodView, key: SampleKey, pod_level: bool) -> int | str:
-    """Gives the pod's request in thousandths, or why there is none.
+    """Return the pod's request in thousandths, or why there is none.
 
     Sidecars count. Pod-level requests stand for the sum over the pod if the gate is on; a metric
     of one container does not look at them.
@@ -65,7 +65,7 @@ def tally(
     now: Instant,
     settings: Settings,
 ) -> Tally:
-    """Adds up one HPA's pods, ordered by name, with their samples by pod name."""
+    """Add up one HPA's pods, ordered by name, with their samples by pod name."""
     counts = [0, 0, 0, 0]
     usage = requests = missing_requests = unready_requests = fill = 0
     problem = ""
@@ -108,7 +108,7 @@ def tally(
 
 
 def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Instant) -> Tally:
-    """Adds up one HPA's pods for one of its metrics, from the state."""
+    """Add up one HPA's pods for one of its metrics, from the state."""
     table, samples = state.table, state.samples
     rows = table.members_of(spec_key).tolist()
     pods = [table.view(row) for row in rows]
@@ -156,12 +156,12 @@ class TallyColumns:
     odd: BoolVector
 
     def figures(self) -> Int64Vector:
-        """Gives (figures, H) all that proposals are made from."""
+        """Return (figures, H) all that proposals are made from."""
         sums = (self.usage, self.requests, self.missing_requests, self.unready_requests, self.fill)
         return np.stack([self.pods, self.ready, self.unready, self.missing, self.answered, *sums])
 
     def at(self, index: int) -> Tally:
-        """Gives one of them."""
+        """Return one of them."""
         ready, usage = int(self.ready[index]), int(self.usage[index])
         unready, missing = int(self.unready[index]), int(self.missing[index])
         pods = int(self.pods[index])
@@ -188,7 +188,7 @@ class TallyColumns:
 
 
 def tally_columns(state: State, segments: Segments, now: Instant) -> TallyColumns | None:
-    """Adds up the pods of many HPAs for one resource; None if no sample has it."""
+    """Add up the pods of many HPAs for one resource; None if no sample has it."""
     key = segments.sample_key
     table, samples, rows = state.table, state.samples, segments.rows
     has_column = samples.has.get(key)

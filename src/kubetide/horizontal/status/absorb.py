@@ -32,12 +32,12 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
-    """Does ``absorbing`` at one go."""
+    """Do ``absorbing`` at one go."""
     return finish(absorbing(state, commands, outcomes))
 
 
 def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Steps[Result]:
-    """Takes in what came of the writes: remembers, and gives statuses, events and labels."""
+    """Take in what came of the writes: remember, and return statuses, events and labels."""
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
     _remember_proposals(state, commands)
@@ -137,7 +137,7 @@ def _settle(
 def _waits(
     state: State, key: Key, changes: tuple[str, ...], before: HpaStatus, after: HpaStatus, now: Instant
 ) -> bool:
-    """Whether a change of the status is not written yet; notes when one is."""
+    """Return whether a change of the status is not written yet; notes when one is."""
     period = state.settings.metrics_status_period
     if not period or not changes:
         return False
@@ -151,7 +151,7 @@ def _waits(
 def _with_zero(
     state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, stamp: str
 ) -> tuple[Condition, ...] | None:
-    """Keeps the ScaledToZero condition after a rescale; with the gate off it goes."""
+    """Keep the ScaledToZero condition after a rescale; with the gate off it goes."""
     if not state.settings.gates.scale_to_zero:
         return say.without(conditions, say.SCALED_TO_ZERO)
     went = verdict.desired == 0 and spec.minimum == 0 and spec.external
@@ -159,7 +159,7 @@ def _with_zero(
 
 
 def _remember_proposals(state: State, commands: Commands) -> None:
-    """Stores first recommendations (the current numbers) and the raw proposals."""
+    """Store first recommendations (the current numbers) and the raw proposals."""
     remembered = state.recommendations
     this = state.last_pass
     asked = commands.verdicts
@@ -180,7 +180,7 @@ def _remember_proposals(state: State, commands: Commands) -> None:
 def _option_memory(
     before: OptionMemory, verdict: Verdict, spec: Autoscaler, change: int, now: Instant
 ) -> OptionMemory:
-    """Gives what the options of an HPA remember after a decision, each only what it needs."""
+    """Return what the options of an HPA remember after a decision, each only what it needs."""
     options = spec.options
     by_metrics = verdict.raw is not None and not verdict.fallback
     new = Change(now, change) if change else None
@@ -193,7 +193,7 @@ def _option_memory(
 
 
 def _remember_change(state: State, verdict: Verdict, spec: Autoscaler, now: Instant) -> None:
-    """Stores a scale event; only HPAs with behaviour have use for it."""
+    """Store a scale event; only HPAs with behaviour have use for it."""
     if spec.up is None or spec.down is None:
         return
     known = state.events.setdefault(verdict.key, ScaleEvents())

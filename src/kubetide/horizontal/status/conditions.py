@@ -117,7 +117,7 @@ def rescale_failed(problem: str) -> Note:
 def with_notes(
     conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: str
 ) -> tuple[Condition, ...] | None:
-    """Gives the conditions after the notes were set one by one; the same objects where nothing changed.
+    """Return the conditions after the notes were set one by one; the same objects where nothing changed.
 
     Args:
         now: RFC 3339 text for conditions whose status flips.
@@ -141,7 +141,7 @@ def with_notes(
 
 
 def _hold_already(held: Mapping[str, Condition], notes: Sequence[Note]) -> bool:
-    """Whether setting the notes one by one ends where it began, without a flip on the way."""
+    """Return whether setting the notes one by one ends where it began, without a flip on the way."""
     last = {}
     for note in notes:
         old = held.get(note.type)
@@ -152,10 +152,10 @@ def _hold_already(held: Mapping[str, Condition], notes: Sequence[Note]) -> bool:
 
 
 def without(conditions: tuple[Condition, ...] | None, kind: str) -> tuple[Condition, ...] | None:
-    """Gives the conditions but for one type."""
+    """Return the conditions but for one type."""
     return tuple(condition for condition in conditions or () if condition.type != kind) or None
 
 
 def condition_status(conditions: tuple[Condition, ...] | None, kind: str) -> str:
-    """Gives the status of a condition, empty when there is none."""
+    """Return the status of a condition, empty when there is none."""
     return next((condition.status for condition in conditions or () if condition.type == kind), "")

@@ -18,7 +18,7 @@ METRICS = "currentMetrics"
 
 
 def changed_fields(before: HpaStatus, after: HpaStatus) -> tuple[str, ...]:
-    """Gives the names of the fields that differ, in the order of a patch; an empty list is as good as none."""
+    """Return the names of the fields that differ, in the order of a patch; an empty list is as good as none."""
     found = []
     if before.observed_generation != after.observed_generation:
         found.append("observedGeneration")
@@ -36,7 +36,7 @@ def changed_fields(before: HpaStatus, after: HpaStatus) -> tuple[str, ...]:
 
 
 def only_values(before: HpaStatus, after: HpaStatus, changes: tuple[str, ...]) -> bool:
-    """Whether the same metrics stand in both, and nothing but what was measured differs."""
+    """Return whether the same metrics stand in both, and nothing but what was measured differs."""
     if changes != (METRICS,):
         return False
     old, new = before.current_metrics or (), after.current_metrics or ()
@@ -44,7 +44,7 @@ def only_values(before: HpaStatus, after: HpaStatus, changes: tuple[str, ...]) -
 
 
 def _without_value(metric: MetricStatus) -> MetricStatus:
-    """Gives the entry of a metric without what was measured."""
+    """Return the entry of a metric without what was measured."""
     for field in ("resource", "container_resource", "pods", "object", "external"):
         part = getattr(metric, field)
         if part is not None:
@@ -55,7 +55,7 @@ def _without_value(metric: MetricStatus) -> MetricStatus:
 
 
 def patch_of(status: HpaStatus, fields: tuple[str, ...]) -> Json:
-    """Gives a merge patch of these fields; null takes a field away."""
+    """Return a merge patch of these fields; null takes a field away."""
     patch: Json = {}
     for field in fields:
         if field == METRICS:
@@ -69,7 +69,7 @@ def patch_of(status: HpaStatus, fields: tuple[str, ...]) -> Json:
 
 
 def _as_json(metric: MetricStatus) -> Json:
-    """Gives a status as JSON says it."""
+    """Return a status as JSON says it."""
     found: Json
     if metric.resource is not None or metric.container_resource is not None:
         found = msgspec.to_builtins(metric)

@@ -10,7 +10,7 @@ from kubetide.objects.meta import Condition
 
 
 def action_of(before: int, after: int) -> str:
-    """Gives the label for a change of the number of replicas."""
+    """Return the label for a change of the number of replicas."""
     if after == before:
         return "none"
     return "scale_up" if after > before else "scale_down"
@@ -24,7 +24,7 @@ def changed_status(
     rescaled_at: str | None,
     settled: bool,
 ) -> HpaStatus:
-    """Gives the new status.
+    """Return the new status.
 
     Of an HPA that is not due nothing changes, without a scale only the conditions. Else the status is made anew, without
     ``observedGeneration`` as upstream does it; the desired number changes only in a tick that

@@ -56,7 +56,7 @@ class Actor:
         return Outcomes(tuple(results))
 
     async def _increase(self, actions: Sequence[IncreaseSize]) -> list[Outcome]:
-        """Stops at the first that fails, as upstream does, unless they are to be tried all."""
+        """Stop at the first that fails, as upstream does, unless they are to be tried all."""
         results: list[Outcome] = []
         failed = False
         for action in actions:
@@ -97,7 +97,7 @@ class Actor:
         return Outcome()
 
     async def _delete_nodes(self, action: DeleteNodes) -> Outcome:
-        """Reads the nodes' pods once more: what the decision did not know of is not killed."""
+        """Read the nodes' pods once more: what the decision did not know of is not killed."""
         expected = dict.fromkeys(action.expected_pods)
         for node in action.nodes:
             listing = await self._cluster.list(PODS, fields=f"spec.nodeName={node}")

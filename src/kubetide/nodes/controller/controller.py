@@ -99,7 +99,7 @@ class NodesController(BaseLoop):
         """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._actor = Actor(cluster, cloud)
-        self.stopwatch = self._state.laps = Stopwatch(clock)
+        self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._events)
@@ -176,7 +176,7 @@ class NodesController(BaseLoop):
         self._gatherer.finished()
 
     async def close(self) -> None:
-        """Takes the status object away, as upstream does when it is told to end."""
+        """Take the status object away, as upstream does when it is told to end."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
@@ -213,7 +213,7 @@ class NodesController(BaseLoop):
             self.deciding = False
 
     def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
-        """Gives what the record of this step says of the state; in pieces where it is everything."""
+        """Return what the record of this step says of the state; in pieces where it is everything."""
         self._state.apply(delta, keys=self._gatherer.pod_keys())
         if not full:
             return encode_delta(delta)

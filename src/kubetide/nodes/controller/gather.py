@@ -111,7 +111,7 @@ class Gatherer:
             self._open(kind)
 
     async def synced(self) -> None:
-        """Returns once every cache has had its first list."""
+        """Return once every cache has had its first list."""
         for source in tuple(self._sources.values()):
             await source.informer.synced()
 
@@ -121,9 +121,9 @@ class Gatherer:
         Where the delta before was not ``finished`` nobody knows what came of it: then this one is of everything,
         and what is known is forgotten.
         """
-        self._known.laps.begin("cloudProviderRefresh")
+        self._known.phases.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
-        self._known.laps.end("cloudProviderRefresh")
+        self._known.phases.end("cloudProviderRefresh")
         learned = await self.config_maps.learned(self._known.settings)
         if self._midway:
             self._begin_anew()
@@ -132,7 +132,7 @@ class Gatherer:
         return delta if learned is None else replace(delta, learned=learned)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:
-        """Gives the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
+        """Return the delta of a step of deletions; pods of ``read_pods`` come from the API server. Raises ApiError."""
         live = {name: await self._pods_on(name) for name in read_pods}
         return await self._changes("actuate", None, live)
 
@@ -153,7 +153,7 @@ class Gatherer:
             self._sources[name] = _Source(source.informer, source.informer.feed())
 
     def pod_keys(self) -> tuple[Key, ...]:
-        """Gives the keys of the last delta's pods as the cache holds them, once."""
+        """Return the keys of the last delta's pods as the cache holds them, once."""
         keys, self._pod_keys = self._pod_keys, ()
         return keys
 
@@ -245,7 +245,7 @@ class Gatherer:
         return (changed if changed or known is None else None), gone
 
     async def _begin_with_volumes(self) -> None:
-        """Reads volume objects from now on, as there is a pod with a claim; the server may refuse them."""
+        """Read volume objects from now on, as there is a pod with a claim; the server may refuse them."""
         self._reads_volumes = True
         for kind in VOLUME_KINDS:
             self._open(kind)
@@ -253,7 +253,7 @@ class Gatherer:
             await self._sources[name].informer.answered()
 
     async def _begins_with_devices(self, pods: Sequence[Pod]) -> bool:
-        """Reads devices from the first pod on that may ask for any, where the API has them."""
+        """Read devices from the first pod on that may ask for any, where the API has them."""
         if self._reads_devices or not self._known.settings.enable_dynamic_resource_allocation:
             return False
         # Most pods with extended resources have nothing to do with device classes: they ask once.
@@ -304,14 +304,14 @@ class Gatherer:
     def _take(
         self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
     ) -> tuple[tuple[T, ...], tuple[Key, ...]]:
-        """Gives what changed in what is read, in order of key, and the keys that are gone."""
+        """Return what changed in what is read, in order of key, and the keys that are gone."""
         _, changed, gone = self._changed(name, known, slim)
         return changed, gone
 
     def _changed(
         self, name: str, known: Mapping[Key, T], slim: Callable[[Any], T]
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
-        """Gives what ``_take`` gives, and first the keys of what changed."""
+        """Return what ``_take`` gives, and first the keys of what changed."""
         source = self._sources[name]
         # Of a kind that nobody reads whole the cache has them slim.
         slimmed = source.informer.keep is not None
@@ -334,7 +334,7 @@ class Gatherer:
         return tuple(self._pods.slim(pod) for pod in listing.items if not is_finished(pod))
 
     def _holds(self) -> tuple[str, ...]:
-        """Says why nothing may be removed on what is cached now."""
+        """Say why nothing may be removed on what is cached now."""
         now, settings = self._clock.now(), self._known.settings
         found: list[str] = []
         for name in ("pods", "nodes"):

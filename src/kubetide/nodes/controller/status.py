@@ -25,7 +25,7 @@ class StatusMap:
         self._unkept: str | None = None
 
     async def write(self, document: str, now: Instant) -> None:
-        """Puts up the document, in a new object when there is none."""
+        """Put up the document, in a new object when there is none."""
         body: Json = {
             "metadata": {"annotations": {LAST_UPDATED_ANNOTATION: status_time(now)}},
             "data": {"status": document},
@@ -62,6 +62,6 @@ class StatusMap:
         self._unkept = None
 
     async def remove(self) -> None:
-        """Takes the object away, if it can."""
+        """Take the object away, if it can."""
         with suppress(ApiError):
             await self._cluster.delete(CONFIG_MAPS, self._name, namespace=self._namespace)

@@ -13,25 +13,25 @@ class Stopwatch:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._begun: dict[Part, Duration] = {}
-        self._laps: list[tuple[Part, Duration]] = []
+        self._phases: list[tuple[Part, Duration]] = []
 
     def restart(self) -> None:
-        """Begins a tick: ends the wait for it, and forgets what the tick before has left."""
-        self._laps.clear()
+        """Begin a tick: ends the wait for it, and forget what the tick before has left."""
+        self._phases.clear()
         self.end("loopWait")
         self._begun.clear()
 
     def begin(self, part: Part) -> None:
-        """Notes that the part begins."""
+        """Note that the part begins."""
         self._begun[part] = self._clock.monotonic()
 
     def end(self, part: Part) -> None:
-        """Notes that the part is over; of one that has not begun nothing is kept."""
+        """Note that the part is over; of one that has not begun nothing is kept."""
         begun = self._begun.pop(part, None)
         if begun is not None:
-            self._laps.append((part, Duration(self._clock.monotonic() - begun)))
+            self._phases.append((part, Duration(self._clock.monotonic() - begun)))
 
     def take(self) -> list[tuple[Part, Duration]]:
-        """Gives the parts that have ended since the last call, in the order in which they did."""
-        laps, self._laps = self._laps, []
-        return laps
+        """Return the parts that have ended since the last call, in the order in which they did."""
+        phases, self._phases = self._phases, []
+        return phases

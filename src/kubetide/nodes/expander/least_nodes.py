@@ -8,7 +8,7 @@ from kubetide.nodes.expander.base import Context, Option
 
 
 def least_nodes(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keeps the options with the fewest nodes. Source: Cluster Autoscaler."""
+    """Keep the options with the fewest nodes. Source: Cluster Autoscaler."""
     del context
     fewest = min(option.nodes for option in options)
     return [option for option in options if option.nodes == fewest]

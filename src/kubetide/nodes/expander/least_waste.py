@@ -11,7 +11,7 @@ from kubetide.units.quantity import milli, whole
 
 
 def least_waste(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keeps the options with the least waste.
+    """Keep the options with the least waste.
 
     Source: Cluster Autoscaler's waste expander: the sum of the idle shares of cpu and memory, out of
     capacity (not allocatable), ties by exact equality of floats.
@@ -26,7 +26,7 @@ def least_waste(options: Sequence[Option], context: Context) -> list[Option]:
 
 
 def _waste(option: Option, asked: Mapping[int, tuple[int, int]]) -> float:
-    """Takes cpu and memory that pods ask for, by their identity."""
+    """Take cpu and memory that pods ask for, by their identity."""
     amounts = [asked[id(pod)] for pod in option.pods]
     cpu = sum(one for one, _ in amounts)
     memory = sum(one for _, one in amounts)

@@ -8,7 +8,7 @@ from kubetide.nodes.expander.base import Context, Option
 
 
 def most_pods(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keeps the options that help most pods. Source: Cluster Autoscaler."""
+    """Keep the options that help most pods. Source: Cluster Autoscaler."""
     del context
     most = max(len(option.pods) for option in options)
     return [option for option in options if len(option.pods) == most]

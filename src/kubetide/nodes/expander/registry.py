@@ -36,7 +36,7 @@ class ExpanderError(ValueError):
 
 
 def parse_expanders(text: str) -> tuple[str, ...]:
-    """Reads ``a,b,c``.
+    """Read ``a,b,c``.
 
     Raises: ExpanderError for an unknown name, a name twice, anything after ``random``, and for
         ``least-cost`` in the first place without HiGHS.
@@ -65,12 +65,12 @@ def parse_expanders(text: str) -> tuple[str, ...]:
 
 
 def packs_all_groups(expander: str) -> bool:
-    """Whether what is bought is reckoned over all groups at once, and not one group chosen."""
+    """Return whether what is bought is reckoned over all groups at once, and not one group chosen."""
     return expander.split(",", maxsplit=1)[0] == LEAST_COST
 
 
 def reads_priorities(expander: str) -> bool:
-    """Whether the chain needs the ConfigMap of the ``priority`` expander."""
+    """Return whether the chain needs the ConfigMap of the ``priority`` expander."""
     return PRIORITY in expander.split(",")
 
 

@@ -72,7 +72,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     result: str = ""
     groups: tuple[GroupVerdict, ...] = ()
     remedy: Remedy | None = None
-    bargain: str = ""
+    cost_summary: str = ""
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
-    """Explains one pod. Raises KeyError for a pod that is not there."""
+    """Explain one pod. Raises KeyError for a pod that is not there."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
@@ -158,7 +158,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             sentence=f"It is not looked at in this tick: {tick.result}.",
             result=tick.result,
         )
-    bargain = _bargain_text(tick, key)
+    cost_summary = _cost_text(tick, key)
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.view.groups)
     remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
     best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
@@ -177,12 +177,12 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         result=tick.result,
         groups=groups,
         remedy=None if takers else best,
-        bargain=bargain,
+        cost_summary=cost_summary,
     )
 
 
 def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
-    """Explains one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
+    """Explain one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
     found = _node(state, name, now)
     return replace(
         found,
@@ -255,7 +255,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
 
 
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
-    """Explains one group. Raises KeyError for a group that is not there."""
+    """Explain one group. Raises KeyError for a group that is not there."""
     copy = state.copy()
     view = observe(copy, now).groups[group_id]
     learn(copy, now)
@@ -331,17 +331,17 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
     )
 
 
-def _bargain_text(tick: Tick, key: Key) -> str:
-    bargain = tick.bargain
-    if bargain is None or not tick.chosen:
+def _cost_text(tick: Tick, key: Key) -> str:
+    cost_summary = tick.cost_summary
+    if cost_summary is None or not tick.chosen:
         return ""
     nodes = sum(option.nodes for option in tick.chosen)
     own = [option.group.id for option in tick.chosen if key in map(_key, option.pods)]
     return (
         f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
-        f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {bargain.price:.4f} an hour"
+        f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {cost_summary.price:.4f} an hour"
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
-        f"{bargain.bound:.4f} ({bargain.bound_by}), so this is at most {bargain.gap:.2%} too dear."
+        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this is at most {cost_summary.gap:.2%} too dear."
     )
 
 

@@ -87,11 +87,11 @@ class Supposing:
         self._settings = self._state.settings
 
     def as_it_is(self) -> Tick:
-        """Decides with nothing changed. What it gives holds until the next call."""
+        """Decide with nothing changed. What it gives holds until the next call."""
         return self._decide(self._unchanged(), "", choose=True)
 
     def remedy(self, group_id: str) -> Remedy | None:
-        """Gives what would make the group take the pod; None when it takes it already or nothing is known to help."""
+        """Return what would make the group take the pod; None when it takes it already or nothing is known to help."""
         supposed = self._unchanged()
         changes: list[Change] = []
         for _ in range(_MOST_CHANGES):
@@ -108,7 +108,7 @@ class Supposing:
         return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings)
 
     def _decide(self, supposed: _Supposed, group_id: str, *, choose: bool = False) -> Tick:
-        """Decides scale-up as the loop would, up to the options where nothing is to be chosen.
+        """Decide scale-up as the loop would, up to the options where nothing is to be chosen.
 
         The group's labels are those supposed.
         """
@@ -135,7 +135,7 @@ class Supposing:
         return tick
 
     def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...]:
-        """Changes the supposed world by what keeps the group from taking the pod, and says so; empty for nothing known."""
+        """Change the supposed world by what keeps the group from taking the pod, and says so; empty for nothing known."""
         change = self._limit_change(tick, group_id, supposed)
         if change is not None:
             return (change,)
@@ -145,7 +145,7 @@ class Supposing:
         return _put_refusal_right(rejection.refusal, template, group_id, supposed)
 
     def _limit_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> Change | None:
-        """Changes a limit, or waits, where the group is not even asked."""
+        """Change a limit, or waits, where the group is not even asked."""
         group, template = supposed.groups[group_id], tick.templates[group_id]
         if tick.result == "ScaleUpLimitedByMaxNodesTotal":
             return _raise_total(supposed, tick)
@@ -270,12 +270,12 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
 
 
 def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:
-    """Gives the group's template these labels."""
+    """Return the group's template these labels."""
     _change_template(state, group_id, lambda node: _labelled(node, labels))
 
 
 def _suppose_machine(state: State, group_id: str, machine: Node) -> None:
-    """Gives the group's template the amounts of this machine."""
+    """Return the group's template the amounts of this machine."""
     _change_template(
         state,
         group_id,
@@ -289,7 +289,7 @@ def _suppose_machine(state: State, group_id: str, machine: Node) -> None:
 
 
 def _change_template(state: State, group_id: str, change: Callable[[Node], Node]) -> None:
-    """Changes what the group's nodes are taken to be, whoever vouches for it."""
+    """Change what the group's nodes are taken to be, whoever vouches for it."""
     seen = state.memory.templates.get(group_id)
     if seen is not None:
         state.memory.templates[group_id] = replace(seen, node=change(seen.node))

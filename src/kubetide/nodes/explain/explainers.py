@@ -40,8 +40,8 @@ def _group(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
 
 def _pod_lines(found: PodExplanation) -> list[str]:
     lines = [found.sentence]
-    if found.bargain:
-        lines.append(found.bargain)
+    if found.cost_summary:
+        lines.append(found.cost_summary)
     for verdict in found.groups:
         lines += _verdict_lines(verdict)
     return lines

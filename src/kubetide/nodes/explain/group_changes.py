@@ -58,7 +58,7 @@ def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ..
 
 
 def asks_far_too_much(refusal: Refusal) -> bool:
-    """Whether a pod fits only if it asks for less than a quarter of some resource."""
+    """Return whether a pod fits only if it asks for less than a quarter of some resource."""
     return any(short.free * _LEAST_SHARE < short.requested for short in refusal.numbers)
 
 

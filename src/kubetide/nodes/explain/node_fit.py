@@ -18,7 +18,7 @@ from kubetide.nodes.explain.pod_changes import (
     give_up_ports,
     labels_missing,
     labels_text,
-    mind_less,
+    relax_inter_pod_rules,
     spread_less,
     tolerate,
 )
@@ -76,7 +76,7 @@ class _Finding(NamedTuple):
 
 
 def explain_on_nodes(state: State, key: Key) -> NodesExplanation:
-    """Explains one pod node by node. Raises KeyError for a pod that is not there.
+    """Explain one pod node by node. Raises KeyError for a pod that is not there.
 
     A pod that has a node is asked about as if it had none yet, so its own node says whether it would
     take it again.
@@ -131,7 +131,7 @@ def _verdict(finding: _Finding, nodes: tuple[str, ...]) -> NodeVerdict:
 
 
 def _look(snapshot: Snapshot, pod: Pod, node_name: str) -> _Finding:
-    """Asks one node, puts right what it refuses, and asks again, until it takes the pod or nothing helps."""
+    """Ask one node, puts right what it refuses, and asks again, until it takes the pod or nothing helps."""
     first = snapshot.first_refusal(classify_unbound(pod), node_name)
     refusal = first
     changes: list[Change] = []
@@ -150,7 +150,7 @@ def _look(snapshot: Snapshot, pod: Pod, node_name: str) -> _Finding:
 
 
 def _put_right(snapshot: Snapshot, pod: Pod, node_name: str, refusal: Refusal) -> tuple[Pod, Change] | None:
-    """Changes the pod, or the node in the snapshot, by what the filter refuses."""
+    """Change the pod, or the node in the snapshot, by what the filter refuses."""
     node = snapshot.node(node_name)
 
     def passes(changed: Pod) -> bool:
@@ -165,7 +165,7 @@ def _put_right(snapshot: Snapshot, pod: Pod, node_name: str, refusal: Refusal) -
         case "PodTopologySpread":
             return spread_less(pod, passes)
         case "InterPodAffinity":
-            return mind_less(pod, passes)
+            return relax_inter_pod_rules(pod, passes)
         case "NodePorts":
             return give_up_ports(pod, passes)
         case "NodeUnschedulable":

@@ -9,7 +9,7 @@ _MOST_NAMES = 5
 
 
 def node_lines(found: NodesExplanation) -> list[str]:
-    """Gives one to two lines for nodes that say the same; those that need most help are only counted."""
+    """Return one to two lines for nodes that say the same; those that need most help are only counted."""
     lines = [found.sentence]
     for verdict in found.verdicts[:_MOST_VERDICTS]:
         lines += _verdict_lines(verdict)

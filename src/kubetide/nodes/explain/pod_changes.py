@@ -35,7 +35,7 @@ Changed = tuple[Pod, Change]
 
 
 def ask_less(pod: Pod, refusal: Refusal) -> Changed | None:
-    """Lowers the requests to what is left; None where nothing is left, or places for pods are short."""
+    """Lower the requests to what is left; None where nothing is left, or places for pods are short."""
     targets: dict[str, int] = {}
     parts: list[str] = []
     for short in refusal.numbers:
@@ -51,7 +51,7 @@ def ask_less(pod: Pod, refusal: Refusal) -> Changed | None:
 
 
 def tolerate(pod: Pod, taints: Iterable[Taint]) -> Changed | None:
-    """Adds a toleration of the first taint that keeps the pod off."""
+    """Add a toleration of the first taint that keeps the pod off."""
     tolerations = pod.spec.tolerations or ()
     for taint in taints:
         if taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(tolerations, taint):
@@ -63,7 +63,7 @@ def tolerate(pod: Pod, taints: Iterable[Taint]) -> Changed | None:
 
 
 def labels_missing(pod: Pod, labels: Mapping[str, str]) -> dict[str, str]:
-    """Gives the labels that a node lacks for the pod's nodeSelector and its first required affinity term."""
+    """Return the labels that a node lacks for the pod's nodeSelector and its first required affinity term."""
     wanted = dict(pod.spec.node_selector or {})
     affinity = pod.spec.affinity
     required = (
@@ -82,12 +82,12 @@ def labels_missing(pod: Pod, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    """Gives labels as people write them."""
+    """Return labels as people write them."""
     return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def spread_less(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
-    """Raises one ``maxSkew`` as little as will do, or else drops one hard spread constraint."""
+    """Raise one ``maxSkew`` as little as will do, or else drops one hard spread constraint."""
     rules = pod.spec.topology_spread_constraints or ()
     hard = [at for at, rule in enumerate(rules) if rule.when_unsatisfiable == "DoNotSchedule"]
     for more in range(1, _MOST_SKEW):
@@ -106,8 +106,8 @@ def spread_less(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
     return None
 
 
-def mind_less(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
-    """Drops one required term about other pods; None where it is the others that keep the pod away."""
+def relax_inter_pod_rules(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
+    """Drop one required term about other pods; None where it is the others that keep the pod away."""
     affinity = pod.spec.affinity
     if affinity is None:
         return None
@@ -126,7 +126,7 @@ def mind_less(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
 
 
 def give_up_ports(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
-    """Takes one host port off; None where no single one helps."""
+    """Take one host port off; None where no single one helps."""
     containers = pod.spec.containers or ()
     for at, container in enumerate(containers):
         for number, port in enumerate(container.ports or ()):

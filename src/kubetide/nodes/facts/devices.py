@@ -35,11 +35,11 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @staticmethod
     def from_kinds(changed: Mapping[str, tuple[Any, ...]]) -> DeviceChanges:
-        """Gives changes from objects by the plural name of their kind."""
+        """Return changes from objects by the plural name of their kind."""
         return DeviceChanges(**{field: changed[kind.plural] for field, kind in _FIELDS.items()})
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Gives each kind with its objects."""
+        """Return each kind with its objects."""
         for field, kind in _FIELDS.items():
             yield kind, getattr(self, field)
 
@@ -51,28 +51,28 @@ class KnownDevices(KnownObjects[DeviceObjects]):
         super().__init__(DeviceObjects(), DEVICE_KIND_OF)
 
     def judged(self) -> Devices | None:
-        """Gives what the filter judges by, None where claims cannot be judged."""
+        """Return what the filter judges by, None where claims cannot be judged."""
         return None if self.unread or not self._begun else self._objects.devices()
 
     def export(self) -> DeviceChanges | None:
-        """Gives all objects, None when they were never read."""
+        """Return all objects, None when they were never read."""
         found = self.in_order()
         return None if found is None else DeviceChanges.from_kinds(found)
 
 
 def asks_for_claims(pod: Pod) -> bool:
-    """Whether the pod names claims for devices."""
+    """Return whether the pod names claims for devices."""
     return bool(pod.spec.resource_claims)
 
 
 def asks_for_extended(pod: Pod) -> bool:
-    """Whether the pod asks for a resource that a device class may stand for."""
+    """Return whether the pod asks for a resource that a device class may stand for."""
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
     return any(is_extended(name) for one in containers for name in one.resources.requests or ())
 
 
 def slim_device_object(kind: Kind[Any], item: Any) -> Any:
-    """Gives an object of these kinds with only what is read of it."""
+    """Return an object of these kinds with only what is read of it."""
     meta = item.metadata
     if kind is RESOURCE_CLAIMS:
         return _slim_claim(item)

@@ -32,28 +32,28 @@ class NodeDevices:
 
     @staticmethod
     def of(snapshot: Snapshot) -> NodeDevices:
-        """Gives those of a snapshot; none where devices are not judged."""
+        """Return those of a snapshot; none where devices are not judged."""
         devices = snapshot.facts.devices
         return NodeDevices(() if devices is None else devices.slices, snapshot.devices)
 
     def local(self, node: str) -> tuple[ResourceSlice, ...]:
-        """Gives the slices that a node has to itself, in order of name."""
+        """Return the slices that a node has to itself, in order of name."""
         return local_slices(self._by_node.get(node, ()), node)
 
     def pools(self, node: str) -> dict[str, int]:
-        """Gives how many complete pools of its own a node has of each driver."""
+        """Return how many complete pools of its own a node has of each driver."""
         if node not in self._pools:
             self._pools[node] = complete_pools(self.local(node))
         return self._pools[node]
 
     def left_of(self, node: str, pods: Sequence[Pod]) -> tuple[ResourceSlice, ...]:
-        """Gives the slices of a node without what these pods have."""
+        """Return the slices of a node without what these pods have."""
         slices = self.local(node)
         return without_devices(slices, held_by(self._ledger, pods)) if slices and self._ledger else ()
 
 
 def held_by(ledger: Ledger, pods: Iterable[Pod]) -> frozenset[DeviceId]:
-    """Gives the devices that claims of pods have; those of admin access keep nobody off and are left out."""
+    """Return the devices that claims of pods have; those of admin access keep nobody off and are left out."""
     keys = [
         (use.namespace, use.name)
         for pod in pods

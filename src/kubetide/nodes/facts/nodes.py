@@ -59,7 +59,7 @@ Readiness = Literal["", "Unready", "ResourceUnready"]
 
 
 def readiness(node: Node, settings: Settings) -> Readiness:
-    """Why the node is not ready; empty when it is.
+    """Return why the node is not ready; empty when it is.
 
     Source: Cluster Autoscaler, node readiness: conditions, three taints, startup taints, and a GPU
     label without an allocatable GPU.
@@ -79,20 +79,20 @@ def readiness(node: Node, settings: Settings) -> Readiness:
 
 
 def allocatable_gpus(node: Node) -> int:
-    """Gives how many GPUs the node offers now."""
+    """Return how many GPUs the node offers now."""
     allocatable = node.status.allocatable or {}
     return sum(whole(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
 
 
 def is_startup_taint(key: str, settings: Settings) -> bool:
-    """Whether a node counts as unready while it has this taint."""
+    """Return whether a node counts as unready while it has this taint."""
     return key in settings.startup_taint or key.startswith(
         (*_STARTUP_PREFIXES, *settings.startup_taint_prefix)
     )
 
 
 def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple[Taint, ...]:
-    """Gives the taints that a new node of the same kind will keep: those of moods and of deletion are left out."""
+    """Return the taints that a new node of the same kind will keep: those of moods and of deletion are left out."""
     return tuple(
         taint
         for taint in taints or ()
@@ -106,7 +106,7 @@ def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple
 
 
 def taint_type(key: str, settings: Settings) -> str:
-    """Gives the name under which upstream counts a taint: its key where it is a known one, else its kind."""
+    """Return the name under which upstream counts a taint: its key where it is a known one, else its kind."""
     if key.startswith(_IGNORE_PREFIX):
         return _IGNORE_PREFIX
     if key in CONDITION_TAINTS or key in {TO_BE_DELETED, DELETION_CANDIDATE, _UNSCHEDULABLE}:
@@ -119,7 +119,7 @@ def taint_type(key: str, settings: Settings) -> str:
 
 
 def has_taint(node: Node, key: str) -> bool:
-    """Whether the node has a taint with this key."""
+    """Return whether the node has a taint with this key."""
     taints = node.spec.taints
     return bool(taints) and any(taint.key == key for taint in taints or ())
 
@@ -139,7 +139,7 @@ def deletion_window_ends(node: Node) -> Instant | None:
 
 
 def is_being_deleted(node: Node, now: Instant) -> bool:
-    """Whether the node was tainted for deletion less than five minutes ago."""
+    """Return whether the node was tainted for deletion less than five minutes ago."""
     ends = deletion_window_ends(node)
     return ends is not None and now < ends
 
@@ -157,12 +157,12 @@ class Health(NamedTuple):
     stable_after: Instant | None
 
     def is_good_template(self, now: Instant) -> bool:
-        """Whether new nodes of the group can be expected to look like this one."""
+        """Return whether new nodes of the group can be expected to look like this one."""
         return self.stable_after is not None and self.stable_after < now
 
 
 def health_of(node: Node, settings: Settings) -> Health:
-    """Reads the node's health.
+    """Read the node's health.
 
     Source: Cluster Autoscaler: a template has been ready for at least a minute, is schedulable, and not being deleted.
     """
@@ -176,12 +176,12 @@ def health_of(node: Node, settings: Settings) -> Health:
 
 
 def is_virtual_kubelet(node: Node) -> bool:
-    """Whether the node stands for something that is no machine; such nodes do not count for limits."""
+    """Return whether the node stands for something that is no machine; such nodes do not count for limits."""
     return (node.metadata.labels or {}).get("type") == "virtual-kubelet"
 
 
 def duration_or(text: str | None, default: Duration) -> Duration:
-    """Reads a duration from a cloud's tag; one that is missing or cannot be read leaves the flag in force."""
+    """Read a duration from a cloud's tag; one that is missing or cannot be read leaves the flag in force."""
     try:
         return parse_duration(text) if text else default
     except ValueError:

@@ -33,7 +33,7 @@ class Changes(Protocol):
     """New and changed objects."""
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Gives each kind with its objects."""
+        """Return each kind with its objects."""
         ...
 
 
@@ -45,18 +45,18 @@ class KnownObjects(Generic[H]):
     """
 
     def __init__(self, objects: H, kinds: Mapping[str, Kind[Any]]) -> None:
-        """Takes where they are held, empty, and their kinds by plural name."""
+        """Take where they are held, empty, and their kinds by plural name."""
         self.unread: tuple[str, ...] = ()
         self._objects = objects
         self._kinds = kinds
         self._begun = False
 
     def of(self, kind: Kind[T]) -> Mapping[tuple[str, str], T]:
-        """Gives the objects of a kind by (namespace, name)."""
+        """Return the objects of a kind by (namespace, name)."""
         return self._objects[kind]
 
     def apply(self, changes: Changes | None, gone: Iterable[KnownKey], unread: tuple[str, ...]) -> bool:
-        """Takes over what changed, and says whether anything did; ``unread`` may name other kinds too."""
+        """Take over what changed, and says whether anything did; ``unread`` may name other kinds too."""
         gone = tuple(gone)
         unread = tuple(name for name in unread if name in self._kinds)
         if changes is None and not gone and unread == self.unread:
@@ -71,7 +71,7 @@ class KnownObjects(Generic[H]):
         return True
 
     def in_order(self) -> dict[str, tuple[Any, ...]] | None:
-        """Gives all objects in order of name by the plural name of their kind, None when they were never read."""
+        """Return all objects in order of name by the plural name of their kind, None when they were never read."""
         if not self._begun:
             return None
         return {

@@ -24,7 +24,7 @@ class HeldPods:
         """Made when first asked for: only demand that is announced by workload reads it."""
 
     def put(self, key: Key, pod: Pod) -> None:
-        """Adds a pod, or takes over what changed of it."""
+        """Add a pod, or take over what changed of it."""
         if self._by_owner is not None:
             self._forget_owner(key)
             _hold(self._by_owner, key, pod)
@@ -35,22 +35,22 @@ class HeldPods:
             self.pending[key] = pod
 
     def drop(self, key: Key) -> bool:
-        """Lets a pod go, and says whether it was here."""
+        """Let a pod go, and says whether it was here."""
         if self._by_owner is not None:
             self._forget_owner(key)
         self.pending.pop(key, None)
         return self.by_key.pop(key, None) is not None
 
     def controlled_by(self, owner_uid: str) -> list[Pod]:
-        """Gives the pods that an object controls and that are not being deleted, in name order."""
+        """Return the pods that an object controls and that are not being deleted, in name order."""
         return [pod for _, pod in sorted(self._owned().get(owner_uid, {}).items(), key=itemgetter(0))]
 
     def count_controlled_by(self, owner_uid: str) -> int:
-        """Gives the number of ``controlled_by``."""
+        """Return the number of ``controlled_by``."""
         return len(self._owned().get(owner_uid, ()))
 
     def controllers(self) -> list[tuple[str, str, OwnerReference]]:
-        """Gives uid, namespace and reference of each object that controls pods, in order of uid."""
+        """Return uid, namespace and reference of each object that controls pods, in order of uid."""
         found = []
         for uid, pods in sorted(self._owned().items()):
             metadata = next(iter(pods.values())).metadata

@@ -19,12 +19,12 @@ _TO_BE_CREATED: Final = re.compile(r"(.+)-wanted-\d{5,}")
 
 
 def name_to_be_created(workload: str, number: int) -> str:
-    """Gives the name under which a replica is counted that does not exist yet."""
+    """Return the name under which a replica is counted that does not exist yet."""
     return f"{workload}-wanted-{number:05d}"
 
 
 def spoken_name(pod: Pod) -> str:
-    """Names the pod as texts do: ``namespace/name``, or in words when it does not exist yet."""
+    """Name the pod as texts do: ``namespace/name``, or in words when it does not exist yet."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     made_up = _TO_BE_CREATED.fullmatch(name)
     # What the API server has given a uid exists, whatever it is called.
@@ -34,7 +34,7 @@ def spoken_name(pod: Pod) -> str:
 
 
 def is_daemon_set_pod(pod: Pod) -> bool:
-    """Whether the pod belongs to its node: owned by a DaemonSet, or annotated as if."""
+    """Return whether the pod belongs to its node: owned by a DaemonSet, or annotated as if."""
     owner = controller_of(pod.metadata)
     if owner is not None and owner.kind == "DaemonSet":
         return True
@@ -42,12 +42,12 @@ def is_daemon_set_pod(pod: Pod) -> bool:
 
 
 def is_mirror_pod(pod: Pod) -> bool:
-    """Whether the pod only shows what a kubelet runs by itself."""
+    """Return whether the pod only shows what a kubelet runs by itself."""
     return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
 
 
 def is_unschedulable(pod: Pod, settings: Settings) -> bool:
-    """Whether the scheduler has given the pod up for want of a node.
+    """Return whether the scheduler has given the pod up for want of a node.
 
     Source: Cluster Autoscaler: PodScheduled is False with reason exactly ``Unschedulable``; for
     bypassed schedulers also pods they have not looked at. Terminating and gated pods do not count.
@@ -66,11 +66,11 @@ def is_unschedulable(pod: Pod, settings: Settings) -> bool:
 
 
 def consumes_request(pod: Pod) -> bool:
-    """Whether the pod waits for a ProvisioningRequest's nodes; it buys none of its own."""
+    """Return whether the pod waits for a ProvisioningRequest's nodes; it buys none of its own."""
     annotations = pod.metadata.annotations or {}
     return any(name in annotations for name in _REQUEST_ANNOTATIONS)
 
 
 def priority_of(pod: Pod) -> int:
-    """Gives the pod's priority, 0 when it has none."""
+    """Return the pod's priority, 0 when it has none."""
     return pod.spec.priority or 0

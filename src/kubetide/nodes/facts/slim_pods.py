@@ -53,7 +53,7 @@ class PodSlimmer:
         self._times: Recent[str, str] = Recent(_MOST_TIMES)
 
     def slim(self, pod: Pod) -> Pod:
-        """Gives the pod with only what the loop reads. What is in it is shared, so nobody may change it."""
+        """Return the pod with only what the loop reads. What is in it is shared, so nobody may change it."""
         like = self._like(pod)
         small = slim_pod(pod, like=like)
         self._remember(small, like)
@@ -90,7 +90,7 @@ class PodSlimmer:
         return self._last_of.get(owners[0].uid) if owners else None
 
     def _remember(self, pod: Pod, like: Pod | None) -> None:
-        """Notes what the next pod of the owner may be like, unless that would be the same."""
+        """Note what the next pod of the owner may be like, unless that would be the same."""
         meta = pod.metadata
         if (
             like is not None
@@ -103,7 +103,7 @@ class PodSlimmer:
 
 
 def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
-    """Gives the pod without what its kubelet reports, but for resources and why it is not scheduled.
+    """Return the pod without what its kubelet reports, but for resources and why it is not scheduled.
 
     Projected volumes go as well: nearly every pod has one with a token, under a name of its own, and no rule
     looks into it.
@@ -140,7 +140,7 @@ def _spec(spec: PodSpec, like: PodSpec | None) -> PodSpec:
 
 
 def _shared(own: PodSpec, like: PodSpec) -> PodSpec:
-    """Gives the spec, which nobody else has, with what is equal in another one taken over from that."""
+    """Return the spec, which nobody else has, with what is equal in another one taken over from that."""
     node_name = own.node_name
     # But for the node most are equal, and comparing whole is quicker than by field.
     _set(own, "node_name", like.node_name)

@@ -40,7 +40,7 @@ _decoder = msgspec.msgpack.Decoder(Quantities)
 
 
 def slim_node(node: Node) -> Node:
-    """Gives the node without heartbeat times, messages and annotations of others."""
+    """Return the node without heartbeat times, messages and annotations of others."""
     conditions = tuple(
         Condition(
             type=intern(one.type),
@@ -69,7 +69,7 @@ def keep_node(node: Node) -> Node:
 
 
 def _once(amounts: Quantities | None) -> Quantities | None:
-    """Gives amounts that are the same object for all nodes with the same, written in the same way and order."""
+    """Return amounts that are the same object for all nodes with the same, written in the same way and order."""
     try:
         return None if amounts is None else _amounts(_encoder.encode(amounts))
     except OverflowError:
@@ -82,7 +82,7 @@ def _amounts(encoded: bytes) -> Quantities:
 
 
 def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
-    """Gives the ReplicaSet without its status."""
+    """Return the ReplicaSet without its status."""
     return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
 
 
@@ -92,12 +92,12 @@ def slim_replication_controller(item: ReplicationController) -> ReplicationContr
 
 
 def slim_deployment(item: Deployment) -> Deployment:
-    """Gives the Deployment without its status."""
+    """Return the Deployment without its status."""
     return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
 
 
 def slim_daemon_set(item: DaemonSet) -> DaemonSet:
-    """Gives the DaemonSet without its status."""
+    """Return the DaemonSet without its status."""
     return replace(item, metadata=slim_meta(item.metadata), status=DaemonSetStatus())
 
 
@@ -113,7 +113,7 @@ def slim_job(item: Job) -> Job:
 
 
 def slim_namespace(item: Namespace) -> Namespace:
-    """Gives the namespace with its labels, which selectors of namespaces read."""
+    """Return the namespace with its labels, which selectors of namespaces read."""
     return Namespace(metadata=ObjectMeta(name=item.metadata.name, labels=item.metadata.labels))
 
 
@@ -122,13 +122,13 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def slim_pdb(item: PodDisruptionBudget) -> PodDisruptionBudget:
-    """Gives the budget with no more of its status than the allowance."""
+    """Return the budget with no more of its status than the allowance."""
     status = PodDisruptionBudgetStatus(disruptions_allowed=item.status.disruptions_allowed)
     return replace(item, metadata=slim_meta(item.metadata), status=status)
 
 
 def slim_meta(meta: ObjectMeta, *, like: ObjectMeta | None = None) -> ObjectMeta:
-    """Gives what the loop reads of an object's metadata; what is equal in ``like`` is taken over from it."""
+    """Return what the loop reads of an object's metadata; what is equal in ``like`` is taken over from it."""
     labels, owners, annotations = meta.labels, meta.owner_references, meta.annotations
     if annotations:
         annotations = {

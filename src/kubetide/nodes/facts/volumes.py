@@ -67,11 +67,11 @@ class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @staticmethod
     def from_kinds(changed: dict[str, tuple[Any, ...]]) -> VolumeChanges:
-        """Gives changes from objects by the plural name of their kind."""
+        """Return changes from objects by the plural name of their kind."""
         return VolumeChanges(**{field: changed[kind.plural] for field, kind in _FIELDS.items()})
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Gives each kind with its objects."""
+        """Return each kind with its objects."""
         for field, kind in _FIELDS.items():
             yield kind, getattr(self, field)
 
@@ -83,17 +83,17 @@ class KnownVolumes(KnownObjects[VolumeObjects]):
         super().__init__(VolumeObjects(), KIND_OF)
 
     def judged(self) -> Volumes | None:
-        """Gives what filters judge by, None where claims cannot be judged."""
+        """Return what filters judge by, None where claims cannot be judged."""
         return None if _NEEDED_TO_JUDGE & {*self.unread} else self._objects.volumes()
 
     def export(self) -> VolumeChanges | None:
-        """Gives all objects, None when they were never read."""
+        """Return all objects, None when they were never read."""
         found = self.in_order()
         return None if found is None else VolumeChanges.from_kinds(found)
 
 
 def slim(kind: Kind[Any], item: Any) -> Any:
-    """Gives a volume object with only what is read of it."""
+    """Return a volume object with only what is read of it."""
     return _SLIM.get(kind.plural, _named)(item)
 
 

@@ -24,8 +24,8 @@ class _Bid(NamedTuple):
     """Whether no group of like pods is left with a rest."""
 
 
-def buy_for_minding(buying: Buying, only: Container[int] | None = None) -> None:
-    """Buys for pods that mind others, as long as an option is left; those that begin to mind by it come after.
+def buy_with_inter_pod_rules(buying: Buying, only: Container[int] | None = None) -> None:
+    """Buy for pods that mind others, as long as an option is left; those that begin to mind by it come after.
 
     Args:
         buying: Is added to.
@@ -54,7 +54,7 @@ def buy_for_minding(buying: Buying, only: Container[int] | None = None) -> None:
 
 
 def _bids(buying: Buying, numbers: list[int]) -> list[_Bid]:
-    """Gives what the most promising offers would do; others are asked only while these can do nothing."""
+    """Return what the most promising offers would do; others are asked only while these can do nothing."""
     found: list[_Bid] = []
     for offer, takes in _promising(buying, numbers):
         if len(found) >= OFFERS_ESTIMATED:
@@ -81,7 +81,7 @@ def _bids(buying: Buying, numbers: list[int]) -> list[_Bid]:
 
 
 def _promising(buying: Buying, numbers: list[int]) -> list[tuple[Offer, list[int]]]:
-    """Gives the offers that take any of the pods, with these: first where a pod can be cheapest."""
+    """Return the offers that take any of the pods, with these: first where a pod can be cheapest."""
     ranked: list[tuple[float, str, list[int]]] = []
     needs: dict[tuple[int, ...], Needs] = {}
     for group_id, offer in buying.offers.items():
@@ -95,12 +95,12 @@ def _promising(buying: Buying, numbers: list[int]) -> list[tuple[Offer, list[int
 
 
 def _new_nodes(packed: Estimate) -> int:
-    """Counts the added nodes that took pods; those that stayed empty, and existing ones, are not bought."""
+    """Count the added nodes that took pods; those that stayed empty, and existing ones, are not bought."""
     return sum(any(int(row[at]) for row in packed.counts) for at in range(len(packed.added)))
 
 
 def _take(buying: Buying, bid: _Bid) -> None:
-    """Puts the nodes and the pods of an estimate into the fork."""
+    """Put the nodes and the pods of an estimate into the fork."""
     offer, nodes, packed = buying.offers[bid.option.group.id], bid.option.nodes, bid.packed
     queues = [list(pods) for pods in packed.scheduled]
     made = len(buying.made)

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from kubetide.nodes.expander import Option
-from kubetide.nodes.least_cost.bids import buy_for_minding
+from kubetide.nodes.least_cost.bids import buy_with_inter_pod_rules
 from kubetide.nodes.least_cost.diverse import buy_for_diverse, kinds_to_plan
 from kubetide.nodes.least_cost.offers import Kind, Offer, kind_of_class, problem_of
 from kubetide.nodes.least_cost.purchase import Buying
@@ -31,7 +31,7 @@ from kubetide.nodes.least_cost.solver import (
     relax,
 )
 from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.tick import Bargain, Tick
+from kubetide.nodes.scale_up.tick import CostSummary, Tick
 from kubetide.nodes.state import State
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.scheduling.thresholds import (
@@ -47,11 +47,11 @@ MOST_WORK = Budget().work
 
 _Asked = tuple[tuple[str, int], ...]
 """What a pod asks for, by resource."""
-Bought = tuple[tuple[Option, ...], Bargain]
+Bought = tuple[tuple[Option, ...], CostSummary]
 
 
 def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: int, now: Instant) -> Bought:
-    """Gives what to buy of each group, in order of group id, and how good that is.
+    """Return what to buy of each group, in order of group id, and how good that is.
 
     Groups without a price must be among the skipped ones. The snapshot is left as found.
 
@@ -81,7 +81,7 @@ def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: in
 
 
 def _is_diverse(tick: Tick) -> bool:
-    """Whether there are many kinds of pods and few of each."""
+    """Return whether there are many kinds of pods and few of each."""
     kinds: dict[_Asked, None] = {}
     pods = 0
     for verdict in tick.verdicts:
@@ -91,7 +91,7 @@ def _is_diverse(tick: Tick) -> bool:
     return len(kinds) > DIVERSE_CLASSES and pods < DIVERSE_PODS_A_CLASS * len(kinds)
 
 
-def _is_better(one: Bargain, other: Bargain) -> bool:
+def _is_better(one: CostSummary, other: CostSummary) -> bool:
     if one.left != other.left:
         return one.left < other.left
     return one.price < other.price * (1 - 1e-9)
@@ -100,7 +100,7 @@ def _is_better(one: Bargain, other: Bargain) -> bool:
 def _buy(buying: Buying, *, planned: bool) -> Bought:
     if planned:
         buy_for_diverse(buying)
-    buy_for_minding(buying)
+    buy_with_inter_pod_rules(buying)
     fill_gaps(buying)
     fleet = buy_by_arithmetic(buying)
     options = tuple(
@@ -119,7 +119,7 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
     apart = price - (fleet.price if fleet else 0.0)
     alone = fleet if not buying.minding and all(one.by_arithmetic for one in buying.offers.values()) else None
     bound = alone.bound if alone else buying.bound
-    return options, Bargain(
+    return options, CostSummary(
         price=price,
         bound=_bound_of_all(buying) if bound is None else bound,
         bound_by=alone.bound_by if alone else RELAXATION,
@@ -132,7 +132,7 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
 
 
 def _bound_of_all(buying: Buying) -> float:
-    """Gives the price of the linear relaxation for all pods that have a place on the new nodes.
+    """Return the price of the linear relaxation for all pods that have a place on the new nodes.
 
     What pods mind beside amounts is left out, so no choice for the same pods can cost less.
     """
@@ -173,7 +173,7 @@ def _bound_of_all(buying: Buying) -> float:
 
 
 def _together(kinds: Mapping[_Asked, int]) -> _Asked:
-    """Gives what all of them ask for; the pods themselves are among it."""
+    """Return what all of them ask for; the pods themselves are among it."""
     total: dict[str, int] = {PODS: sum(kinds.values())}
     for asked, count in kinds.items():
         for name, amount in asked:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from kubetide.nodes.least_cost.bids import buy_for_minding
+from kubetide.nodes.least_cost.bids import buy_with_inter_pod_rules
 from kubetide.nodes.least_cost.offers import Offer
 from kubetide.nodes.least_cost.plan import Item, PlannedNode, plan_nodes, play
 from kubetide.nodes.least_cost.purchase import Buying
 from kubetide.nodes.least_cost.remainder import fill_gaps
-from kubetide.nodes.least_cost.solver.inter_pod import can_be_reckoned
+from kubetide.nodes.least_cost.solver.inter_pod import is_plain
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.pods.grouping import PodGroup
@@ -21,21 +21,21 @@ _Numbers = dict[tuple[PodClass, int], list[int]]
 
 
 def kinds_to_plan(snapshot: Snapshot, tick: Tick) -> Iterator[PodClass]:
-    """Gives the class of each group of pods that minds others in a way that a plan can reckon with."""
+    """Return the class of each group of pods that minds others in a way that a plan can reckon with."""
     for verdict in tick.verdicts:
         pod_class = verdict.pods.pod_class
-        if verdict.accepted and snapshot.minds_others(pod_class) and can_be_reckoned(snapshot, pod_class):
+        if verdict.accepted and snapshot.has_inter_pod_rules(pod_class) and is_plain(snapshot, pod_class):
             yield pod_class
 
 
 def buy_for_diverse(buying: Buying) -> None:
-    """Buys by one plan for all pods whose rules it knows; after the others, of whose nodes it fills the gaps.
+    """Buy by one plan for all pods whose rules it knows; after the others, of whose nodes it fills the gaps.
 
     Pods that the filters refuse when the plan is played go on waiting.
     """
     offered, numbers, others = _sorted_out(buying)
     if others:
-        buy_for_minding(buying, only=others)
+        buy_with_inter_pod_rules(buying, only=others)
         fill_gaps(buying)
         offered, numbers, _ = _sorted_out(buying)
     if not numbers or not offered:
@@ -55,7 +55,7 @@ def buy_for_diverse(buying: Buying) -> None:
         most_nodes=buying.most_nodes,
     )
     planned, before = plan.nodes, bool(buying.made)
-    minding = [buying.snapshot.minds_others(item.pod_class) for item in items]
+    minding = [buying.snapshot.has_inter_pod_rules(item.pod_class) for item in items]
     if _arithmetic_is_better(buying, items, minding):
         planned = [node for node in planned if any(minding[item] for item in node.items)]
     taken = _carry_out(buying, planned, offers, items)
@@ -69,7 +69,7 @@ def buy_for_diverse(buying: Buying) -> None:
 
 
 def _sorted_out(buying: Buying) -> tuple[list[tuple[Offer, int]], _Numbers, set[int]]:
-    """Gives the offers of a plan with the most nodes of each, the pods that it can be about, and the numbers of others that mind others."""
+    """Return the offers of a plan with the most nodes of each, the pods that it can be about, and the numbers of others that mind others."""
     offers = [
         (one, most)
         for one in buying.offers.values()
@@ -80,7 +80,7 @@ def _sorted_out(buying: Buying) -> tuple[list[tuple[Offer, int]], _Numbers, set[
     others: set[int] = set()
     for number, group in buying.waiting.items():
         accepted = buying.accepted[number]
-        if not ids.isdisjoint(accepted) and can_be_reckoned(buying.snapshot, group.pod_class):
+        if not ids.isdisjoint(accepted) and is_plain(buying.snapshot, group.pod_class):
             numbers.setdefault((group.pod_class, id(accepted)), []).append(number)
         elif buying.minds(number, group.pod_class):
             others.add(number)
@@ -88,7 +88,7 @@ def _sorted_out(buying: Buying) -> tuple[list[tuple[Offer, int]], _Numbers, set[
 
 
 def _arithmetic_is_better(buying: Buying, items: list[Item], minding: list[bool]) -> bool:
-    """Whether nodes without any pod that minds others are left to column generation: for few kinds it is quick, and finds more."""
+    """Return whether nodes without any pod that minds others are left to column generation: for few kinds it is quick, and finds more."""
     plain = {
         tuple(item.pod_class.requests.items())
         for item, minds in zip(items, minding, strict=True)
@@ -100,9 +100,9 @@ def _arithmetic_is_better(buying: Buying, items: list[Item], minding: list[bool]
 def _carry_out(
     buying: Buying, planned: list[PlannedNode], offers: list[Offer], items: list[Item]
 ) -> list[int]:
-    """Adds the nodes that take pods, with these pods; gives how many of each item they took, the first ones."""
+    """Add the nodes that take pods, with these pods; return how many of each item they took, the first ones."""
     snapshot = buying.snapshot
-    minding = [snapshot.minds_others(item.pod_class) for item in items]
+    minding = [snapshot.has_inter_pod_rules(item.pod_class) for item in items]
     names = [
         name
         for offer, nodes in itertools.groupby(planned, key=lambda node: node.offer)

@@ -51,7 +51,7 @@ class Kind(NamedTuple):
 
 
 def kind_of_class(pod_class: PodClass, groups: tuple[str, ...]) -> Kind:
-    """Gives the kind of a class that these groups take."""
+    """Return the kind of a class that these groups take."""
     return Kind(tuple((name, amount) for name, amount in pod_class.requests.items() if amount > 0), groups)
 
 
@@ -70,7 +70,7 @@ class Needs(NamedTuple):
 
 
 def needs_of(groups: Sequence[PodGroup]) -> Needs:
-    """Adds up what groups of pods need."""
+    """Add up what groups of pods need."""
     asked: dict[ColumnKey, int] = {}
     apart = 1
     for group in groups:
@@ -84,7 +84,7 @@ def needs_of(groups: Sequence[PodGroup]) -> Needs:
 
 
 def least_price_of_a_pod(offer: Offer, needs: Needs) -> float:
-    """Gives what each of these pods costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
+    """Return what each of these pods costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
     stock = offer.template.stock
     nodes = float(needs.apart)
     for name, amount in needs.asked.items():
@@ -102,7 +102,7 @@ def problem_of(
     left: Mapping[str, int],
     most_nodes: int,
 ) -> FleetProblem:
-    """Gives the arrays of a choice.
+    """Return the arrays of a choice.
 
     Args:
         kinds: How many pods there are of each kind, at least one kind.
@@ -133,7 +133,7 @@ def problem_of(
 
 
 def stock_of(offers: Sequence[Offer], columns: Sequence[str]) -> Int64Matrix:
-    """Gives (offers, columns) what a new node has of each resource, 0 or more."""
+    """Return (offers, columns) what a new node has of each resource, 0 or more."""
     stocks = [offer.template.stock for offer in offers]
     # Column by column: there are hundreds of offers and few resources.
     found = np.array([[one.get(name, 0) for one in stocks] for name in columns], np.int64)

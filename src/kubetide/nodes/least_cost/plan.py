@@ -10,7 +10,7 @@ import numpy as np
 from kubetide.nodes.least_cost.offers import Offer, stock_of
 from kubetide.nodes.least_cost.solver import FleetProblem
 from kubetide.nodes.least_cost.solver.diverse import Diverse
-from kubetide.nodes.least_cost.solver.domain_counts import Company
+from kubetide.nodes.least_cost.solver.domain_counts import DomainCounts
 from kubetide.nodes.least_cost.solver.dominance import useful_offers
 from kubetide.nodes.least_cost.solver.inter_pod import Place
 from kubetide.nodes.least_cost.solver.problem import BoolMatrix, FloatVector
@@ -64,7 +64,7 @@ def plan_nodes(
     left: Mapping[str, int],
     most_nodes: int,
 ) -> Plan:
-    """Gives nodes for as many of the pods as the limits let in.
+    """Return nodes for as many of the pods as the limits let in.
 
     Args:
         snapshot: The cluster; ``can_be_reckoned`` was asked about each class and true.
@@ -81,24 +81,24 @@ def plan_nodes(
     numbers = {key: number for number, key in enumerate(classes)}
     minds = [numbers[item.pod_class.minding or b""] for item in items]
     templates = [(offer.template.node, offer.template.pods) for offer in offers]
-    company = Company(snapshot, list(classes.values()), templates)
+    domain_counts = DomainCounts(snapshot, list(classes.values()), templates)
     allowed, patterns = _patterns(items, offers)
     problem = _problem(items, offers, allowed[patterns], most=most, left=left, most_nodes=most_nodes)
-    kept = _useful(problem, allowed, company)
-    company.narrow(kept)
+    kept = _useful(problem, allowed, domain_counts)
+    domain_counts.narrow(kept)
     problem = _narrowed(problem, kept)
     rates = rates_of(problem, patterns, may_leave_out=True)
-    _share_out(problem, company, minds, rates.promise)
-    choice = Diverse(problem, rates, company, minds)
+    _share_out(problem, domain_counts, minds, rates.promise)
+    choice = Diverse(problem, rates, domain_counts, minds)
     planned = choice.choose()
     if choice.limited:
         # What the limits let in is to help as many pods as it can.
-        company.start_again()
-        by_number = Diverse(problem, rates, company, minds, by_number=True)
+        domain_counts.start_again()
+        by_number = Diverse(problem, rates, domain_counts, minds, by_number=True)
         other = by_number.choose()
         if by_number.rest.sum() < choice.rest.sum():
             planned = other
-    levels = company.levels((node.offer, [minds[item] for item in node.pods]) for node in planned)
+    levels = domain_counts.levels((node.offer, [minds[item] for item in node.pods]) for node in planned)
     nodes = [
         PlannedNode(int(kept[node.offer]), node.pods, level)
         for node, level in zip(planned, levels, strict=True)
@@ -107,7 +107,7 @@ def plan_nodes(
 
 
 def _patterns(items: Sequence[Item], offers: Sequence[Offer]) -> tuple[BoolMatrix, list[int]]:
-    """Gives (patterns, offers) which offers take pods, and the number of each item's pattern."""
+    """Return (patterns, offers) which offers take pods, and the number of each item's pattern."""
     known: dict[int, int] = {}
     rows: dict[bytes, int] = {}
     patterns: list[int] = []
@@ -151,10 +151,10 @@ def _problem(
     )
 
 
-def _useful(problem: FleetProblem, allowed: BoolMatrix, company: Company) -> Int64Vector:
-    """Gives the offers that no other makes useless; those of other domains cannot."""
+def _useful(problem: FleetProblem, allowed: BoolMatrix, domain_counts: DomainCounts) -> Int64Vector:
+    """Return the offers that no other makes useless; those of other domains cannot."""
     places: dict[Place, int] = {}
-    where = np.array([places.setdefault(place, len(places)) for place in company.places], np.int64)
+    where = np.array([places.setdefault(place, len(places)) for place in domain_counts.places], np.int64)
     apart = where[None] == np.arange(len(places))[:, None]
     rows = np.concatenate([allowed, apart])
     demand = np.zeros(len(rows), np.int64)
@@ -186,18 +186,20 @@ def _narrowed(problem: FleetProblem, kept: Int64Vector) -> FleetProblem:
     )
 
 
-def _share_out(problem: FleetProblem, company: Company, minds: Sequence[int], promise: FloatVector) -> None:
-    numbers = np.bincount(minds, weights=problem.demand, minlength=len(company.minds)).astype(np.int64)
-    reached = np.zeros((len(company.minds), len(problem.prices)), np.bool_)
+def _share_out(
+    problem: FleetProblem, domain_counts: DomainCounts, minds: Sequence[int], promise: FloatVector
+) -> None:
+    numbers = np.bincount(minds, weights=problem.demand, minlength=len(domain_counts.minds)).astype(np.int64)
+    reached = np.zeros((len(domain_counts.minds), len(problem.prices)), np.bool_)
     np.logical_or.at(reached, np.array(minds), problem.room > 0)
     order = np.argsort(-promise, kind="stable")
-    company.share_out(numbers.tolist(), [order[row[order]].tolist() for row in reached])
+    domain_counts.share_out(numbers.tolist(), [order[row[order]].tolist() for row in reached])
 
 
 def play(
     snapshot: Snapshot, nodes: Sequence[PlannedNode], names: Sequence[str], items: Sequence[Item]
 ) -> list[list[tuple[int, Pod]]]:
-    """Puts the pods onto their nodes one by one, as far as the filters let, and leaves them there.
+    """Put the pods onto their nodes one by one, as far as the filters let, and leaves them there.
 
     Args:
         snapshot: Has the nodes already.

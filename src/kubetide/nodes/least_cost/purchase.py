@@ -47,7 +47,7 @@ class Buying:
                 self.accepted[number] = accepted
 
     def _offers(self) -> dict[str, Offer]:
-        """Gives the groups that are offered; similar ones of the same price are one offer."""
+        """Return the groups that are offered; similar ones of the same price are one offer."""
         tick = self.tick
         found: dict[str, Offer] = {}
         shared: dict[str, None] = {}
@@ -78,7 +78,7 @@ class Buying:
 
     def minds(self, number: int, pod_class: PodClass) -> bool:
         return (
-            self.snapshot.minds_others(pod_class)
+            self.snapshot.has_inter_pod_rules(pod_class)
             or bool(pod_class.ports or pod_class.claims or pod_class.disks)
             or pod_class.names_nodes
             or not any(self.offers[one].by_arithmetic for one in self.accepted[number])
@@ -92,11 +92,11 @@ class Buying:
         return 0 if offer.whole and most < offer.room else most
 
     def add_node(self, offer: Offer) -> str:
-        """Puts a new node into the fork and gives its name."""
+        """Put a new node into the fork and return its name."""
         return self.add_nodes(offer, 1)[0]
 
     def add_nodes(self, offer: Offer, number: int) -> list[str]:
-        """Puts new nodes of one offer into the fork and gives their names."""
+        """Put new nodes of one offer into the fork and return their names."""
         template = offer.template
         first, self._named = self._named, self._named + number
         names = [f"{template.node.metadata.name}-fleet-{at:04d}" for at in range(first, self._named)]
@@ -107,21 +107,21 @@ class Buying:
         return names
 
     def drop_node(self, offer: Offer, name: str) -> None:
-        """Takes back ``add_node`` of a node that has no pods."""
+        """Take back ``add_node`` of a node that has no pods."""
         # By identity: other nodes without pods are equal.
         made = self.made.pop(name)
         offer.nodes = [pods for pods in offer.nodes if pods is not made]
         self.snapshot.remove_node(name)
 
     def spend(self, offer: Offer, nodes: int) -> None:
-        """Takes new nodes from the limits."""
+        """Take new nodes from the limits."""
         offer.room -= nodes
         self.most_nodes -= nodes
         for name, need in offer.uses.items():
             self.left[name] -= need * nodes
 
     def serve(self, number: int, count: int) -> None:
-        """Takes so many pods out of those that wait."""
+        """Take so many pods out of those that wait."""
         group = self.waiting[number]
         if count >= len(group.pods):
             del self.waiting[number]

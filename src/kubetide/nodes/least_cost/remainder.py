@@ -15,7 +15,7 @@ _SEARCHES_A_ROUND = 3
 
 
 def fill_gaps(buying: Buying) -> None:
-    """Puts pods that need no node of their own onto the nodes that are bought already."""
+    """Put pods that need no node of their own onto the nodes that are bought already."""
     if not buying.made:
         return
     for number in list(buying.waiting):
@@ -33,7 +33,7 @@ def fill_gaps(buying: Buying) -> None:
 
 
 def buy_by_arithmetic(buying: Buying) -> Fleet | None:
-    """Buys for the pods that mind only their own node; None when there are none or nothing may be bought."""
+    """Buy for the pods that mind only their own node; None when there are none or nothing may be bought."""
     numbers = [at for at, group in buying.waiting.items() if not buying.minds(at, group.pod_class)]
     if not numbers:
         return None

@@ -21,7 +21,7 @@ def start_backoff(
     error_code: str,
     error_message: str,
 ) -> BackoffEntry:
-    """Gives the entry of a group that has just failed; ``entry`` is what there was before."""
+    """Return the entry of a group that has just failed; ``entry`` is what there was before."""
     duration = settings.initial_node_group_backoff_duration
     if entry is not None:
         duration = entry.duration
@@ -38,11 +38,11 @@ def start_backoff(
 
 
 def is_backed_off(entry: BackoffEntry | None, now: Instant) -> bool:
-    """Whether the group must not be asked now."""
+    """Return whether the group must not be asked now."""
     return entry is not None and entry.until > now
 
 
 def drop_stale(entries: dict[str, BackoffEntry], now: Instant, settings: Settings) -> dict[str, BackoffEntry]:
-    """Gives the entries without those whose last failure is long ago."""
+    """Return the entries without those whose last failure is long ago."""
     reset = settings.node_group_backoff_reset_timeout
     return {group: entry for group, entry in entries.items() if after(entry.last_failure, reset) >= now}

@@ -74,7 +74,7 @@ class ClusterView:
 
 
 def observe(state: State, now: Instant) -> ClusterView:
-    """Gives the view of this tick, and brings the registry's memory up to date."""
+    """Return the view of this tick, and brings the registry's memory up to date."""
     memory = state.memory
     if memory.started is None:
         memory.started = now
@@ -118,7 +118,7 @@ def observe(state: State, now: Instant) -> ClusterView:
 
 
 def recalculate(state: State, view: ClusterView) -> None:
-    """Brings sizes, requests and health up to date after calls to the cloud; counts stay the tick's."""
+    """Bring sizes, requests and health up to date after calls to the cloud; counts stay the tick's."""
     for group_id, group_view in view.groups.items():
         group_view.group = state.groups[group_id]
         group_view.request = state.memory.scale_up_requests.get(group_id)
@@ -126,7 +126,7 @@ def recalculate(state: State, view: ClusterView) -> None:
 
 
 def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
-    """Gives how many nodes are on their way: only of a group with an open request that is not backed off."""
+    """Return how many nodes are on their way: only of a group with an open request that is not backed off."""
     group_id, counts = view.group.id, view.counts
     if group_id not in state.memory.scale_up_requests or is_backed_off(
         state.memory.backoff.get(group_id), now
@@ -138,7 +138,7 @@ def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
 
 
 def is_scaling_up(state: State, view: GroupView) -> bool:
-    """Whether nodes were asked for and are still to come, as far as the registry knows."""
+    """Return whether nodes were asked for and are still to come, as far as the registry knows."""
     group_id = view.group.id
     return group_id in state.memory.scale_up_requests and _waits_for_nodes(view.group, view.counts)
 
@@ -186,7 +186,7 @@ def _count_node(
 def _settle_requests(
     state: State, counts: dict[str, Counts], told: Told, now: Instant
 ) -> tuple[tuple[str, ScaleUpRequest], ...]:
-    """Ends the requests whose nodes have all joined, and those that are overdue, which it gives."""
+    """End the requests whose nodes have all joined, and those that are overdue, which it gives."""
     timed_out = []
     memory = state.memory
     for group_id in sorted(memory.scale_up_requests):
@@ -215,12 +215,12 @@ def _group_view(state: State, group: NodeGroup, counts: Counts) -> GroupView:
 
 
 def is_known(counts: Counts) -> bool:
-    """Whether any node or machine of the group has been seen."""
+    """Return whether any node or machine of the group has been seen."""
     return bool(counts.registered or counts.unregistered or counts.long_unregistered)
 
 
 def expected_at_least(view: GroupView) -> int:
-    """Gives how many nodes should have registered by now."""
+    """Return how many nodes should have registered by now."""
     increase = view.request.increase if view.request else 0
     return view.group.target_size - len(view.counts.long_unregistered) - increase
 

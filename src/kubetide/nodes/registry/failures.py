@@ -43,7 +43,7 @@ class Told:
 
 
 def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
-    """Gives how long a new node of the group may take to register."""
+    """Return how long a new node of the group may take to register."""
     text = group.options.max_node_provision_time if group.options else None
     return duration_or(text, settings.max_node_provision_time)
 
@@ -68,12 +68,12 @@ def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance,
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:
-    """Whether the group exists only at zero or at its maximum."""
+    """Return whether the group exists only at zero or at its maximum."""
     return bool(group.options and group.options.zero_or_max_node_scaling)
 
 
 def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> None:
-    """Registers nodes that were asked for (``delta`` > 0) or that will not come (< 0)."""
+    """Register nodes that were asked for (``delta`` > 0) or that will not come (< 0)."""
     requests = state.memory.scale_up_requests
     request = requests.get(group.id)
     expected = after(now, max_provision_time(group, state.settings))
@@ -89,7 +89,7 @@ def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> No
 
 
 def time_out(state: State, group_id: str, request: ScaleUpRequest, told: Told, now: Instant) -> None:
-    """Ends a request whose nodes did not come in time: backoff, event."""
+    """End a request whose nodes did not come in time: backoff, event."""
     memory, waited = state.memory, between(request.time, now)
     message = f"Scale-up timed out for node group {group_id} after {format_duration(waited)}"
     memory.backoff[group_id] = start_backoff(
@@ -114,7 +114,7 @@ def note_failed(
     told: Told,
     now: Instant,
 ) -> None:
-    """Counts machines that could not be made, once each: event, backoff, a smaller request."""
+    """Count machines that could not be made, once each: event, backoff, a smaller request."""
     memory = state.memory
     seen: dict[str, str] = {}
     for group_id, failed in failed_of.items():

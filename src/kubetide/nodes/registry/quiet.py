@@ -15,7 +15,7 @@ from kubetide.units.time import Instant
 
 
 def is_quiet(state: State) -> bool:
-    """Whether the last look still holds."""
+    """Return whether the last look still holds."""
     # With a deletion in flight pods may want a place that only the memory of deletions knows of.
     return (
         state.memo
@@ -26,7 +26,7 @@ def is_quiet(state: State) -> bool:
 
 
 def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant) -> None:
-    """Notes whether the state is quiet as of this look."""
+    """Note whether the state is quiet as of this look."""
     memory, tick = state.memory, state.tick
     busy = (
         commands.actions
@@ -56,14 +56,14 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
 
 
 def quiet_tick(state: State, view: ClusterView) -> Tick:
-    """Opens a tick in which nothing is wanted."""
+    """Open a tick in which nothing is wanted."""
     state.snapshot.fork()
     state.tick = Tick(view)
     return state.tick
 
 
 def _is_young(state: State, name: str, now: Instant) -> bool:
-    """Whether the node may become a template by the passing of time alone."""
+    """Return whether the node may become a template by the passing of time alone."""
     health = state.health(name)
     return (
         not health.unready and not health.is_good_template(now) and not state.nodes[name].spec.unschedulable

@@ -22,12 +22,12 @@ _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
 
 
 def status_time(now: Instant) -> str:
-    """Gives the time as Go prints it: ``2026-01-01 00:00:10.5 +0000 UTC``."""
+    """Return the time as Go prints it: ``2026-01-01 00:00:10.5 +0000 UTC``."""
     return f"{format_rfc3339_nano(now)[:-1].replace('T', ' ')} +0000 UTC"
 
 
 def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
-    """Gives the document when it must be written: something but the times of probing has changed, or it is due.
+    """Return the document when it must be written: something but the times of probing has changed, or it is due.
 
     Brings the times of transition in ``Memory`` up to date.
     """
@@ -47,7 +47,7 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
 
 
 def is_status_due(state: State, now: Instant) -> bool:
-    """Whether the document must be looked at though the groups are as they were: candidates differ, or it is time."""
+    """Return whether the document must be looked at though the groups are as they were: candidates differ, or it is time."""
     written = state.memory.status_written
     if written is None or now >= after(written, state.settings.status_interval):
         return True
@@ -55,7 +55,7 @@ def is_status_due(state: State, now: Instant) -> bool:
 
 
 def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, Any]:
-    """Gives the document as plain data, keys in upstream's order."""
+    """Return the document as plain data, keys in upstream's order."""
     scaling = any(is_scaling_up(state, group_view) for group_view in view.groups.values())
     status = state.memory.scale_down.status
     unneeded = status.unneeded or ()
@@ -86,7 +86,7 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
 
 
 def initializing_status(message: str, now: Instant) -> str:
-    """Gives the document of a cluster that has not begun: nothing is known but why."""
+    """Return the document of a cluster that has not begun: nothing is known but why."""
     times = {"lastProbeTime": None, "lastTransitionTime": None}
     return to_yaml(
         {
@@ -103,7 +103,7 @@ def initializing_status(message: str, now: Instant) -> str:
 
 
 def to_yaml(value: Any, indent: int = 0) -> str:
-    """Writes plain data as YAML; a list's items stand at their parent's indent."""
+    """Write plain data as YAML; a list's items stand at their parent's indent."""
     pad = " " * indent
     lines = []
     for key, item in value.items():

@@ -39,7 +39,7 @@ _SETTLING = minutes(1)
 
 
 def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | None:
-    """Gives what must be done first, or None when there is nothing and the tick can go on at once."""
+    """Return what must be done first, or None when there is nothing and the tick can go on at once."""
     events = list(view.events)
     reasons = list(view.reasons)
     actions: list[Action] = []
@@ -51,7 +51,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
             events += on_status(state, "Warning", "ClusterUnhealthy", message)
         return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons), result=message)
     actions += [DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out]
-    _judge_attempts(state, reasons, now)
+    _evaluate_attempts(state, reasons, now)
     actions += _unregistered(state, view, reasons)
     ends = False
     if not view.healthy:
@@ -83,7 +83,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
 ) -> list[EventRecord]:
-    """Takes in what the cloud said: targets and machines as they are now."""
+    """Take in what the cloud said: targets and machines as they are now."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):
@@ -105,7 +105,7 @@ def absorb_update(
 
 
 def not_begun(state: State) -> str:
-    """Why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
+    """Return why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
     if not state.nodes:
         return "Cluster has no nodes."
     for node in state.nodes.values():
@@ -151,7 +151,7 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
     return found
 
 
-def _judge_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
+def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
     """Backs a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
     kept: list[Attempt] = []
@@ -184,7 +184,7 @@ def _judge_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
 
 
 def _are_unused(state: State, attempt: Attempt) -> bool:
-    """Whether nodes have come for the attempt, and none of them holds more than its node's own pods."""
+    """Return whether nodes have come for the attempt, and none of them holds more than its node's own pods."""
     new = [
         name
         for name, node in state.nodes.items()

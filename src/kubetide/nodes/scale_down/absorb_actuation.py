@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Takes in evictions, taints taken off and machines deleted."""
+    """Take in evictions, taints taken off and machines deleted."""
     memory = state.memory.scale_down
     told: list[EventRecord] = []
     because: list[Reason] = []
@@ -66,7 +66,7 @@ def _settle_evictions(
 
 
 def _after_evictions(deletion: Deletion, now: Instant) -> Deletion:
-    """Sets when to look again: at once when all that must go have accepted, else at the next try."""
+    """Set when to look again: at once when all that must go have accepted, else at the next try."""
     if deletion.phase != "evicting":
         return deletion
     waiting = [one.next_try for one in deletion.pods if one.needed and not one.evicted]
@@ -102,7 +102,7 @@ def _settle_delete(
 
 
 def _count(state: State, now: Instant, *, deletions: int = 0, evictions: int = 0) -> None:
-    """Notes calls for the caps per hour, and drops what is older."""
+    """Note calls for the caps per hour, and drop what is older."""
     memory = state.memory.scale_down
     hour_ago = before(now, hours(1))
     if deletions:

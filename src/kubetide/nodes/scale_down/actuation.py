@@ -62,12 +62,12 @@ EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
 
 
 def next_wake(deletions: Mapping[str, Deletion]) -> Instant | None:
-    """Gives when the next step of any deletion is due; None when none is in flight."""
+    """Return when the next step of any deletion is due; None when none is in flight."""
     return min((deletion.due for deletion in deletions.values()), default=None)
 
 
 def actuate(state: State, now: Instant) -> Commands:
-    """Moves each deletion on, and gives the evictions, calls and readings that are due."""
+    """Move each deletion on, and return the evictions, calls and readings that are due."""
     memory = state.memory.scale_down
     machine = _Machine(state, now)
     for name in sorted(memory.deletions):
@@ -101,7 +101,7 @@ class _Machine:
         self.reasons: list[Reason] = []
 
     def advance(self, deletion: Deletion) -> Deletion | None:
-        """Moves a deletion through as many phases as it can pass now; None when it is over."""
+        """Move a deletion through as many phases as it can pass now; None when it is over."""
         while deletion.due <= self._now:
             moved = self._step(deletion)
             if moved is None or moved is deletion or moved.phase == deletion.phase:
@@ -162,7 +162,7 @@ class _Machine:
         return self._delay(deletion)
 
     def _evict(self, deletion: Deletion) -> Deletion:
-        """Asks pods to go, again every ten seconds; a pod that refuses for too long ends the drain."""
+        """Ask pods to go, again every ten seconds; a pod that refuses for too long ends the drain."""
         assert deletion.until is not None
         if all(eviction.evicted for eviction in deletion.pods if eviction.needed):
             return self._wait_for_pods(deletion)
@@ -209,7 +209,7 @@ class _Machine:
         return replace(deletion, phase="terminating", until=until, due=self._now)
 
     def _await_pods(self, deletion: Deletion) -> Deletion:
-        """Looks every five seconds whether the evicted pods are gone; what has landed since is evicted as well."""
+        """Look every five seconds whether the evicted pods are gone; what has landed since is evicted as well."""
         until = deletion.until
         assert until is not None
         pods = self._read(deletion)
@@ -230,7 +230,7 @@ class _Machine:
         return replace(deletion, due=after(self._now, POLL))
 
     def _newcomers(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
-        """Evicts pods that landed after the first look, or gives up; None when there are none."""
+        """Evict pods that landed after the first look, or return up; None when there are none."""
         asked = {(one.namespace, one.name, one.uid) for one in deletion.pods}
         others = tuple(pod for pod in pods if (*key_of(pod), pod.metadata.uid) not in asked)
         moves = split_live(self._state, others, self._now)
@@ -258,7 +258,7 @@ class _Machine:
         return replace(deletion, phase="delaying", until=until, due=self._now)
 
     def _await_annotations(self, deletion: Deletion, node: Node) -> Deletion:
-        """Waits for others who hold the node by annotation, but not for ever."""
+        """Wait for others who hold the node by annotation, but not for ever."""
         assert deletion.until is not None
         held = any(name.startswith(DELAY_DELETION_PREFIX) for name in node.metadata.annotations or {})
         if held and self._now < deletion.until:
@@ -269,7 +269,7 @@ class _Machine:
     # ── the cloud's call ──
 
     def delete_ready(self) -> None:
-        """Makes one call for each group whose batch is due, with nodes whose pods were just read."""
+        """Make one call for each group whose batch is due, with nodes whose pods were just read."""
         groups: dict[str, list[Deletion]] = {}
         for name in sorted(self._memory.deletions):
             deletion = self._memory.deletions[name]
@@ -287,7 +287,7 @@ class _Machine:
         return self._memory.deletions[name].phase == "ready"
 
     def _check_last(self, deletion: Deletion) -> Deletion | None:
-        """Gives the deletion if its node's pods were read just now and let it go; else None."""
+        """Return the deletion if its node's pods were read just now and let it go; else None."""
         if deletion.checked is not None and before(self._now, FRESH) <= deletion.checked:
             return deletion
         pods = self._read(deletion)
@@ -342,7 +342,7 @@ class _Machine:
     # ── helpers ──
 
     def _read(self, deletion: Deletion) -> tuple[Pod, ...] | Deletion:
-        """Gives the node's pods if they were just read; else asks for them, or gives up after some tries."""
+        """Return the node's pods if they were just read; else asks for them, or gives up after some tries."""
         pods = self._state.live_pods.get(deletion.node)
         if pods is not None:
             return tuple(sorted(pods, key=key_of))
@@ -377,7 +377,7 @@ def _later(deletion: Deletion, retry: Instant) -> Instant | None:
 
 
 def _seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
-    """Notes what the API server says is on the node."""
+    """Note what the API server says is on the node."""
     found = tuple(key_of(pod) for pod in pods)
     return replace(deletion, checked=now, found=found, reading=False, tries=0)
 
@@ -391,7 +391,7 @@ def _evictions_left(state: State, now: Instant) -> int:
 def failure(
     state: State, deletion: Deletion, result: str, error: str, now: Instant
 ) -> tuple[EventRecord, Reason, Deletion]:
-    """Notes that a deletion failed; gives the event, the reason, and the deletion on its way back."""
+    """Note that a deletion failed; return the event, the reason, and the deletion on its way back."""
     memory = state.memory.scale_down
     memory.results[deletion.node] = DeleteResult(result, error)
     memory.last_failure_of[deletion.group] = now

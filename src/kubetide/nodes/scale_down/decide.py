@@ -50,7 +50,7 @@ _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 
 
 def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
-    """Gives the taints to change: soft ones, or those that begin deletions.
+    """Return the taints to change: soft ones, or those that begin deletions.
 
     Args:
         state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
@@ -68,18 +68,18 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
     restore(state, now)
     review_advice(state, now)
     _note_interval(state, now)
-    state.laps.begin("findUnneeded")
+    state.phases.begin("findUnneeded")
     found = evaluate(state, now, state.scale_down_cache)
     before = memory.status
     _note_unneeded(state, found, now)
-    state.laps.end("findUnneeded")
+    state.phases.end("findUnneeded")
     results, memory.results = memory.results, {}
     held = "; ".join(state.holds) or wait or _cooldown(state, now)
     if held or not found.candidates:
         result = "ScaleDownInCooldown" if held else "ScaleDownNoCandidates"
         plan = Plan()
     else:
-        state.laps.begin("scaleDown")
+        state.phases.begin("scaleDown")
         plan = choose(state, found.removable, now)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     if state.tick is not None:
@@ -96,12 +96,12 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Takes in which taints were put on; the tainted nodes' deletions begin to run.
+    """Take in which taints were put on; the tainted nodes' deletions begin to run.
 
     When the taint of one empty node fails, all empty ones of this tick are given back and none is
     drained; likewise among those to be drained. Source: upstream's taintNodesSync.
     """
-    state.laps.end("scaleDown")
+    state.phases.end("scaleDown")
     memory = state.memory.scale_down
     told: list[EventRecord] = []
     failed_kinds: dict[bool, str] = {}
@@ -152,7 +152,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
 
 
 def forget_unneeded(state: State) -> None:
-    """Forgets since when nodes have been unneeded: done when the cluster is unhealthy."""
+    """Forget since when nodes have been unneeded: done when the cluster is unhealthy."""
     state.memory.scale_down.unneeded = {}
 
 
@@ -165,7 +165,7 @@ def _with_result(status: ScaleDownStatus, result: str) -> ScaleDownStatus:
 
 
 def _note_interval(state: State, now: Instant) -> None:
-    """Keeps the shortest time between two evaluations; it starts at the unneeded time."""
+    """Keep the shortest time between two evaluations; it starts at the unneeded time."""
     memory = state.memory.scale_down
     shortest = memory.shortest_interval
     if shortest is None:
@@ -192,7 +192,7 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
 
 
 def _cooldown(state: State, now: Instant) -> str:
-    """Says which delay of the whole cluster still runs; empty when none does."""
+    """Say which delay of the whole cluster still runs; empty when none does."""
     settings, memory = state.settings, state.memory.scale_down
     if settings.scale_down_delay_type_local:
         return ""
@@ -209,7 +209,7 @@ def _cooldown(state: State, now: Instant) -> str:
 
 
 def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
-    """Enters the deletions and gives their taints: empty nodes first."""
+    """Enters the deletions and return their taints: empty nodes first."""
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []
     for one in (*plan.empty, *plan.drain):
@@ -291,7 +291,7 @@ def _scaled_down(plan: Plan) -> tuple[ScaledDownNode, ...]:
 def _reasons(
     state: State, before: ScaleDownStatus, status: ScaleDownStatus, plan: Plan, held: str, now: Instant
 ) -> tuple[Reason, ...]:
-    """Says what has changed since the last evaluation, and what is begun."""
+    """Say what has changed since the last evaluation, and what is begun."""
     found: list[Reason] = []
     if state.holds:
         found.append(reason("ScaleDownHeld", why=held))

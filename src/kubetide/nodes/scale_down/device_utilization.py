@@ -20,7 +20,7 @@ class UtilizationError(ValueError):
 
 
 def fullest_pool(slices: Sequence[ResourceSlice], held: Collection[DeviceId]) -> tuple[str, float]:
-    """Gives ``driver/pool`` of the fullest pool and the share of it that is in use; of equals the last by name.
+    """Return ``driver/pool`` of the fullest pool and the share of it that is in use; of equals the last by name.
 
     Args:
         slices: A node's own, of the newest generation of each pool; not empty.
@@ -64,7 +64,7 @@ def _share(slices: Sequence[ResourceSlice], held: Collection[str]) -> float:
 
 
 def _of_counters(slices: Iterable[ResourceSlice], used: Iterable[Device], sets: int) -> float:
-    """Gives the fullest counter of each set, on average over the sets that devices have parts of."""
+    """Return the fullest counter of each set, on average over the sets that devices have parts of."""
     offered: _Counters = {}
     for one in slices:
         for counters in one.spec.shared_counters or ():

@@ -28,7 +28,7 @@ class Refused(NamedTuple):
 
 
 def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
-    """Gives the nodes that may be considered, in name order, with their groups.
+    """Return the nodes that may be considered, in name order, with their groups.
 
     Nodes in groups above their minimum of which the cloud has told anew, that are in the snapshot and not already on their way out; with
     --scale-down-delay-type-local without those of groups inside a delay of their own.
@@ -50,7 +50,7 @@ def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
 
 
 def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | None:
-    """Gives when the group's own delay ends, or None when it is in none.
+    """Return when the group's own delay ends, or None when it is in none.
 
     Source: --scale-down-delay-type-local, which takes the place of the delays of the whole cluster.
     """
@@ -70,13 +70,13 @@ def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | Non
 
 
 def ignores_daemon_sets(group: NodeGroup, settings: Settings) -> bool:
-    """Whether DaemonSet pods are left out of the group's utilization."""
+    """Return whether DaemonSet pods are left out of the group's utilization."""
     own = group.options.ignore_daemonsets_utilization if group.options else None
     return settings.ignore_daemonsets_utilization if own is None else own
 
 
 def threshold(group: NodeGroup, settings: Settings, *, gpu: bool) -> float:
-    """Gives the utilization up to which a node of the group counts as underutilized."""
+    """Return the utilization up to which a node of the group counts as underutilized."""
     options = group.options
     if gpu:
         own = options.scale_down_gpu_utilization_threshold if options else None
@@ -86,24 +86,24 @@ def threshold(group: NodeGroup, settings: Settings, *, gpu: bool) -> float:
 
 
 def unneeded_time(group: NodeGroup, settings: Settings) -> Duration:
-    """How long a ready node of the group must be unneeded; it must be longer than this."""
+    """Return how long a ready node of the group must be unneeded; it must be longer than this."""
     own = group.options.scale_down_unneeded_time if group.options else None
     return duration_or(own, settings.scale_down_unneeded_time)
 
 
 def unready_time(group: NodeGroup, settings: Settings) -> Duration:
-    """How long an unready node of the group must be unneeded; it must be longer than this."""
+    """Return how long an unready node of the group must be unneeded; it must be longer than this."""
     own = group.options.scale_down_unready_time if group.options else None
     return duration_or(own, settings.scale_down_unready_time)
 
 
 def is_disabled(node: Node) -> bool:
-    """Whether the owner has said that the node is never to be removed."""
+    """Return whether the owner has said that the node is never to be removed."""
     return (node.metadata.annotations or {}).get(SCALE_DOWN_DISABLED) == "true"
 
 
 def refusal(facts: NodeFacts, group: NodeGroup, settings: Settings, now: Instant) -> Refused | None:
-    """Says why the node cannot be removed whatever its pods are, or None."""
+    """Say why the node cannot be removed whatever its pods are, or None."""
     node = facts.node
     if facts.deleting_until is not None and now < facts.deleting_until:
         return Refused("CurrentlyBeingDeleted", f"taint {TO_BE_DELETED} is younger than 5 minutes")

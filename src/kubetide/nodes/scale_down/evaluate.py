@@ -64,7 +64,7 @@ class Evaluation:
 
 
 def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
-    """Finds the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
+    """Find the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
     memory = state.memory.scale_down
     recent = tuple(name for name, held in memory.unremovable.items() if held.until > now)
     key = (
@@ -91,7 +91,7 @@ def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
 
 
 def unneeded_limit(state: State) -> int:
-    """How many removable nodes are searched for at most.
+    """Return how many removable nodes are searched for at most.
 
     Source: planner.unneededNodesLimit: twice the parallelism above what is unneeded already, and no
     more than can be removed within the unneeded time at the shortest interval between loops seen.
@@ -104,7 +104,7 @@ def unneeded_limit(state: State) -> int:
 
 
 def remembered(verdict: UnremovableNode) -> str:
-    """Gives the sentence for a node that is not tried again yet: what stood in its way."""
+    """Return the sentence for a node that is not tried again yet: what stood in its way."""
     pod = f" {verdict.blocking_pod} ({verdict.blocking_reason})" if verdict.blocking_pod else ""
     return f"{verdict.reason}{pod}: {verdict.detail}"
 
@@ -162,7 +162,7 @@ def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None])
 def _refused(
     facts: NodeFacts, group: NodeGroup, cache: Cache, settings: Settings, now: Instant
 ) -> UnremovableNode | None:
-    """Gives why the node stays whatever its pods are, or None."""
+    """Return why the node stays whatever its pods are, or None."""
     name = facts.node.metadata.name
     known = cache.refusals.get(name)
     if known is not None and known.facts is facts and known.group is group:
@@ -232,7 +232,7 @@ class _Run:
         self.unremovable[name] = _unremovable(facts, self._groups[name], reason, detail, utilization)
 
     def _prepared(self, name: str, facts: NodeFacts) -> Prepared:
-        """What the rules say, also about pods that earlier candidates of this pass have moved here."""
+        """Return what the rules say, also about pods that earlier candidates of this pass have moved here."""
         pods = self._snapshot.pods_on(name)
         if len(pods) == len(facts.seen):
             prepared = self._cache.prepared(facts, self._context)
@@ -242,7 +242,7 @@ class _Run:
         return prepare(in_order(name, pods), self._context)
 
     def simulate(self, name: str, facts: NodeFacts) -> None:
-        """Tries to remove the node: its pods must be drainable and find room; then they stay moved."""
+        """Try to remove the node: its pods must be drainable and find room; then they stay moved."""
         assert facts.utilization is not None
         moves = settle(self._prepared(name, facts), self._context)
         blocked = moves.blocked

@@ -11,14 +11,14 @@ FAILED = "ScaleDownFailed"
 
 
 def on_node(name: str, message: str, *, reason: str = "ScaleDown", warning: bool = False) -> EventRecord:
-    """Makes an event on a node."""
+    """Make an event on a node."""
     return EventRecord(
         kind="Node", name=name, type="Warning" if warning else "Normal", reason=reason, message=message
     )
 
 
 def on_pod(namespace: str, name: str, uid: str, message: str, *, failed: bool = False) -> EventRecord:
-    """Makes an event on a pod that is evicted."""
+    """Make an event on a pod that is evicted."""
     return EventRecord(
         kind="Pod",
         namespace=namespace,
@@ -31,7 +31,7 @@ def on_pod(namespace: str, name: str, uid: str, message: str, *, failed: bool = 
 
 
 def on_status(settings: Settings, reason: str, message: str) -> tuple[EventRecord, ...]:
-    """Makes an event on the status object; none when no such object is kept."""
+    """Make an event on the status object; none when no such object is kept."""
     if not settings.write_status_configmap:
         return ()
     return (

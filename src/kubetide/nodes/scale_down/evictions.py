@@ -31,14 +31,14 @@ GONE = ("NotFound", "404")
 
 
 def split_live(state: State, pods: Sequence[Pod], now: Instant) -> Moves:
-    """Asks the drain rules about pods that were just read; finished and expendable ones do not count."""
+    """Ask the drain rules about pods that were just read; finished and expendable ones do not count."""
     cutoff = state.settings.expendable_pods_priority_cutoff
     counted = [pod for pod in pods if not is_finished(pod) and not is_expendable(pod, cutoff)]
     return pods_to_move(counted, drain_context(state, now, Allowances.of(state.pdbs)))
 
 
 def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool) -> tuple[Eviction, ...]:
-    """Gives the evictions that empty the node: pods to move, and DaemonSet pods as flags or annotations say."""
+    """Return the evictions that empty the node: pods to move, and DaemonSet pods as flags or annotations say."""
     by_default = (
         settings.daemonset_eviction_for_occupied_nodes
         if drain
@@ -66,7 +66,7 @@ def _eviction(pod: Pod, settings: Settings, now: Instant, *, needed: bool) -> Ev
 
 
 def left_on_node(evictions: Iterable[Eviction], pods: Sequence[Pod]) -> bool:
-    """Whether any pod that must be gone is still there; another pod of the same name does not count."""
+    """Return whether any pod that must be gone is still there; another pod of the same name does not count."""
     there = {key_of(pod): pod.metadata.uid for pod in pods}
     return any(one.needed and there.get((one.namespace, one.name)) == one.uid for one in evictions)
 
@@ -77,7 +77,7 @@ def settle_evictions(
     now: Instant,
     retry: Duration,
 ) -> tuple[Deletion, tuple[EventRecord, ...], int]:
-    """Takes in the answers to evictions; gives the deletion, events of first tries, and how many were accepted.
+    """Take in the answers to evictions; return the deletion, events of first tries, and how many were accepted.
 
     A pod that is not there any more counts as evicted. Others are asked again after ``retry``.
     """

@@ -83,7 +83,7 @@ class _Alike:
         self._verdict: Verdict | None = None
 
     def verdict(self, context: DrainContext) -> Verdict:
-        """What the rules say that do not read budgets."""
+        """Return what the rules say that do not read budgets."""
         known = self._verdict
         if known is None or (known.valid_until is not None and context.now >= known.valid_until):
             known = self._verdict = verdict_on(self.pod, context)
@@ -112,7 +112,7 @@ class Cache:
         self._of_nodes = NodeDevices((), None)
 
     def allowances(self, state: State) -> Allowances:
-        """Gives what the budgets allow at the start of a plan."""
+        """Return what the budgets allow at the start of a plan."""
         specs = {key: pdb.spec for key, pdb in state.pdbs.items()}
         if specs != self._index.specs or not self.enabled:
             self._index = BudgetIndex(specs)
@@ -120,7 +120,7 @@ class Cache:
         return Allowances(state.pdbs, self._index)
 
     def forget_stale(self, state: State) -> None:
-        """Drops what no longer holds because settings or owners changed, or nodes went."""
+        """Drop what no longer holds because settings or owners changed, or nodes went."""
         if state.settings is not self._settings or not self.enabled:
             self._forget()
             self._settings = state.settings
@@ -161,7 +161,7 @@ class Cache:
             self._most_alike = _FEW_KINDS + 2 * len(self._alike)
 
     def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
-        """Gives the facts of a node that is in the snapshot."""
+        """Return the facts of a node that is in the snapshot."""
         node = state.snapshot.node(name)
         seen = state.snapshot.pods_on(name)
         known = self._facts.get(name)
@@ -186,7 +186,7 @@ class Cache:
         self._alike.clear()
 
     def prepared(self, facts: NodeFacts, context: DrainContext) -> Prepared:
-        """Gives what the drain rules say of the node's own pods."""
+        """Return what the drain rules say of the node's own pods."""
         return together(facts.pods, [self._verdict(pod, context) for pod in facts.pods])
 
     def _verdict(self, pod: Pod, context: DrainContext) -> Verdict:
@@ -199,7 +199,7 @@ class Cache:
         return known.verdict(context)
 
     def _is_empty(self, pods: Sequence[Pod], context: DrainContext, changes: list[Instant]) -> bool:
-        """Whether the node counts as empty; notes when the verdicts that say so run out."""
+        """Return whether the node counts as empty; notes when the verdicts that say so run out."""
         for pod in pods:
             verdict = self._verdict(pod, context)
             if verdict.valid_until is not None:
@@ -257,7 +257,7 @@ class Cache:
 
 
 def _kind_of(pod: Pod) -> Hashable:
-    """Gives what is equal for pods that the rules judge alike: those of one template share these parts.
+    """Return what is equal for pods that the rules judge alike: those of one template share these parts.
 
     Parts are told apart by identity, which none other has while what is known of them holds a pod with them.
     Pods that are being deleted and system pods are judged by their times as well, so each is its own kind.
@@ -277,7 +277,7 @@ def _kind_of(pod: Pod) -> Hashable:
 
 
 def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
-    """Gives the controllers that the loop watches, by kind."""
+    """Return the controllers that the loop watches, by kind."""
     found: dict[str, Mapping[Key, Owner]] = {
         "ReplicaSet": state.replica_sets,
         "DaemonSet": state.daemon_sets,
@@ -290,5 +290,5 @@ def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
 
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
-    """Makes the context in which drain rules are asked."""
+    """Make the context in which drain rules are asked."""
     return DrainContext(now=now, settings=state.settings, allowances=allowances, owners=owners_of(state))

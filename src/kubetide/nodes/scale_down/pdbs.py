@@ -28,7 +28,7 @@ class BudgetIndex:
         self._matches: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Key, ...]] = {}
 
     def matching(self, pod: Pod) -> tuple[Key, ...]:
-        """Gives the keys of the budgets that select the pod, in name order."""
+        """Return the keys of the budgets that select the pod, in name order."""
         budgets = self._by_namespace.get(pod.metadata.namespace)
         if not budgets:
             return ()
@@ -57,27 +57,27 @@ class Allowances:
 
     @classmethod
     def of(cls, pdbs: Mapping[Key, PodDisruptionBudget]) -> Allowances:
-        """Makes the allowances with an index of their own."""
+        """Make the allowances with an index of their own."""
         return cls(pdbs, BudgetIndex({key: pdb.spec for key, pdb in pdbs.items()}))
 
     def budgets_of(self, pod: Pod) -> tuple[Key, ...]:
-        """Gives the budgets that select the pod."""
+        """Return the budgets that select the pod."""
         return self._index.matching(pod)
 
     def refusing(self, pod: Pod) -> Key | None:
-        """Gives the first budget that selects the pod and allows no disruption now, or None."""
+        """Return the first budget that selects the pod and allows no disruption now, or None."""
         for key in self._index.matching(pod):
             if self.left[key] < 1:
                 return key
         return None
 
     def allow_together(self, pods: Sequence[Pod]) -> bool:
-        """Whether all these pods could go at the same moment; False makes a removal risky."""
+        """Return whether all these pods could go at the same moment; False makes a removal risky."""
         counts = self._counts(pods)
         return all(self.left[key] >= count for key, count in counts.items())
 
     def take(self, pods: Iterable[Pod]) -> None:
-        """Uses up one disruption of each budget for each pod."""
+        """Use up one disruption of each budget for each pod."""
         for key, count in self._counts(pods).items():
             self.left[key] -= count
 

@@ -34,7 +34,7 @@ class Plan:
 
 
 def choose(state: State, removable: Sequence[Removable], now: Instant) -> Plan:
-    """Gives what is to be deleted now, in name order, empty nodes first, risky ones last."""
+    """Return what is to be deleted now, in name order, empty nodes first, risky ones last."""
     plan = _removable_now(state, removable, now)
     _whole_groups_only(state, plan)
     return _within_budgets(state, plan, now)
@@ -109,14 +109,14 @@ class _Limits:
         self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
 
     def exceeded_by(self, node: Node) -> tuple[str, ...]:
-        """Gives the resources of which too little would be left without the node."""
+        """Return the resources of which too little would be left without the node."""
         if not self._left:
             return ()
         uses = used_by(node, self._gpu_label)
         return tuple(name for name, left in self._left.items() if uses.get(name, 0) > left)
 
     def take(self, node: Node) -> None:
-        """Takes the node's capacity off what is left."""
+        """Take the node's capacity off what is left."""
         for resource, amount in (used_by(node, self._gpu_label) if self._left else {}).items():
             if resource in self._left:
                 self._left[resource] -= amount
@@ -136,7 +136,7 @@ def _is_atomic(state: State, group_id: str) -> bool:
 
 
 def _whole_groups_only(state: State, plan: Plan) -> None:
-    """Keeps nodes of groups that exist at zero or at their maximum only if the whole group goes."""
+    """Keep nodes of groups that exist at zero or at their maximum only if the whole group goes."""
     chosen: dict[str, int] = {}
     for one in (*plan.empty, *plan.drain):
         if _is_atomic(state, one.group):
@@ -154,7 +154,7 @@ def _whole_groups_only(state: State, plan: Plan) -> None:
 
 
 def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
-    """Cuts the plan to the deletions that may run at once; a whole group may pass the budget once."""
+    """Cut the plan to the deletions that may run at once; a whole group may pass the budget once."""
     settings, memory = state.settings, state.memory.scale_down
     in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]
     draining = sum(1 for deletion in in_flight if deletion.drain)

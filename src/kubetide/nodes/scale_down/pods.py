@@ -14,12 +14,12 @@ _LONG_TERMINATING: Duration = seconds(30)
 
 
 def key_of(pod: Pod) -> Key:
-    """Gives (namespace, name)."""
+    """Return (namespace, name)."""
     return pod.metadata.namespace, pod.metadata.name
 
 
 def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:
-    """Gives a node's pods as upstream lists them: its own by name, then those that a simulation put there."""
+    """Return a node's pods as upstream lists them: its own by name, then those that a simulation put there."""
     there: list[Pod] = []
     put: list[Pod] = []
     for pod in pods:
@@ -29,12 +29,12 @@ def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def annotation(pod: Pod, name: str) -> str:
-    """Gives the annotation's value, empty when it is not there."""
+    """Return the annotation's value, empty when it is not there."""
     return (pod.metadata.annotations or {}).get(name, "")
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Whether the pod has ended and its kubelet will not start it again."""
+    """Return whether the pod has ended and its kubelet will not start it again."""
     phase, policy = pod.status.phase, pod.spec.restart_policy
     if policy == "Never":
         return phase in {"Succeeded", "Failed"}
@@ -42,7 +42,7 @@ def is_terminal(pod: Pod) -> bool:
 
 
 def grace_seconds(pod: Pod) -> int:
-    """Gives the pod's own termination grace, 30 s when it has none."""
+    """Return the pod's own termination grace, 30 s when it has none."""
     grace = pod.spec.termination_grace_period_seconds
     return _DEFAULT_GRACE_S if grace is None else grace
 
@@ -59,11 +59,11 @@ def long_terminating_from(pod: Pod) -> Instant | None:
 
 
 def is_long_terminating(pod: Pod, now: Instant) -> bool:
-    """Whether the pod should have been gone for 30 s."""
+    """Return whether the pod should have been gone for 30 s."""
     since = long_terminating_from(pod)
     return since is not None and since < now
 
 
 def is_expendable(pod: Pod, cutoff: int) -> bool:
-    """Whether the pod's priority is below --expendable-pods-priority-cutoff; a pod without one never is."""
+    """Return whether the pod's priority is below --expendable-pods-priority-cutoff; a pod without one never is."""
     return pod.spec.priority is not None and pod.spec.priority < cutoff

@@ -58,13 +58,13 @@ class Simulation:
         self.rotation = rotation
 
     def close(self, name: str) -> None:
-        """Takes the node off the destinations: it is to be removed."""
+        """Take the node off the destinations: it is to be removed."""
         if name in self._index:
             self._closed[name] = None
             self._open[self._index[name]] = False
 
     def move(self, node_name: str, pods: Sequence[Pod]) -> dict[str, str]:
-        """Moves pods off a node and gives where they went, by ``namespace/name``.
+        """Move pods off a node and return where they went, by ``namespace/name``.
 
         Raises: NoRoom, with the snapshot as it was before.
         """
@@ -111,7 +111,7 @@ class Simulation:
         return name
 
     def _search(self, pod_class: PodClass) -> int:
-        """Gives the place in name order of the first node that takes the class, or -1."""
+        """Return the place in name order of the first node that takes the class, or -1."""
         count = len(self._names)
         if count == 0:
             return -1
@@ -147,7 +147,7 @@ class Simulation:
         return f"{where}: {reasons}{self._not_counted()}" if reasons else f"{where}{self._not_counted()}"
 
     def _not_counted(self) -> str:
-        """Names the nodes that were not asked because they are to go themselves."""
+        """Name the nodes that were not asked because they are to go themselves."""
         going = sorted(self._closed)
         if not going:
             return ""

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def unix_seconds(now: Instant) -> str:
-    """Gives the value that upstream puts into its taints."""
+    """Return the value that upstream puts into its taints."""
     return str(now // seconds(1))
 
 
 def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[AddTaint | RemoveTaint, ...]:
-    """Gives the changes of soft taints for this tick: needed nodes first, at most --max-bulk-soft-taint-count."""
+    """Return the changes of soft taints for this tick: needed nodes first, at most --max-bulk-soft-taint-count."""
     budget = state.settings.max_bulk_soft_taint_count
     remove: list[AddTaint | RemoveTaint] = []
     add: list[AddTaint | RemoveTaint] = []
@@ -49,7 +49,7 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
 
 
 def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
-    """Gives what must be taken off nodes at the first tick of a process.
+    """Return what must be taken off nodes at the first tick of a process.
 
     Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight; with soft
     taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl.
@@ -69,7 +69,7 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
 
 
 def cleanup_event(action: RemoveTaint, outcome: Outcome) -> EventRecord:
-    """Gives the event for one clean-up."""
+    """Return the event for one clean-up."""
     error = "" if outcome.status == "ok" else outcome.error or "not tried"
     return cleaned(action.node, action.key, error)
 
@@ -83,7 +83,7 @@ def candidate_since(node: Node) -> Instant | None:
 
 
 def restore(state: State, now: Instant) -> None:
-    """Takes over, once, the times that an earlier process left in soft taints (--node-deletion-candidate-ttl)."""
+    """Take over, once, the times that an earlier process left in soft taints (--node-deletion-candidate-ttl)."""
     memory = state.memory.scale_down
     if memory.restored:
         return

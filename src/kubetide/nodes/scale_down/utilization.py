@@ -44,7 +44,7 @@ class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def has_gpu(node: Node, gpu_label: str) -> bool:
-    """Whether the node is a GPU node: by the cloud's label, or because it offers GPUs."""
+    """Return whether the node is a GPU node: by the cloud's label, or because it offers GPUs."""
     return _has_gpu(node, gpu_label, node_allocatable(node))
 
 
@@ -54,7 +54,7 @@ def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
 
 
 def requests_of(pod: Pod) -> Mapping[str, int]:
-    """What the pod asks for."""
+    """Return what the pod asks for."""
     return classify_unbound(pod).requests
 
 
@@ -70,7 +70,7 @@ def utilization_of(
     slices: Sequence[ResourceSlice] = (),
     held: Collection[DeviceId] = (),
 ) -> Utilization:
-    """Gives the node's utilization.
+    """Return the node's utilization.
 
     Pods that should be gone by now are left out. What is ignored is taken off the requests and off
     what the node offers. ``requests`` is what each pod asks for, where that is known already;
@@ -124,7 +124,7 @@ def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out:
 
 
 def go_float(number: float) -> str:
-    """Prints a double as Go's ``%v``: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
+    """Print a double as Go's ``%v``: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
     if math.isinf(number):
         return "+Inf" if number > 0 else "-Inf"
     if number == int(number) and abs(number) < 1e21:

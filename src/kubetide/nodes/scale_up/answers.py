@@ -9,7 +9,7 @@ from kubetide.units.time import Instant, after
 
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
-    """Gives one answer for each workload with pods that no node takes today, in order of workload.
+    """Return one answer for each workload with pods that no node takes today, in order of workload.
 
     Pods that fit on nodes that are there already are not missing. For pods that wait for nodes on
     their way the expected time is that of the request plus the longest joining seen of the group;
@@ -53,7 +53,7 @@ def _arrival(state: State, group: str) -> Instant | None:
 
 
 def _expect(expected: dict[Workload, Instant | None], workload: Workload, at: Instant | None) -> None:
-    """Keeps the latest; once one is unknown, all of the workload is."""
+    """Keep the latest; once one is unknown, all of the workload is."""
     if workload not in expected:
         expected[workload] = at
         return
@@ -62,7 +62,7 @@ def _expect(expected: dict[Workload, Instant | None], workload: Workload, at: In
 
 
 def _bought(tick: Tick) -> dict[tuple[str, str], str]:
-    """Gives the pods that new nodes are asked for, and the group of each."""
+    """Return the pods that new nodes are asked for, and the group of each."""
     chosen = tick.chosen if tick.increases else ()
     return {
         (pod.metadata.namespace, pod.metadata.name): option.group.id

@@ -66,7 +66,7 @@ class _Rules:
 
 
 def _rules(settings: Settings) -> _Rules:
-    """Gives the rules in force: the flags act only where the provider has a comparison of its own."""
+    """Return the rules in force: the flags act only where the provider has a comparison of its own."""
     own = _PLACE_LABELS_OF.get(settings.provider)
     if own is None:
         return _Rules()
@@ -79,7 +79,7 @@ def _rules(settings: Settings) -> _Rules:
 
 
 def are_similar(one: Template, other: Template, settings: Settings) -> bool:
-    """Whether nodes of the two groups may stand in for one another."""
+    """Return whether nodes of the two groups may stand in for one another."""
     if settings.provider == "azure" and _same_pool(one, other):
         return True
     rules = _rules(settings)
@@ -99,7 +99,7 @@ def are_similar(one: Template, other: Template, settings: Settings) -> bool:
 
 
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup, int]]:
-    """Spreads new nodes: always to the smallest group that is not full; gives (group, new size) of those that grow.
+    """Spread new nodes: always to the smallest group that is not full; return (group, new size) of those that grow.
 
     What no group has room for is dropped. Source: BalanceScaleUpBetweenGroups.
     """

@@ -14,8 +14,8 @@ from kubetide.nodes.scale_up.events import max_nodes_total
 from kubetide.nodes.scale_up.expander_context import expander_context, priority_warnings
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.options import find_options, judge_groups
-from kubetide.nodes.scale_up.tick import Bargain, Increase, Tick
+from kubetide.nodes.scale_up.options import evaluate_groups, find_options
+from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
 
@@ -25,9 +25,9 @@ MAX_TOTAL_REACHED = "max node total count already reached"
 def choose_groups(
     state: State, tick: Tick, reasons: list[Reason], now: Instant, *, choosing: bool = True
 ) -> list[EventRecord]:
-    """Finds options, chooses and cuts to the limits: fills in the tick; gives the events before the act."""
+    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act."""
     headroom = headroom_of(state, tick)
-    judge_groups(state, tick, headroom, now)
+    evaluate_groups(state, tick, headroom, now)
     reasons += [
         reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
     ]
@@ -93,7 +93,7 @@ def _choose_one(
 def _choose_together(
     state: State, tick: Tick, headroom: Headroom, reasons: list[Reason], now: Instant
 ) -> list[EventRecord]:
-    """Buys for all pods at once, over all groups; the limits are part of the reckoning."""
+    """Buy for all pods at once, over all groups; the limits are part of the reckoning."""
     settings = state.settings
     there = len(state.snapshot)
     bought_lately = _increases_within_an_hour(state, now)
@@ -103,21 +103,21 @@ def _choose_together(
         room.append(settings.max_nodes_per_scaleup)
     if settings.max_nodes_total:
         room.append(max(0, settings.max_nodes_total - there))
-    options, bargain = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
-    tick.options, tick.chosen, tick.bargain = list(options), options, bargain
-    reasons += _bargain_reasons(options, bargain)
+    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+    tick.options, tick.chosen, tick.cost_summary = list(options), options, cost_summary
+    reasons += _cost_reasons(options, cost_summary)
     nodes = sum(option.nodes for option in options)
     events: list[EventRecord] = []
-    if bargain.left and settings.max_nodes_total and there + nodes >= settings.max_nodes_total:
+    if cost_summary.left and settings.max_nodes_total and there + nodes >= settings.max_nodes_total:
         events = max_nodes_total(state)
-    if bargain.left and nodes >= hourly:
+    if cost_summary.left and nodes >= hourly:
         reasons.append(
             reason(
                 "ScaleUpCapReached", used=bought_lately + nodes, limit=settings.max_node_increases_per_hour
             )
         )
     if not options:
-        if bargain.left:
+        if cost_summary.left:
             tick.result, tick.error = (
                 "ScaleUpError",
                 MAX_TOTAL_REACHED if events else "the limits leave no node",
@@ -128,7 +128,7 @@ def _choose_together(
     return events
 
 
-def _bargain_reasons(options: tuple[Option, ...], bargain: Bargain) -> list[Reason]:
+def _cost_reasons(options: tuple[Option, ...], cost_summary: CostSummary) -> list[Reason]:
     found = []
     nodes = sum(option.nodes for option in options)
     for option in options:
@@ -142,19 +142,19 @@ def _bargain_reasons(options: tuple[Option, ...], bargain: Bargain) -> list[Reas
                 group,
                 nodes=nodes,
                 groups=len(options),
-                price=f"{bargain.price:.4f}",
-                bound=f"{bargain.bound:.4f}",
-                by=bargain.bound_by,
-                gap=f"{bargain.gap:.2%}",
-                greedy=f"{bargain.greedy_price:.4f}",
-                rounds=bargain.rounds,
-                minding=bargain.minding,
+                price=f"{cost_summary.price:.4f}",
+                bound=f"{cost_summary.bound:.4f}",
+                by=cost_summary.bound_by,
+                gap=f"{cost_summary.gap:.2%}",
+                greedy=f"{cost_summary.greedy_price:.4f}",
+                rounds=cost_summary.rounds,
+                minding=cost_summary.minding,
             )
         )
-    if bargain.cut:
-        found.append(reason("SearchCut", price=f"{bargain.price:.4f}", gap=f"{bargain.gap:.2%}"))
-    if bargain.left:
-        found.append(reason("LeftForLater", pods=bargain.left))
+    if cost_summary.cut:
+        found.append(reason("SearchCut", price=f"{cost_summary.price:.4f}", gap=f"{cost_summary.gap:.2%}"))
+    if cost_summary.left:
+        found.append(reason("LeftForLater", pods=cost_summary.left))
     return found
 
 
@@ -182,7 +182,7 @@ def _within_limits(
 
 
 def _increases_within_an_hour(state: State, now: Instant) -> int:
-    """Forgets older increases and gives the number of nodes asked for since."""
+    """Forget older increases and return the number of nodes asked for since."""
     state.memory.increases = tuple(
         (at, nodes) for at, nodes in state.memory.increases if at > before(now, hours(1))
     )

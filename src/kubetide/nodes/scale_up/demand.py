@@ -44,7 +44,7 @@ class Asked:
 
 
 def pending_pods(state: State, now: Instant) -> list[Asked]:
-    """Gives the pods that the scheduler found no node for, in name order."""
+    """Return the pods that the scheduler found no node for, in name order."""
     del now
     settings = state.settings
     return [
@@ -82,7 +82,7 @@ def proactive_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def intended_pods(state: State, now: Instant) -> list[Asked]:
-    """Gives the replicas that the board says are wanted and that do not exist yet.
+    """Return the replicas that the board says are wanted and that do not exist yet.
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
     nodes must be asked for, by the longest joining that was seen. Replicas that are wanted for long
@@ -140,20 +140,20 @@ _ALWAYS = ("pending", INJECTED, "drain")
 
 
 def check_sources(names: Sequence[str]) -> None:
-    """Raises ValueError for a source that does not exist."""
+    """Raise ValueError for a source that does not exist."""
     for name in names:
         if name not in SOURCES:
             raise ValueError(f"--demand-sources: there is no source {name!r}; there are {', '.join(SOURCES)}")
 
 
 def demand(state: State, now: Instant) -> list[Asked]:
-    """Gives all that is asked for by the sources that are on. Raises KeyError for an unknown source in the settings."""
+    """Return all that is asked for by the sources that are on. Raises KeyError for an unknown source in the settings."""
     names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
     return [asked for name in names for asked in SOURCES[name](state, now)]
 
 
 def workload_of(state: State, pod: Pod) -> Workload | None:
-    """Gives the scalable object that a pod belongs to: its Deployment, or else its controller."""
+    """Return the scalable object that a pod belongs to: its Deployment, or else its controller."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind == "DaemonSet":
         return None
@@ -167,7 +167,7 @@ def workload_of(state: State, pod: Pod) -> Workload | None:
 
 
 def _sets_by_workload(state: State) -> dict[Workload, list[ReplicaSet]]:
-    """Gives the ReplicaSets of each workload, in name order; a ReplicaSet is a workload as well."""
+    """Return the ReplicaSets of each workload, in name order; a ReplicaSet is a workload as well."""
     found: dict[Workload, list[ReplicaSet]] = {}
     for (namespace, name), replica_set in sorted(state.replica_sets.items(), key=_first):
         found.setdefault(Workload(namespace, "ReplicaSet", name), []).append(replica_set)
@@ -178,7 +178,7 @@ def _sets_by_workload(state: State) -> dict[Workload, list[ReplicaSet]]:
 
 
 def _owners(state: State) -> dict[Workload, list[str]]:
-    """Gives the uids of the workloads that control pods themselves, in order of uid."""
+    """Return the uids of the workloads that control pods themselves, in order of uid."""
     found: dict[Workload, list[str]] = {}
     for uid, namespace, owner in state.held_pods.controllers():
         if owner.kind not in _WITH_SETS:
@@ -187,7 +187,7 @@ def _owners(state: State) -> dict[Workload, list[str]]:
 
 
 def _pods_of(state: State, uids: Sequence[str]) -> list[Pod]:
-    """Gives the pods of these controllers that are not being deleted, in name order."""
+    """Return the pods of these controllers that are not being deleted, in name order."""
     found = [pod for uid in uids for pod in state.held_pods.controlled_by(uid)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
@@ -197,14 +197,14 @@ def _first(item: tuple[Key, ReplicaSet]) -> Key:
 
 
 def without_node(pod: Pod) -> Pod:
-    """Gives the pod as it was before it had a node."""
+    """Return the pod as it was before it had a node."""
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
 def _prototype(
     state: State, workload: Workload, sets: Sequence[ReplicaSet], existing: list[Pod]
 ) -> Pod | None:
-    """Gives what a new replica will look like: like the newest there are, else as the template says."""
+    """Return what a new replica will look like: like the newest there are, else as the template says."""
     newest = max(sets, key=lambda item: item.metadata.creation_timestamp or "", default=None)
     for pod in existing:
         owner = controller_of(pod.metadata)
@@ -248,7 +248,7 @@ def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
 
 
 def _without_own_claims(pod: Pod) -> Pod:
-    """Gives the pod without claims that were made for it alone: a new replica's are not there yet."""
+    """Return the pod without claims that were made for it alone: a new replica's are not there yet."""
     volumes = pod.spec.volumes or ()
     kept = tuple(
         one

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.columns.rows import BoolVector
 from kubetide.scheduling.estimator.template import check_in_cluster
@@ -26,10 +26,10 @@ Refusals = dict[int, Refusal]
 """By number of the template: why it does not take a class. Templates that are not there take it. Not to be changed."""
 
 
-def judge_templates(
-    snapshot: Snapshot, lineup: Lineup, pod_classes: Iterable[PodClass]
+def evaluate_templates(
+    snapshot: Snapshot, template_matrix: TemplateMatrix, pod_classes: Iterable[PodClass]
 ) -> dict[PodClass, Refusals]:
-    """Says for each class why a fresh node of which templates would not take it.
+    """Say for each class why a fresh node of which templates would not take it.
 
     A class that minds other pods is judged as if the node had joined the cluster. The snapshot is left as
     found.
@@ -39,7 +39,7 @@ def judge_templates(
         lineup: The templates.
         pod_classes: What is to be placed.
     """
-    together = _Together(snapshot, lineup)
+    together = _Together(snapshot, template_matrix)
     classes = dict.fromkeys(pod_classes)
     found = {pod_class: together.judge(pod_class) for pod_class in classes}
     together.ask_in_cluster()
@@ -57,7 +57,7 @@ class _Question:
         self.answer: Refusal | None = None
 
 
-class _Judged:
+class _Evaluated:
     """What is said of a class: refusals that are known, and questions whose answer holds for some templates."""
 
     __slots__ = ("asked", "refusals")
@@ -84,10 +84,14 @@ class _Family(NamedTuple):
 class _Together:
     """What is found out in one call: refusals by class, and what is still to be asked in the cluster."""
 
-    def __init__(self, snapshot: Snapshot, lineup: Lineup) -> None:
+    def __init__(self, snapshot: Snapshot, template_matrix: TemplateMatrix) -> None:
         self._snapshot = snapshot
-        self._lineup = lineup
-        self._templates, self._names, self._all = lineup.templates, lineup.names, lineup.all
+        self._template_matrix = template_matrix
+        self._templates, self._names, self._all = (
+            template_matrix.templates,
+            template_matrix.names,
+            template_matrix.all,
+        )
         self._questions: dict[int, list[_Question]] = {}
         self._asked_alone: dict[int, None] = {}
         # Memos of this call: templates by place, questions and refusals that hold for more than one.
@@ -95,14 +99,14 @@ class _Together:
         self._same: dict[tuple[bytes, tuple[str, ...], int], _Question] = {}
         self._short: dict[tuple[Hashable, int], Refusal] = {}
         self._families: dict[tuple[bytes, bytes], _Family] = {}
-        self._free = lineup.all.free
+        self._free = template_matrix.all.free
 
-    def judge(self, pod_class: PodClass) -> _Judged:
-        """Gives the refusals by node objects and amounts; notes what must be asked in the cluster."""
-        judged = _Judged()
+    def judge(self, pod_class: PodClass) -> _Evaluated:
+        """Return the refusals by node objects and amounts; notes what must be asked in the cluster."""
+        judged = _Evaluated()
         family = self._family_of(pod_class)
         if family.keys is None:
-            self._judge_one_by_one(judged, family, pod_class)
+            self._evaluate_one_by_one(judged, family, pod_class)
             return judged
         passes = self._passes(family, pod_class)
         refused = np.flatnonzero(~passes).tolist()
@@ -119,7 +123,7 @@ class _Together:
                 self._ask_once(judged, pod_class, family.keys, place, these)
         return judged
 
-    def _judge_one_by_one(self, judged: _Judged, family: _Family, pod_class: PodClass) -> None:
+    def _evaluate_one_by_one(self, judged: _Evaluated, family: _Family, pod_class: PodClass) -> None:
         for at in range(len(self._templates)):
             if family.minds:
                 self._ask(judged, at, pod_class, [at])
@@ -129,7 +133,7 @@ class _Together:
                     judged.refusals[at] = refusal
 
     def _family_of(self, pod_class: PodClass) -> _Family:
-        """Gives what holds for all classes that differ from this one in amounts alone."""
+        """Return what holds for all classes that differ from this one in amounts alone."""
         if not filters_in_use().shares_verdicts:
             return self._family(pod_class, by_amounts=False)
         if pod_class.ports or pod_class.minding is None or pod_class.standing is None:
@@ -141,9 +145,9 @@ class _Together:
         return family
 
     def _family(self, pod_class: PodClass, *, by_amounts: bool) -> _Family:
-        minds = self._snapshot.minds_others(pod_class) or self._snapshot.asks_for_devices(pod_class)
+        minds = self._snapshot.has_inter_pod_rules(pod_class) or self._snapshot.asks_for_devices(pod_class)
         keys = self._snapshot.topology_keys(pod_class)
-        if _is_special(pod_class) or (not minds and self._all.minds_others(pod_class)):
+        if _is_special(pod_class) or (not minds and self._all.has_inter_pod_rules(pod_class)):
             keys = None
         return _Family(minds, keys, self._all.static_part(pod_class) if by_amounts else None)
 
@@ -161,7 +165,7 @@ class _Together:
         return passes
 
     def ask_in_cluster(self) -> None:
-        """Answers what was noted: each template joins the cluster once."""
+        """Answer what was noted: each template joins the cluster once."""
         for at, questions in self._questions.items():
             template = self._templates[at]
             classes = [question.pod_class for question in questions]
@@ -169,8 +173,8 @@ class _Together:
             for question, refusal in zip(questions, refusals, strict=True):
                 question.answer = refusal
 
-    def whole(self, judged: _Judged) -> Refusals:
-        """Gives all refusals in order of the templates, once questions are answered.
+    def whole(self, judged: _Evaluated) -> Refusals:
+        """Return all refusals in order of the templates, once questions are answered.
 
         Templates that are spoken for by one of them pass by themselves: only a question about one alone may take a refusal back.
         """
@@ -184,14 +188,14 @@ class _Together:
                 refusals.pop(these[0], None)
         return {at: refusals[at] for at in sorted(refusals)} if changed else refusals
 
-    def _ask(self, judged: _Judged, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
+    def _ask(self, judged: _Evaluated, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
         question = _Question(pod_class)
         self._questions.setdefault(at, []).append(question)
         judged.asked.append((question, these))
         return question
 
     def _ask_once(
-        self, judged: _Judged, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
+        self, judged: _Evaluated, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
     ) -> None:
         if pod_class.minding is None or not filters_in_use().shares_verdicts:
             self._ask(judged, these[0], pod_class, these)
@@ -204,7 +208,7 @@ class _Together:
             judged.asked.append((known, these))
 
     def forget_classes(self) -> None:
-        """Leaves the templates, which are kept for later calls, as they were."""
+        """Leave the templates, which are kept for later calls, as they were."""
         self._all.forget_classes()
         for at in self._asked_alone:
             self._templates[at].fresh.forget_classes()
@@ -214,7 +218,7 @@ class _Together:
         return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
 
     def _refusal_of(self, family: _Family, pod_class: PodClass) -> Callable[[int], Refusal | None]:
-        """Gives what says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
+        """Return what says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
         passes = family.static
         if passes is None:
             return lambda at: self._by_itself(at, pod_class)
@@ -223,7 +227,7 @@ class _Together:
         def refusal_of(at: int) -> Refusal | None:
             if not passes[at]:
                 return self._by_itself(at, pod_class)
-            key = (asked, self._lineup.amounts[at])
+            key = (asked, self._template_matrix.amounts[at])
             refusal = self._short.get(key)
             if refusal is None:
                 refusal = self._templates[at].fresh.amounts_refusal(pod_class, self._names[at])
@@ -234,11 +238,11 @@ class _Together:
         return refusal_of
 
     def _at_places(self, keys: tuple[str, ...], passes: BoolVector) -> list[tuple[int, list[int]]]:
-        """Gives the templates that pass, by what tells them apart for terms about these labels."""
+        """Return the templates that pass, by what tells them apart for terms about these labels."""
         known = (keys, passes.tobytes())
         found = self._by_place.get(known)
         if found is None:
-            places = self._lineup.places(keys)
+            places = self._template_matrix.places(keys)
             by_place: dict[int, list[int]] = {}
             for at in np.flatnonzero(passes).tolist():
                 by_place.setdefault(int(places[at]), []).append(at)
@@ -247,7 +251,7 @@ class _Together:
 
 
 def _is_special(pod_class: PodClass) -> bool:
-    """Whether its verdict on a template may depend on more than that template's labels, taints and amounts."""
+    """Return whether its verdict on a template may depend on more than that template's labels, taints and amounts."""
     return (
         pod_class.names_nodes
         or pod_class.devices is not None

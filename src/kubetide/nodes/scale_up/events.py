@@ -10,7 +10,7 @@ from kubetide.units.time import Duration, format_duration
 
 
 def on_status(state: State, kind: str, reason: str, message: str) -> list[EventRecord]:
-    """Gives an event on the status ConfigMap; none when that is switched off."""
+    """Return an event on the status ConfigMap; none when that is switched off."""
     settings = state.settings
     if not settings.write_status_configmap:
         return []

@@ -75,13 +75,13 @@ class Headroom:
         self.left = {name: limit.maximum - self.used[name] for name, limit in limits.items()}
 
     def exceeded_by(self, need: Mapping[str, int], count: int = 1) -> tuple[str, ...]:
-        """Gives the resources of which ``count`` nodes of this capacity would take too much, in name order."""
+        """Return the resources of which ``count`` nodes of this capacity would take too much, in name order."""
         return tuple(
             name for name in sorted(self.left) if need.get(name) and need[name] * count > self.left[name]
         )
 
     def cap(self, node: Node, count: int) -> int:
-        """Gives how many of ``count`` such nodes are within the limits; 0 or more."""
+        """Return how many of ``count`` such nodes are within the limits; 0 or more."""
         need = capacity_of(node, self._gpu_label)
         for name in sorted(self.left):
             if need.get(name):

@@ -20,12 +20,12 @@ from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import GroupView
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.balancing import are_similar
-from kubetide.nodes.scale_up.evaluate import judge_templates
+from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.matrix import Lineup
+from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.spread import Ways, spread_text
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
@@ -53,7 +53,7 @@ def skip_reasons(
     nodes: int,
     max_nodes_total: int,
 ) -> tuple[str, ...]:
-    """Gives upstream's words for why the group is not offered at all; none when it is.
+    """Return upstream's words for why the group is not offered at all; none when it is.
 
     Args:
         view: The group as the registry sees it.
@@ -80,17 +80,17 @@ def skip_reasons(
     return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
 
 
-def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
-    """Fills in the tick: the groups that are skipped, and each group's verdict on the pods.
+def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
+    """Fill in the tick: the groups that are skipped, and each group's verdict on the pods.
 
     The pods and the snapshot are those of the tick; the snapshot is left as found.
     """
     needs_price = packs_all_groups(state.settings.expander)
     settings = state.settings
     nodes = len(state.snapshot)
-    state.laps.begin("scaleUp:buildPodEquivalenceGroups")
+    state.phases.begin("scaleUp:buildPodEquivalenceGroups")
     tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
-    state.laps.end("scaleUp:buildPodEquivalenceGroups")
+    state.phases.end("scaleUp:buildPodEquivalenceGroups")
     state.snapshot.add_guards(verdict.pods.pod_class for verdict in tick.verdicts)
     offered: list[tuple[str, Template]] = []
     for group_id, view in tick.view.groups.items():
@@ -116,7 +116,7 @@ def judge_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> 
 
 
 def find_options(state: State, tick: Tick) -> None:
-    """Fills in the tick's options: what each group that is not skipped would need for the pods that it takes."""
+    """Fill in the tick's options: what each group that is not skipped would need for the pods that it takes."""
     estimator = Estimator(state.snapshot, [verdict.pods for verdict in tick.verdicts])
     for group_id in tick.view.groups:
         if group_id not in tick.skipped:
@@ -126,7 +126,7 @@ def find_options(state: State, tick: Tick) -> None:
 
 
 def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:
-    """Gives the groups that may share an increase of this one, in order of id.
+    """Return the groups that may share an increase of this one, in order of id.
 
     A similar group is offered itself and takes every kind of pods that this one takes.
     """
@@ -147,9 +147,11 @@ def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...
 
 
 def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
-    """Fills in the verdicts of groups that are not skipped."""
+    """Fill in the verdicts of groups that are not skipped."""
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
-    judged = judge_templates(state.snapshot, _lineup(state, [template for _, template in groups]), classes)
+    judged = evaluate_templates(
+        state.snapshot, _template_matrix(state, [template for _, template in groups]), classes
+    )
     names = [group_id for group_id, _ in groups]
     pinned = any(_asks_of_labels(pod_class) for pod_class in classes)
     ways = _ways(state, groups) if pinned else {}
@@ -189,7 +191,7 @@ def _ways(state: State, groups: list[tuple[str, Template]]) -> dict[str, Ways]:
 
 
 def _asks_of_labels(pod_class: PodClass) -> bool:
-    """Whether the pods, or their volumes, may ask for values of a node's labels."""
+    """Return whether the pods, or their volumes, may ask for values of a node's labels."""
     return pod_class.selection is not None or bool(pod_class.claims)
 
 
@@ -208,12 +210,12 @@ def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
         verdict.rejected.update(rejected)
 
 
-def _lineup(state: State, templates: list[Template]) -> Lineup:
-    """Gives the lineup of an earlier tick, where it still holds."""
-    facts, lineup = state.snapshot.facts, state.lineup
-    if lineup is None or not state.memo or not lineup.holds(templates, facts):
-        lineup = state.lineup = Lineup(templates, facts)
-    return lineup
+def _template_matrix(state: State, templates: list[Template]) -> TemplateMatrix:
+    """Return the lineup of an earlier tick, where it still holds."""
+    facts, template_matrix = state.snapshot.facts, state.template_matrix
+    if template_matrix is None or not state.memo or not template_matrix.holds(templates, facts):
+        template_matrix = state.template_matrix = TemplateMatrix(templates, facts)
+    return template_matrix
 
 
 def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:
@@ -240,7 +242,7 @@ def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) ->
             cluster_threshold(settings.max_nodes_total, len(state.snapshot)),
         )
     )
-    state.laps.begin("scaleUp:estimate")
+    state.phases.begin("scaleUp:estimate")
     packed = estimator.estimate(
         template.node,
         template.pods,
@@ -249,7 +251,7 @@ def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) ->
         start=state.memory.rotation,
         fast_path=settings.fastpath_binpacking_enabled,
     )
-    state.laps.end("scaleUp:estimate")
+    state.phases.end("scaleUp:estimate")
     state.memory.rotation = packed.start
     pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
     if not packed.nodes or not pods:
@@ -259,5 +261,5 @@ def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) ->
 
 
 def pods_left(verdicts: list[Verdict]) -> list[Verdict]:
-    """Gives the verdicts on pods that no group would take."""
+    """Return the verdicts on pods that no group would take."""
     return [verdict for verdict in verdicts if not verdict.accepted]

@@ -31,7 +31,7 @@ from kubetide.nodes.scale_up.events import (
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
-from kubetide.nodes.scale_up.pods import all_are_new, kind_of, wanted_pods
+from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
 from kubetide.nodes.scale_up.tick import Increase, Tick, Wanted
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import all_templates
@@ -41,7 +41,7 @@ from kubetide.units.time import Instant
 
 
 def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
-    """Forks the snapshot and puts into it what is certain to come: nodes on their way, pods that fit."""
+    """Fork the snapshot and put into it what is certain to come: nodes on their way, pods that fit."""
     tick = Tick(view, all_templates(state))
     found = [template for template in tick.templates.values() if template is not None]
     state.snapshot.set_device_templates({one.node.metadata.name: one.slices for one in found if one.slices})
@@ -49,12 +49,12 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     state.tick = tick
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
-    tick.wanted = wanted_pods(state, now, tick.hints)
+    tick.wanted = demanded_pods(state, now, tick.hints)
     return tick
 
 
 def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
-    """Gives the increases that the demand calls for, if any, and says why.
+    """Return the increases that the demand calls for, if any, and says why.
 
     Without ``choosing`` it ends with the options: for those who only ask what each group could do.
     """
@@ -79,7 +79,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
     else:
-        state.laps.begin("scaleUp")
+        state.phases.begin("scaleUp")
         events = choose_groups(state, tick, reasons, now, choosing=choosing)
     return Commands(
         actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
@@ -91,23 +91,23 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
 
 
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
-    """Gives the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
+    """Return the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
     reasons: list[Reason] = []
-    state.laps.begin("scaleUp")
+    state.phases.begin("scaleUp")
     actions = _raise_to_minimum(state, tick, reasons, now)
     return Commands(actions=tuple(actions), reasons=tuple(reasons))
 
 
 def after_scale_down(state: State) -> Literal["", "min_size"]:
-    """Gives the step that follows scale-down."""
+    """Return the step that follows scale-down."""
     return "min_size" if state.settings.enforce_node_group_min_size else ""
 
 
 def absorb_scale_up(
     state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Takes in what came of the increases: requests, backoff, events for the pods."""
-    state.laps.end("scaleUp")
+    """Take in what came of the increases: requests, backoff, events for the pods."""
+    state.phases.end("scaleUp")
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     failed = done = False
@@ -156,7 +156,7 @@ def _ready_nodes(state: State) -> int:
 
 
 def _intent_reasons(wanted: Wanted) -> list[Reason]:
-    """Says what other loops want that does not exist yet, by workload."""
+    """Say what other loops want that does not exist yet, by workload."""
     missing: dict[tuple[Workload, str], int] = {}
     for key, source in wanted.virtual.items():
         workload = wanted.workloads.get(key)
@@ -187,7 +187,7 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
 
 
 def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
-    """Gives increases for groups below their minimum. Source: --enforce-node-group-min-size."""
+    """Return increases for groups below their minimum. Source: --enforce-node-group-min-size."""
     rising = [increase.group.id for increase in tick.increases]
     nodes = len(state.snapshot)
     headroom = headroom_of(state, tick)

@@ -23,8 +23,8 @@ _NEW = seconds(2)
 _NEW_GPU = seconds(30)
 
 
-def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
-    """Places what fits on the nodes of the snapshot (and leaves it there), and gives what does not fit.
+def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
+    """Place what fits on the nodes of the snapshot (and leaves it there), and return what does not fit.
 
     Called on a fork that holds the upcoming nodes.
 
@@ -45,7 +45,7 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
         workload = workload_of(state, item.pod)
         if workload is not None:
             wanted.workloads[key] = workload
-    state.laps.begin("filterOutSchedulable")
+    state.phases.begin("filterOutSchedulable")
     pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
     known = state.memory.hints
     placements = place(state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation)
@@ -54,7 +54,7 @@ def wanted_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
     wanted.placed = list(placements.placed)
     wanted.overflowing = placements.overflowing
     wanted.unprocessed = len(placements.unprocessed)
-    state.laps.end("filterOutSchedulable")
+    state.phases.end("filterOutSchedulable")
     injected = (key for key, source in wanted.virtual.items() if source == INJECTED)
     unplaced = [pod for pod in placements.unplaced if not is_daemon_set_pod(pod)]
     for pod in within_limit(state, unplaced, injected):
@@ -78,7 +78,7 @@ def _hints_of(
 
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
-    """Whether the pod's scale-up delay has not passed yet; at exactly the delay (0 too) it has not."""
+    """Return whether the pod's scale-up delay has not passed yet; at exactly the delay (0 too) it has not."""
     delay = state.settings.new_pod_scale_up_delay
     text = (pod.metadata.annotations or {}).get(SCALE_UP_DELAY_ANNOTATION)
     if text:
@@ -90,7 +90,7 @@ def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
 
 
 def all_are_new(pods: list[Pod], state: State, now: Instant) -> bool:
-    """Whether to wait for more pods: the oldest is younger than 2 s, or the oldest GPU pod than 30 s."""
+    """Return whether to wait for more pods: the oldest is younger than 2 s, or the oldest GPU pod than 30 s."""
     if state.settings.bypassed_scheduler_names:
         return False
     oldest = [created for pod in pods if (created := _created(pod)) is not None]
@@ -114,7 +114,7 @@ def _asks_gpu(pod: Pod) -> bool:
 
 
 def kind_of(pod: Pod) -> str:
-    """Gives a name for the pods that are alike: their controller's, or the pod's own."""
+    """Return a name for the pods that are alike: their controller's, or the pod's own."""
     for owner in pod.metadata.owner_references or ():
         if owner.controller:
             return f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"

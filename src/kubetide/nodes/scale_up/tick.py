@@ -59,7 +59,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Bargain:
+class CostSummary:
     """What was bought over all groups at once, and how far that is from the least possible price.
 
     Attributes:
@@ -131,7 +131,7 @@ class Tick:
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
     drawn_among: tuple[str, ...] = ()
-    bargain: Bargain | None = None
+    cost_summary: CostSummary | None = None
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
     not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)

@@ -46,7 +46,7 @@ class DemandSeries:
         self._counted: tuple[Tick | None, int] = (None, 0)
 
     def heard(self, state: State) -> None:
-        """Counts what the step that is over has found out."""
+        """Count what the step that is over has found out."""
         tick = state.tick
         if tick is None:
             return
@@ -91,7 +91,7 @@ def _machine(node: Node) -> tuple[str, str]:
 
 
 def _few(namespaces: int) -> str:
-    """Gives the label's value: few enough for a series each."""
+    """Return the label's value: few enough for a series each."""
     if namespaces > 10:
         return "11+"
     return str(namespaces) if namespaces <= 5 else "6-10"

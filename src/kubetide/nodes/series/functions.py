@@ -31,6 +31,6 @@ class FunctionSeries:
         )
 
     def took(self, function: str, duration: Duration) -> None:
-        """Counts one run of a part."""
+        """Count one run of a part."""
         self._durations.observe(to_seconds(duration), function)
         self._quantiles.observe(to_seconds(duration), function)

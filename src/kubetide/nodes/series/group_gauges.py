@@ -33,7 +33,7 @@ class GroupGauges:
         self._reasons: dict[str, dict[str, None]] = {}
 
     def collect(self, state: State, now: Instant) -> None:
-        """Sets all gauges; before the first tick there are none."""
+        """Set all gauges; before the first tick there are none."""
         if state.view is None:
             return
         for gauge in (self._least, self._most, self._target, self._healthy, self._backoff):

@@ -21,7 +21,7 @@ _OTHER = "custom.driver"
 
 
 def kind_of_group(state: State, group_id: str) -> tuple[str, str, str]:
-    """Gives the values of ``LABELS`` for nodes of a group, as far as anybody knows what they look like."""
+    """Return the values of ``LABELS`` for nodes of a group, as far as anybody knows what they look like."""
     seen = state.memory.templates.get(group_id)
     if seen is not None:
         return _kind(state, seen.node, seen.slices)
@@ -32,7 +32,7 @@ def kind_of_group(state: State, group_id: str) -> tuple[str, str, str]:
 
 
 def kind_of_node(state: State, name: str) -> tuple[str, str, str]:
-    """Gives the values of ``LABELS`` for a node; a node that is gone has none."""
+    """Return the values of ``LABELS`` for a node; a node that is gone has none."""
     node = state.nodes.get(name)
     return UNKNOWN if node is None else _kind(state, node, state.node_devices().local(name))
 

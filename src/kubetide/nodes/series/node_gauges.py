@@ -51,7 +51,7 @@ class NodeGauges:
         """Drivers whose devices have differed."""
 
     def collect(self, state: State, now: Instant) -> None:
-        """Sets all gauges; before the first tick only what is configured is known."""
+        """Set all gauges; before the first tick only what is configured is known."""
         self._collect_limits(state.settings)
         if state.view is None:
             return
@@ -104,7 +104,7 @@ class NodeGauges:
         _set_all(self._taints, taints)
 
     def _collect_pending(self, state: State) -> None:
-        """Counts the pods that nodes are asked for; of bypassed schedulers also those not looked at yet."""
+        """Count the pods that nodes are asked for; of bypassed schedulers also those not looked at yet."""
         given_up = unseen = 0
         for pod in state.pending.values():
             if is_unschedulable(pod, state.settings):
@@ -128,7 +128,7 @@ class NodeGauges:
 
 
 def _set_all(gauge: Numbers, counts: Counter[str]) -> None:
-    """Sets the gauge of each label's value, and forgets the others."""
+    """Set the gauge of each label's value, and forget the others."""
     gauge.clear()
     for value, count in counts.items():
         gauge.set(count, value)

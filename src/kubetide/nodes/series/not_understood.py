@@ -8,7 +8,7 @@ from kubetide.units.exposition import Registry
 
 
 def show_not_understood(registry: Registry, current: Callable[[], Mapping[str, int]]) -> None:
-    """Adds the series of objects that the node loop cannot understand, by resource."""
+    """Add the series of objects that the node loop cannot understand, by resource."""
     objects = registry.gauge(
         "kubetide_objects_not_understood",
         "Objects of which the node loop passes over what it cannot read; an event on each says why.",

@@ -52,7 +52,7 @@ class RemovalSeries:
     def heard(
         self, state: State, actions: Sequence[Action], outcomes: Sequence[Outcome], now: Instant
     ) -> None:
-        """Counts what came of a scale-down step."""
+        """Count what came of a scale-down step."""
         if state.step != "scale_down" or not state.settings.scale_down_enabled:
             return
         self._note_skipped(state, now)
@@ -88,7 +88,7 @@ class RemovalSeries:
 
 
 def _wait(state: State, name: str) -> Duration:
-    """Gives how long the node must have been unneeded, as it is now."""
+    """Return how long the node must have been unneeded, as it is now."""
     group = state.groups.get(state.group_of(name) or "")
     if group is None:
         return ZERO

@@ -97,7 +97,7 @@ class NodesSeries:
         registry.before_scrape(self._collect)
 
     def _begin_at_zero(self) -> None:
-        """Shows what may yet be counted, as upstream does: a rate needs a value before the first."""
+        """Show what may yet be counted, as upstream does: a rate needs a value before the first."""
         for error in ERRORS:
             self._errors.add(0, error)
         for reason in ("cloudProviderError", "apiCallError", "timeout"):
@@ -109,7 +109,7 @@ class NodesSeries:
             self._evicted.add(0, result)
 
     def heard(self, record: Record) -> None:
-        """Counts the step that the record ends."""
+        """Count the step that the record ends."""
         state = self._controller.state
         commands = _commands.decode(record.commands)
         outcomes = _outcomes.decode(record.outcomes).results

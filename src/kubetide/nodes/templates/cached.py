@@ -26,7 +26,7 @@ class KnownTemplates:
         self._by_group: dict[str, tuple[MadeOf, Template]] = {}
 
     def settle(self, state: State) -> None:
-        """Forgets templates of groups that are gone, and all of them where settings, facts or DaemonSets have changed."""
+        """Forget templates of groups that are gone, and all of them where settings, facts or DaemonSets have changed."""
         settings, facts = state.settings, state.snapshot.facts
         if settings is self._settings and facts is self._facts and self._daemon_sets == state.daemon_sets:
             for group_id in self._by_group.keys() - state.groups.keys():
@@ -36,10 +36,10 @@ class KnownTemplates:
         self._by_group.clear()
 
     def find(self, group_id: str, made_of: MadeOf) -> Template | None:
-        """Gives the group's template, if it was made of this."""
+        """Return the group's template, if it was made of this."""
         before, template = self._by_group.get(group_id, ((), None))
         return template if before == made_of else None
 
     def keep(self, group_id: str, made_of: MadeOf, template: Template) -> None:
-        """Keeps a template."""
+        """Keep a template."""
         self._by_group[group_id] = made_of, template

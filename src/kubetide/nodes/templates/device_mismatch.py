@@ -34,7 +34,7 @@ class Mismatch:
 
 
 def device_mismatches(state: State) -> dict[str, Mismatch]:
-    """Gives the differences by driver, for drivers that have any; nodes that are not ready have none yet."""
+    """Return the differences by driver, for drivers that have any; nodes that are not ready have none yet."""
     found: dict[str, Mismatch] = {}
     if state.snapshot.facts.devices is None:
         return found
@@ -51,7 +51,7 @@ def device_mismatches(state: State) -> dict[str, Mismatch]:
 def compare(
     expected: Iterable[ResourceSlice], there: Iterable[ResourceSlice], into: dict[str, Mismatch]
 ) -> None:
-    """Adds the differences between one node and its template; a driver that is not ready is left out."""
+    """Add the differences between one node and its template; a driver that is not ready is left out."""
     _compare(_likes(expected), tuple(there), into)
 
 
@@ -73,7 +73,7 @@ def _compare(wanted: _Likes, there: tuple[ResourceSlice, ...], into: dict[str, M
 
 
 def _expected(state: State, group: str, names: Sequence[str]) -> tuple[ResourceSlice, ...]:
-    """Gives what a new node of the group is expected to publish; ``names`` are its nodes, in name order."""
+    """Return what a new node of the group is expected to publish; ``names`` are its nodes, in name order."""
     devices, seen = state.node_devices(), state.memory.templates.get(group)
     if seen is not None:
         # What is remembered lacks the devices that the node's own pods have; the node itself has them all.
@@ -99,7 +99,7 @@ def _likes(slices: Iterable[ResourceSlice]) -> _Likes:
 
 
 def _in_flux(slices: Iterable[ResourceSlice]) -> set[str]:
-    """Gives the drivers of which pieces of a pool are still to come."""
+    """Return the drivers of which pieces of a pool are still to come."""
     pieces = Counter(
         (one.spec.driver, one.spec.pool.name, one.spec.pool.resource_slice_count) for one in slices
     )

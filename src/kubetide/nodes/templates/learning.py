@@ -172,7 +172,7 @@ def _note_amounts(state: State, node: Node, group_id: str, now: Instant) -> None
 
 
 def _has_place(state: State, kind: str) -> bool:
-    """Whether one more type may be remembered; where there are too many the ones without a node are forgotten."""
+    """Return whether one more type may be remembered; where there are too many the ones without a node are forgotten."""
     types = state.memory.learned.types
     if kind in types or len(types) < MOST_TYPES:
         return True

@@ -17,7 +17,7 @@ _MOST_PLACES = 64
 """So many sets of labels are kept; pods have few."""
 
 
-class Lineup:
+class TemplateMatrix:
     """Templates in one snapshot. Holds while templates and facts are the same.
 
     Attributes:
@@ -44,7 +44,7 @@ class Lineup:
         self._places: dict[tuple[str, ...], Int64Vector] = {}
 
     def holds(self, templates: Sequence[Template], facts: ClusterFacts) -> bool:
-        """Whether it was made of these very objects."""
+        """Return whether it was made of these very objects."""
         return (
             facts is self._facts
             and len(templates) == len(self.templates)

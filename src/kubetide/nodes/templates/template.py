@@ -126,7 +126,7 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
 
 
 def all_templates(state: State) -> dict[str, Template | None]:
-    """Gives ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
+    """Return ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
     names = state.nodes_by_group()
     known = state.known_templates if state.memo else KnownTemplates()
     known.settle(state)
@@ -143,7 +143,7 @@ def all_templates(state: State) -> dict[str, Template | None]:
 
 
 def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Template | None:
-    """Gives the group's template, or None when nobody can say what its nodes look like.
+    """Return the group's template, or None when nobody can say what its nodes look like.
 
     Args:
         state: Read only; ``learn_templates`` has been called for this tick.
@@ -191,7 +191,7 @@ def expected(state: State, group: NodeGroup) -> Expected | None:
 
 
 def _is_readable(node: Node) -> bool:
-    """Whether the sizes that a cloud gave can be read; what cannot is as good as no template."""
+    """Return whether the sizes that a cloud gave can be read; what cannot is as good as no template."""
     sizes = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
     return all(quantity_error(value) is None for value in sizes.values())
 
@@ -229,7 +229,7 @@ def _machine(node: Node) -> str:
 
 
 def _least(each: Sequence[Quantities | None]) -> Quantities:
-    """Gives the least of every resource of the first; one that another lacks is 0 there, so it is left out."""
+    """Return the least of every resource of the first; one that another lacks is 0 there, so it is left out."""
     # Machines of one type mostly say the same: what is equal is compared once.
     given: list[Quantities] = []
     for quantities in each:
@@ -257,7 +257,7 @@ def _differences(group: NodeGroup, seen: SeenTemplate) -> list[Reason]:
 
 
 def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
-    """Gives the pods that a new node of the same kind will have too."""
+    """Return the pods that a new node of the same kind will have too."""
     return tuple(
         pod
         for pod in state.snapshot.pods_on(node_name)
@@ -290,7 +290,7 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
 
 
 def _readable(status: NodeStatus) -> NodeStatus:
-    """Gives the status without amounts that cannot be read: a new node promises none of these."""
+    """Return the status without amounts that cannot be read: a new node promises none of these."""
     sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
     kept = {
         part: {name: value for name, value in given.items() if quantity_error(value) is None}
@@ -300,7 +300,7 @@ def _readable(status: NodeStatus) -> NodeStatus:
 
 
 def _labelled(node: Node) -> Node:
-    """Marks a node that only the cloud vouches for, as upstream does: it is similar to no live node's group."""
+    """Mark a node that only the cloud vouches for, as upstream does: it is similar to no live node's group."""
     labels = {**(node.metadata.labels or {}), TEMPLATE_LABEL: "true"}
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
@@ -322,7 +322,7 @@ def _template(
 def _daemon_pods(
     node: Node, there: Sequence[Pod], daemon_sets: Mapping[tuple[str, str], DaemonSet]
 ) -> tuple[Pod, ...]:
-    """Gives the pods that DaemonSets will put on the node and that are not among ``there``."""
+    """Return the pods that DaemonSets will put on the node and that are not among ``there``."""
     if not daemon_sets:
         return ()
     has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}

@@ -188,12 +188,12 @@ class Verdict(NamedTuple):
 
 
 def is_own(manager: str, own: str = OWN) -> bool:
-    """Whether a manager is this program or one of its commands."""
+    """Return whether a manager is this program or one of its commands."""
     return manager == own or manager.startswith(f"{own}-")
 
 
 def is_controller(manager: str, own: str = OWN) -> bool:
-    """Whether a manager is another controller: neither ours nor a person's tool."""
+    """Return whether a manager is another controller: neither ours nor a person's tool."""
     return not is_own(manager, own) and not manager.startswith(_PEOPLE)
 
 

@@ -99,7 +99,7 @@ class HpaOwners:
         return self._left.keys()
 
     def knows(self, key: Key) -> bool:
-        """Whether the watch has brought an HPA: one that it has not is left alone, too."""
+        """Return whether the watch has brought an HPA: one that it has not is left alone, too."""
         return key in self._views
 
     @property

@@ -41,7 +41,7 @@ class ClientSeries:
         )
 
     def of(self, url: str) -> ClientObserver:
-        """Gives the observer of one client; ``url`` is its server's."""
+        """Return the observer of one client; ``url`` is its server's."""
         return ClientObserver(self, urlsplit(url).netloc)
 
 
@@ -53,14 +53,14 @@ class ClientObserver:
         self._host = host
 
     def answered(self, method: str, code: str, took: Duration) -> None:
-        """Counts an attempt."""
+        """Count an attempt."""
         self._series.requests.add(1.0, code, self._host, method)
         self._series.durations.observe(to_seconds(took), self._host, method)
 
     def waited(self, method: str, waited: Duration) -> None:
-        """Counts a wait for the client's own limit."""
+        """Count a wait for the client's own limit."""
         self._series.waits.observe(to_seconds(waited), self._host, method)
 
     def repeated(self, method: str, code: str) -> None:
-        """Counts a request that is sent again."""
+        """Count a request that is sent again."""
         self._series.retries.add(1.0, code, self._host, method)

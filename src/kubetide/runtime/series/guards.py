@@ -24,6 +24,6 @@ def show_holds(registry: Registry, loops: Sequence[RunningLoop]) -> None:
 
 
 def show_dropped(registry: Registry, dropped: Callable[[], int]) -> None:
-    """Adds the series of decision records that could not be written."""
+    """Add the series of decision records that could not be written."""
     count = registry.counter("kubetide_records_dropped_total", "Decision records that could not be written.")
     registry.before_scrape(lambda: count.set(dropped()))

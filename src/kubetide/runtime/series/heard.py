@@ -23,15 +23,15 @@ class Heard:
         self._listeners: dict[str, Listener] = {}
 
     def listen(self, loop: str, listener: Listener) -> None:
-        """Has ``listener`` hear of the loop's records."""
+        """Have ``listener`` hear of the loop's records."""
         self._listeners[loop] = listener
 
     def wants_full(self, loop: str) -> bool:
-        """Whether the next record of the loop must hold the whole state."""
+        """Return whether the next record of the loop must hold the whole state."""
         return self._inner.wants_full(loop)
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Keeps the record and tells of it."""
+        """Keep the record and tells of it."""
         self._inner.write(record, state)
         listener = self._listeners.get(record.loop)
         if listener is None:

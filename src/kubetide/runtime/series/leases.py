@@ -12,7 +12,7 @@ from kubetide.units.exposition import Registry
 
 
 def show_leases(registry: Registry, electors: Mapping[str, Elector]) -> None:
-    """Adds the series; ``electors`` are by the name of the lease."""
+    """Add the series; ``electors`` are by the name of the lease."""
     leading = registry.gauge(
         "leader_election_master_status", "Whether this process leads by the lease: 1 or 0.", ("name",)
     )

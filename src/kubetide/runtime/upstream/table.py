@@ -124,7 +124,7 @@ def own_flags() -> Mapping[str, Flag]:
     found += [
         _own(NODES, Settings, name)
         for name in Settings.__struct_fields__
-        if name not in WITHOUT_FLAG and (NODES, name) not in taken
+        if name not in WITHOUT_FLAG and (NODES, name) not in taken and name.replace("_", "-") not in upstream
     ]
     found += [_own(RUN, RunSettings, name) for name in _OWN_OF_PROCESS]
     return MappingProxyType({flag.name: flag for flag in found})

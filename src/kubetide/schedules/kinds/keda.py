@@ -79,7 +79,7 @@ def _schedule_problems(start: str, end: str, size: int) -> list[str]:
 
 
 def _integer(text: str) -> int:
-    """Raises ValueError."""
+    """Raise ValueError."""
     if not _INTEGER.fullmatch(text):
         raise ValueError("unable to unmarshal to field type int64: it must be a whole number without a sign")
     found = int(text)

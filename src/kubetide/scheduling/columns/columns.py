@@ -15,7 +15,7 @@ CodeVector = npt.NDArray[np.int32]
 
 
 def cells_of(vector: npt.NDArray[Any]) -> memoryview:
-    """Gives the cells of a vector, to be read and written one by one as Python's own values: much faster than through NumPy."""
+    """Return the cells of a vector, to be read and written one by one as Python's own values: much faster than through NumPy."""
     return memoryview(vector)  # type: ignore[arg-type]  # numpy arrays have a buffer
 
 
@@ -31,7 +31,7 @@ class Column:
         self.cells: memoryview = cells_of(free)
 
     def take(self, row: int, amount: int) -> None:
-        """Takes an amount from a row; wraps as int64 does."""
+        """Take an amount from a row; wraps as int64 does."""
         left = self.cells[row] - amount
         try:
             self.cells[row] = left
@@ -39,7 +39,7 @@ class Column:
             self.cells[row] = wrap(left)
 
     def offer(self, row: int, amount: int) -> None:
-        """Sets what the row offers; what is taken stays taken."""
+        """Set what the row offers; what is taken stays taken."""
         before = int(self.allocatable[row])
         if before != amount:
             self.take(row, before - amount)
@@ -56,11 +56,11 @@ class LabelColumn:
         self.code_of: dict[str, int] = {}
 
     def put(self, row: int, value: str | None) -> None:
-        """Sets the row's value."""
+        """Set the row's value."""
         self.codes[row] = 0 if value is None else self.code_of.setdefault(value, len(self.code_of) + 1)
 
     def put_many(self, first: int, values: Sequence[str]) -> None:
-        """Sets the values of the rows from first on."""
+        """Set the values of the rows from first on."""
         code_of = self.code_of
         codes = [code_of.setdefault(value, len(code_of) + 1) for value in values]
         self.codes[first : first + len(values)] = codes

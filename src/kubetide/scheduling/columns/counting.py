@@ -30,7 +30,7 @@ class CountKey(Hashable, Protocol):
     """Says which pods a column counts. Equal keys count the same pods."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:
-        """Whether a pod of the class is one of them."""
+        """Return whether a pod of the class is one of them."""
         ...
 
     def choices(self) -> tuple[Choice, ...]:
@@ -45,7 +45,7 @@ class SpreadPods(msgspec.Struct, frozen=True):
     selector: Selector
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is counted. The selector that matches everything counts none."""
+        """Return whether a pod of the class is counted. The selector that matches everything counts none."""
         if terminating or pod.namespace != self.namespace or self.selector.is_empty():
             return False
         return self.selector.matches(pod.labels)
@@ -61,7 +61,7 @@ class MatchingPods(msgspec.Struct, frozen=True):
     terms: tuple[PodTerm, ...]
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is one of them; pods that are being deleted are."""
+        """Return whether a pod of the class is one of them; pods that are being deleted are."""
         return all(term.counts(pod.namespace, pod.labels, facts.namespaces) for term in self.terms)
 
     def choices(self) -> tuple[Choice, ...]:
@@ -75,7 +75,7 @@ class GuardingPods(msgspec.Struct, frozen=True):
     term: PodTerm
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is one of them."""
+        """Return whether a pod of the class is one of them."""
         return self.term in pod.guarding
 
     def choices(self) -> tuple[Choice, ...]:
@@ -90,7 +90,7 @@ class AskingPods(msgspec.Struct, frozen=True):
     weight: int
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is one of them; pods that are being deleted are."""
+        """Return whether a pod of the class is one of them; pods that are being deleted are."""
         return (self.term, self.weight) in pod.preferences.asking
 
     def choices(self) -> tuple[Choice, ...]:
@@ -122,7 +122,7 @@ class Domains:
         *,
         copies_differ: bool,
     ) -> None:
-        """Takes the label, rows and room for rows, and which nodes take part (None: all).
+        """Take the label, rows and room for rows, and which nodes take part (None: all).
 
         ``copies_differ`` says that copies of one template may differ in whether they take part.
         """
@@ -183,7 +183,7 @@ class Domains:
         return self.number == self.size - 1
 
     def append_copies(self, n: int, template: object) -> bool:
-        """Takes over new rows up to n, of copies of one template; False where all must be made anew."""
+        """Take over new rows up to n, of copies of one template; False where all must be made anew."""
         of_copies, codes = self._of_copies, self._label.codes[self._n : n]
         if n > len(self._codes) or of_copies is None or int(codes.max(initial=0)) >= len(self._nodes):
             return False
@@ -197,7 +197,7 @@ class Domains:
         return True
 
     def pop(self, n: int) -> None:
-        """Takes away the rows from n on."""
+        """Take away the rows from n on."""
         np.subtract.at(self._nodes, self._codes[n : self._n], 1)
         self._set_rows(n)
 
@@ -213,7 +213,7 @@ class DomainTable(Counts):
     __slots__ = ("_code_cells", "_domains", "_minimum", "_minimum_of", "total")
 
     def __init__(self, columns: Sequence[CountColumn], n: int, domains: Domains) -> None:
-        """Takes the columns, of which only the first n rows mean anything."""
+        """Take the columns, of which only the first n rows mean anything."""
         super().__init__(domains.capacity)
         self._domains = domains
         self._code_cells = domains.cells
@@ -256,7 +256,7 @@ class DomainTable(Counts):
         return self._domains.number
 
     def add(self, row: int, amount: int) -> None:
-        """Counts pods on a row; none where the row takes no part."""
+        """Count pods on a row; none where the row takes no part."""
         code = self._code_cells[row]
         if code:
             if self.few is None:
@@ -271,7 +271,7 @@ class DomainTable(Counts):
         return self.at(code)
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
-        """Counts pods on several rows, each named once."""
+        """Count pods on several rows, each named once."""
         codes = self.codes[rows]
         taking_part = codes != 0
         self.add_to_many(codes[taking_part], amounts[taking_part])
@@ -311,14 +311,14 @@ class CountColumn(Counts):
     __slots__ = ("tables",)
 
     def __init__(self, capacity: int, counts: Int64Vector | None = None) -> None:
-        """Takes the room for rows and the counts, which are not used elsewhere; None for none."""
+        """Take the room for rows and the counts, which are not used elsewhere; None for none."""
         super().__init__(capacity)
         if counts is not None:
             self.take_over(counts)
         self.tables: dict[Hashable, DomainTable] = {}
 
     def add(self, row: int, amount: int) -> None:
-        """Counts pods on a row."""
+        """Count pods on a row."""
         if self.few is None:
             self.cells[row] += amount
         else:
@@ -327,12 +327,12 @@ class CountColumn(Counts):
             table.add(row, amount)
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
-        """Counts pods on several rows, each named once."""
+        """Count pods on several rows, each named once."""
         self.add_to_many(rows, amounts)
         for table in self.tables.values():
             table.add_many(rows, amounts)
 
     def resize(self, capacity: int) -> None:
-        """Makes room for more rows; tables are dropped."""
+        """Make room for more rows; tables are dropped."""
         self.set_length(capacity)
         self.tables = {}

@@ -23,14 +23,14 @@ class Counts:
     __slots__ = ("_length", "_vector", "cells", "few")
 
     def __init__(self, length: int) -> None:
-        """Makes room for so many places, all of them zero."""
+        """Make room for so many places, all of them zero."""
         self._length = length
         self._vector: Int64Vector | None = None
         self.few: dict[int, int] | None = {}
         self.cells: memoryview = memoryview(b"")
 
     def add_to(self, place: int, amount: int) -> None:
-        """Adds at one place."""
+        """Add at one place."""
         few = self.few
         if few is None:
             self.cells[place] += amount
@@ -44,7 +44,7 @@ class Counts:
             few.pop(place, None)
 
     def add_to_many(self, places: Int64Vector, amounts: Int64Vector) -> None:
-        """Adds at several places, which may come more than once."""
+        """Add at several places, which may come more than once."""
         if self.few is not None and len(places) > PLACES_IN_DICT:
             self.set_vector(self.vector(self._length))
         if self._vector is not None:
@@ -54,12 +54,12 @@ class Counts:
             self.add_to(place, amount)
 
     def at(self, place: int) -> int:
-        """Gives the number at one place."""
+        """Return the number at one place."""
         few = self.few
         return few.get(place, 0) if few is not None else int(self.cells[place])
 
     def vector(self, length: int) -> Int64Vector:
-        """Gives the numbers of the first places, as they are now: not to be changed."""
+        """Return the numbers of the first places, as they are now: not to be changed."""
         if self._vector is not None:
             return self._vector[:length]
         found = np.zeros(length, np.int64)
@@ -68,7 +68,7 @@ class Counts:
         return found
 
     def take_over(self, numbers: Int64Vector) -> None:
-        """Takes over numbers that are not used elsewhere, in the place of all that there were."""
+        """Take over numbers that are not used elsewhere, in the place of all that there were."""
         places = np.flatnonzero(numbers)
         if len(places) > PLACES_IN_DICT:
             self.set_vector(numbers)
@@ -77,7 +77,7 @@ class Counts:
             self.few = dict(zip(places.tolist(), numbers[places].tolist(), strict=True))
 
     def set_length(self, length: int) -> None:
-        """Makes room for more places."""
+        """Make room for more places."""
         self._length = length
         if self._vector is not None:
             longer = np.zeros(length, np.int64)
@@ -85,7 +85,7 @@ class Counts:
             self.set_vector(longer)
 
     def set_vector(self, numbers: Int64Vector) -> None:
-        """Goes over to a vector, which is not used elsewhere."""
+        """Go over to a vector, which is not used elsewhere."""
         self.few = None
         self._vector = numbers
         self.cells = cells_of(numbers)

@@ -52,7 +52,7 @@ class NodeRows:
         return self._taint_codes[: self.n]
 
     def label(self, key: str) -> LabelColumn:
-        """Gives the column of a label key; made when first asked for, then kept up to date."""
+        """Return the column of a label key; made when first asked for, then kept up to date."""
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(self.capacity)
@@ -61,29 +61,29 @@ class NodeRows:
         return column
 
     def free_of(self, key: ColumnKey, row: int) -> int:
-        """What is left of a resource on a node; a resource that nobody has heard of is 0."""
+        """Return what is left of a resource on a node; a resource that nobody has heard of is 0."""
         column = self.columns.get(key)
         return 0 if column is None else int(column.cells[row])
 
     def allocatable_of(self, key: ColumnKey, row: int) -> int:
-        """What a node offers of a resource."""
+        """Return what a node offers of a resource."""
         column = self.columns.get(key)
         return 0 if column is None else int(column.allocatable[row])
 
     def add_column(self, key: ColumnKey) -> None:
-        """Adds a column of which no node offers anything and nothing is taken."""
+        """Add a column of which no node offers anything and nothing is taken."""
         self.columns[key] = Column(np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64))
         if isinstance(key, Port):
             self.ports.setdefault((key.protocol, key.port), []).append(key)
 
     def drop_column(self, key: ColumnKey) -> None:
-        """Takes back ``add_column``."""
+        """Take back ``add_column``."""
         del self.columns[key]
         if isinstance(key, Port):
             self.ports[key.protocol, key.port].remove(key)
 
     def append(self, node: Node) -> int:
-        """Adds a row for a node and gives its number; the columns must exist (``missing``)."""
+        """Add a row for a node and return its number; the columns must exist (``missing``)."""
         if self.n == self.capacity:
             self._grow()
         row = self.n
@@ -98,7 +98,7 @@ class NodeRows:
         return row
 
     def append_copies(self, nodes: Sequence[Node]) -> None:
-        """Adds rows for nodes that differ only in their names, which are their hostnames too."""
+        """Add rows for nodes that differ only in their names, which are their hostnames too."""
         while self.n + len(nodes) > self.capacity:
             self._grow()
         first, last = self.n, self.n + len(nodes)
@@ -122,7 +122,7 @@ class NodeRows:
             column.free[first:last] = amount
 
     def pop(self, count: int = 1) -> None:
-        """Takes back the last ``append``, or the last ``append_copies`` of so many."""
+        """Take back the last ``append``, or the last ``append_copies`` of so many."""
         self.n -= count
         del self.nodes[self.n :]
         for name in self.names[self.n :]:
@@ -134,7 +134,7 @@ class NodeRows:
         return [name for name in node_allocatable(node) if name not in self.columns]
 
     def write(self, row: int, node: Node) -> None:
-        """Puts what a node object says into its row; what is taken stays taken."""
+        """Put what a node object says into its row; what is taken stays taken."""
         self.nodes[row] = node
         self._unschedulable[row] = node.spec.unschedulable
         self._taint_codes[row] = self._taint_code(node)
@@ -146,7 +146,7 @@ class NodeRows:
             column.offer(row, offered.get(resource, 0) if isinstance(resource, str) else 0)
 
     def charge(self, row: int, charges: Charges, sign: int) -> None:
-        """Takes (+1) or gives back (-1) what a pod takes; the columns must exist."""
+        """Take (+1) or return back (-1) what a pod takes; the columns must exist."""
         columns = self.columns
         for key, amount in charges:  # the hot loop of every placement: no call for the usual amounts
             column = columns[key]
@@ -156,7 +156,7 @@ class NodeRows:
                 column.take(row, sign * amount)
 
     def add_column_of(self, key: ColumnKey, allocatable: Int64Vector, free: Int64Vector) -> None:
-        """Adds a column with the given values for the rows that exist."""
+        """Add a column with the given values for the rows that exist."""
         column = Column(np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64))
         column.allocatable[: self.n] = allocatable
         column.free[: self.n] = free

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
-    """Gives the marks that pods of a class bear."""
+    """Return the marks that pods of a class bear."""
     marks = (*pod_class.labels.items(), *pod_class.anti_affinity, *pod_class.preferences.asking)
     if pod_class.disks or pod_class.claims:
         return (*marks, *(disk.place for disk in pod_class.disks), *pod_class.claims)
@@ -39,7 +39,7 @@ def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
 
 
 def choices_of(selector: Selector) -> tuple[Choice, ...]:
-    """Gives choices of labels, of each of which all pods that the selector matches bear one."""
+    """Return choices of labels, of each of which all pods that the selector matches bear one."""
     allowed = selector.allowed_values(LABEL_VALUES_INDEXED)
     return tuple(tuple((key, value) for value in values) for key, values in allowed.items())
 
@@ -53,7 +53,7 @@ class ByMark(Generic[_T]):
         self._by_mark: dict[Mark, list[tuple[int, _T]]] = {}
 
     def add(self, asked: Sequence[Choice], item: _T) -> None:
-        """Adds an item that only bearers of a mark of each choice are asked about; of none: everybody."""
+        """Add an item that only bearers of a mark of each choice are asked about; of none: everybody."""
         entry = (self.number, item)
         self.number += 1
         if not asked:
@@ -65,7 +65,7 @@ class ByMark(Generic[_T]):
             self._by_mark.setdefault(mark, []).append(entry)
 
     def borne(self, marks: Iterable[Mark], since: int = 0) -> list[_T]:
-        """Gives the items that a bearer of the marks must be asked about, but for the first ``since`` ever added."""
+        """Return the items that a bearer of the marks must be asked about, but for the first ``since`` ever added."""
         found = _tail(self._of_any, since)
         for mark in marks:
             of_mark = self._by_mark.get(mark)
@@ -82,7 +82,7 @@ class PodKinds:
     """
 
     def __init__(self, pods: Iterable[tuple[int, Sequence[Use]]]) -> None:
-        """Takes the uses of the pods on each row."""
+        """Take the uses of the pods on each row."""
         self.kinds: list[Kind] = []
         self.changed = 0
         self.came = 0
@@ -107,7 +107,7 @@ class PodKinds:
         return len(self._rows)
 
     def change(self, use: Use, row: int, number: int) -> None:
-        """Takes over that so many pods have come to a row, or have left it."""
+        """Take over that so many pods have come to a row, or have left it."""
         known = self._of_use.get(id(use))
         if known is None:
             before = len(self.kinds)
@@ -123,7 +123,7 @@ class PodKinds:
             self.changed += 1
 
     def bearing(self, asked: Sequence[Choice]) -> Sequence[int]:
-        """Gives the numbers of the kinds that may bear a mark of each choice."""
+        """Return the numbers of the kinds that may bear a mark of each choice."""
         if not asked:
             return range(len(self.kinds))
         borne = ([self._by_mark.get(mark, []) for mark in choice] for choice in asked)
@@ -131,7 +131,7 @@ class PodKinds:
         return best[0] if len(best) == 1 else list(itertools.chain.from_iterable(best))
 
     def add_up(self, numbers: Sequence[int], counts: Int64Vector) -> None:
-        """Adds the pods of some kinds, each named once, to the counts of the rows that they are on."""
+        """Add the pods of some kinds, each named once, to the counts of the rows that they are on."""
         if len(numbers) <= CLASSES_ADDED_ONE_BY_ONE:
             for code in numbers:
                 np.add.at(counts, self._rows[self._starts[code] : self._ends[code]], 1)
@@ -145,7 +145,7 @@ class PodKinds:
                 counts[row] += number
 
     def renumbered(self, row_of: CodeVector) -> PodKinds:
-        """Gives the same for other numbers of rows; pods whose row has none (-1) are left out."""
+        """Return the same for other numbers of rows; pods whose row has none (-1) are left out."""
         made = PodKinds(())
         made.kinds, made._codes = list(self.kinds), dict(self._codes)
         made.came = self.came

@@ -61,7 +61,7 @@ class Rows(NodeRows):
         self._domains: dict[tuple[str, Hashable], Domains] = {}
 
     def extend(self, nodes: Sequence[Node], template: object) -> bool:
-        """Adds rows for copies of a template; False where domains have changed, so that judges do not hold.
+        """Add rows for copies of a template; False where domains have changed, so that judges do not hold.
 
         Copies differ in their names and the label of the hostname. ``template`` stands for what is the same.
         """
@@ -75,19 +75,19 @@ class Rows(NodeRows):
         return False
 
     def shrink(self, count: int) -> None:
-        """Takes back the last ``extend`` of so many; judges hold as they did."""
+        """Take back the last ``extend`` of so many; judges hold as they did."""
         self.pop(count)
         for domains in self._domains.values():
             domains.pop(self.n)
 
     def pods_on(self, row: int) -> Iterator[PodClass]:
-        """Gives the class of each pod on a row."""
+        """Return the class of each pod on a row."""
         there = self.pods.get(self.names[row])
         for use in there.uses if there is not None else ():
             yield use.pod_class
 
     def count_column(self, key: CountKey) -> CountColumn:
-        """Gives the column of the pods that a key means; made when first asked for, then kept up to date."""
+        """Return the column of the pods that a key means; made when first asked for, then kept up to date."""
         column = self.counts.get(key)
         if column is None:
             kinds = self._pod_kinds()
@@ -106,7 +106,7 @@ class Rows(NodeRows):
         return column
 
     def forget_kinds(self) -> None:
-        """Forgets which pods are where; asked for anew, it is found in one pass over all pods."""
+        """Forget which pods are where; asked for anew, it is found in one pass over all pods."""
         self._kinds = None
 
     def _pod_kinds(self) -> PodKinds:
@@ -120,7 +120,7 @@ class Rows(NodeRows):
         return self._kinds
 
     def add_guards(self, pod_class: PodClass) -> bool:
-        """Makes the columns of a class's anti-affinity, before its first pod is placed; says whether any was new."""
+        """Make the columns of a class's anti-affinity, before its first pod is placed; says whether any was new."""
         new = [key for key in map(GuardingPods, pod_class.anti_affinity) if key not in self.counts]
         for key in dict.fromkeys(new):
             self.count_column(key)
@@ -144,7 +144,7 @@ class Rows(NodeRows):
         return [key for key in asked if key.term.guards(namespace, labels, known)]
 
     def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
-        """Gives the anti-affinity terms of pods that keep the class away from their domains."""
+        """Return the anti-affinity terms of pods that keep the class away from their domains."""
         judged, found = self._guarded.get(pod_class, (0, ()))
         if judged < len(self.guards):
             if len(self._guarded) >= _MEMO_SIZE:
@@ -165,7 +165,7 @@ class Rows(NodeRows):
         *,
         copies_differ: bool = False,
     ) -> DomainTable:
-        """Gives the pods that a key means, by the values of a node label.
+        """Return the pods that a key means, by the values of a node label.
 
         Args:
             key: Which pods.
@@ -187,7 +187,7 @@ class Rows(NodeRows):
         *,
         copies_differ: bool = False,
     ) -> DomainTable:
-        """Gives what ``table`` gives, for a column that is at hand."""
+        """Return what ``table`` gives, for a column that is at hand."""
         table = column.tables.get((topology_key, eligibility))
         if table is None:
             domains = self._domains_of(topology_key, eligibility, eligible, copies_differ=copies_differ)
@@ -203,7 +203,7 @@ class Rows(NodeRows):
         *,
         copies_differ: bool = False,
     ) -> Domains:
-        """Gives the values of a label over the nodes that take part; kept until nodes change."""
+        """Return the values of a label over the nodes that take part; kept until nodes change."""
         domains = self._domains.get((topology_key, eligibility))
         if domains is None:
             label = self.label(topology_key)
@@ -212,7 +212,7 @@ class Rows(NodeRows):
         return domains
 
     def joint_table(self, keys: Sequence[CountKey], topology_key: str) -> DomainTable:
-        """Gives the pods that any of the keys means, by the values of a node label; one counts once per key."""
+        """Return the pods that any of the keys means, by the values of a node label; one counts once per key."""
         if len(keys) == 1:
             return self.table(keys[0], topology_key)
         columns = [self.count_column(key) for key in keys]
@@ -226,13 +226,13 @@ class Rows(NodeRows):
         return table
 
     def drop_tables(self) -> None:
-        """Forgets domains and the tables of them: nodes have changed."""
+        """Forget domains and the tables of them: nodes have changed."""
         self._domains.clear()
         for column in self.counts.values():
             column.tables.clear()
 
     def drop_counts(self) -> None:
-        """Forgets the counts that depend on facts, which have changed: all but those of guards and asks."""
+        """Forget the counts that depend on facts, which have changed: all but those of guards and asks."""
         stay: tuple[CountKey, ...] = (*self.guards, *self.asks)
         self.counts = {key: self.counts[key] for key in stay}
         self._find_by_mark()
@@ -244,14 +244,14 @@ class Rows(NodeRows):
         self.drop_tables()
 
     def forget_counts(self) -> None:
-        """Forgets counts that nobody may ask for any more; what is asked for is made anew."""
+        """Forget counts that nobody may ask for any more; what is asked for is made anew."""
         self.guards = [key for key in self.guards if self.counts[key].vector(self.n).any()]
         self.asks = [key for key in self.asks if self.counts[key].vector(self.n).any()]
         self._guarded.clear()
         self.drop_counts()
 
     def count(self, row: int, use: Use, sign: int) -> None:
-        """Counts a pod on a row (+1), or takes it off (-1)."""
+        """Count a pod on a row (+1), or take it off (-1)."""
         known = self._counting.get(id(use))
         if known is None or known[1] < self._counts_by_mark.number:
             if len(self._counting) >= _MEMO_SIZE:
@@ -268,7 +268,7 @@ class Rows(NodeRows):
                 self.forget_kinds()
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
-        """Takes what so many pods of a class take from each of the rows, and counts them; each row once."""
+        """Take what so many pods of a class take from each of the rows, and counts them; each row once."""
         for key, amount in pod_class.charges:
             self.columns[key].free[rows] -= sign * amount * numbers
         if self.counts:
@@ -276,7 +276,7 @@ class Rows(NodeRows):
                 column.add_many(rows, sign * numbers)
 
     def charge_many(self, rows: Int64Vector, use: Use, numbers: Int64Vector) -> None:
-        """Takes what so many pods take from each of the rows, and counts them; each row once."""
+        """Take what so many pods take from each of the rows, and counts them; each row once."""
         for key, amount in use.charges:
             self.columns[key].free[rows] -= amount * numbers
         self.forget_kinds()
@@ -285,7 +285,7 @@ class Rows(NodeRows):
                 column.add_many(rows, numbers)
 
     def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
-        """Gives the columns that count a pod of the class."""
+        """Return the columns that count a pod of the class."""
         kind = (pod_class if self._reads_more else pod_class.minding or pod_class, terminating)
         judged, columns = self._counted.get(kind, (0, ()))
         if judged < self._counts_by_mark.number:
@@ -311,7 +311,7 @@ class Rows(NodeRows):
             self._asks_by_mark.add(choices_of(ask.term.selector), ask)
 
     def without(self, dead: Mapping[int, None]) -> Rows:
-        """Gives a copy without some rows, in the same order; this one is left as it is."""
+        """Return a copy without some rows, in the same order; this one is left as it is."""
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
         kept = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)

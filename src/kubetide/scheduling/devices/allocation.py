@@ -41,7 +41,7 @@ class PlannedClaim(NamedTuple):
 def plan_claims(
     ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node, share_id: Callable[[str], str]
 ) -> list[PlannedClaim] | None:
-    """Finds devices for all claims of a pod that have none, as the filter has; None when they are gone.
+    """Find devices for all claims of a pod that have none, as the filter has; None when they are gone.
 
     Args:
         ledger: Who has which device; not changed.

@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 def find_claims(use: DeviceUse, ledger: Ledger) -> list[tuple[ClaimKey, ResourceClaim]] | Problem:
-    """Gives the claims of a pod, or the first problem with them."""
+    """Return the claims of a pod, or the first problem with them."""
     found: list[tuple[ClaimKey, ResourceClaim]] = []
     for one in use.claims:
         if one.error:
@@ -63,7 +63,7 @@ def find_claims(use: DeviceUse, ledger: Ledger) -> list[tuple[ClaimKey, Resource
 
 
 def asks_for_devices(use: DeviceUse, ledger: Ledger) -> bool:
-    """Whether the plugin has anything to judge for the pod."""
+    """Return whether the plugin has anything to judge for the pod."""
     return bool(use.claims) or any(ledger.class_of(name) is not None for name, _ in use.extended)
 
 
@@ -96,12 +96,12 @@ def _problem(key: ClaimKey, claim: ResourceClaim, ledger: Ledger) -> Problem | N
 def allocate_on(
     node: Node, pools: PoolSet, claims: Sequence[ResourceClaim], ledger: Ledger
 ) -> list[tuple[Given, ...]] | None:
-    """Finds devices on a node for claims that have none. Raises what ``search.allocate`` raises."""
+    """Find devices on a node for claims that have none. Raises what ``search.allocate`` raises."""
     return allocate(node, pools.pools, claims, ledger.classes, ledger.in_use)
 
 
 def extended_claim(use: DeviceUse, names: Sequence[str], ledger: Ledger, namespace: str) -> ResourceClaim:
-    """Gives the claim that stands for extended resources on a node where devices stand for these.
+    """Return the claim that stands for extended resources on a node where devices stand for these.
 
     Plain init containers use again what the containers that start after them will have; of what they
     ask for beyond that the largest counts.

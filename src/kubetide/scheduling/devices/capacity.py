@@ -18,14 +18,14 @@ _UNIT = 1_000_000_000
 
 
 def consumption(device: Device, requested: Amounts) -> dict[str, int]:
-    """Gives what a request takes of each capacity: what it names, rounded as the policy says, else the default or all."""
+    """Return what a request takes of each capacity: what it names, rounded as the policy says, else the default or all."""
     return {
         name: _consumed(requested.get(name), capacity) for name, capacity in (device.capacity or {}).items()
     }
 
 
 def has_capacity(device: Device, requested: Amounts, taken: Amounts, taking: Amounts) -> bool:
-    """Whether a request's amounts obey the policies and are left.
+    """Return whether a request's amounts obey the policies and are left.
 
     Args:
         device: Of which device.
@@ -61,7 +61,7 @@ def _consumed(requested: int | None, capacity: DeviceCapacity) -> int:
 
 
 def _rounded(requested: int, valid: CapacityRange) -> int:
-    """Rounds up to the next step above the minimum; steps are whole numbers."""
+    """Round up to the next step above the minimum; steps are whole numbers."""
     least = nano(valid.min or "0")
     if requested < least:
         return least

@@ -29,7 +29,7 @@ class Constraint:
         return self._count, repr(shared and _value(shared)), seen if self._distinct else ()
 
     def add(self, request: str, alternative: str, offer: Offer) -> bool:
-        """Takes a device in; False when it must not be."""
+        """Take a device in; False when it must not be."""
         if not self._concerns(request, alternative):
             return True
         value = _attribute(offer, self._attribute)
@@ -48,7 +48,7 @@ class Constraint:
         return True
 
     def remove(self, request: str, alternative: str) -> None:
-        """Takes a device out again."""
+        """Take a device out again."""
         if self._concerns(request, alternative):
             self._seen.pop(request, None)
             self._count -= 1

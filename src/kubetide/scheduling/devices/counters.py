@@ -33,13 +33,13 @@ class CounterBook:
         )
 
     def restore(self, state: CounterState) -> None:
-        """Makes what has been taken that of a state."""
+        """Make what has been taken that of a state."""
         self._taken = {}
         for pool, counter_set, name, amount in state:
             self._taken.setdefault(pool, {}).setdefault(counter_set, {})[name] = amount
 
     def take(self, offer: Offer, pool: Pool) -> bool:
-        """Takes what a device needs; False, and nothing taken, when any counter of the pool is overdrawn."""
+        """Take what a device needs; False, and nothing taken, when any counter of the pool is overdrawn."""
         available = self._available.get(offer.id[1])
         if available is None:
             available = self._available[offer.id[1]] = self._left(pool)
@@ -53,7 +53,7 @@ class CounterBook:
         return True
 
     def give_back(self, offer: Offer) -> None:
-        """Gives back what a device had taken."""
+        """Return back what a device had taken."""
         if offer.counters:
             self._add(offer, -1)
 

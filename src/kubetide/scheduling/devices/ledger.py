@@ -95,15 +95,15 @@ class Ledger:
     # ── Asking ──
 
     def class_of(self, resource: str) -> DeviceClass | None:
-        """Gives the device class that stands for an extended resource, or None."""
+        """Return the device class that stands for an extended resource, or None."""
         return self._of_resource.get(resource)
 
     def held(self, key: ClaimKey) -> Held | None:
-        """Gives what a claim has been given, or None."""
+        """Return what a claim has been given, or None."""
         return self._held.get(key)
 
     def pools_of(self, node: Node) -> PoolSet:
-        """Gives the pools of a node. Raises ClaimError for a slice whose node selector cannot be read."""
+        """Return the pools of a node. Raises ClaimError for a slice whose node selector cannot be read."""
         name = node.metadata.name
         known = self._pools.get(name)
         if known is not None and known[0] is node:
@@ -124,13 +124,13 @@ class Ledger:
         return found
 
     def state_of(self, pools: PoolSet) -> tuple[int, ...]:
-        """Tells whether anything has changed in the pools: equal while nothing has."""
+        """Tell whether anything has changed in the pools: equal while nothing has."""
         return tuple([self.versions.get(one, 0) for one in pools.ids])
 
     # ── Changing ──
 
     def use(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
-        """Notes that a pod uses a claim."""
+        """Note that a pod uses a claim."""
         users = self._users.setdefault(key, {})
         if pod in users:
             return _nothing
@@ -138,7 +138,7 @@ class Ledger:
         return lambda: self._forget(key, pod)
 
     def leave(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
-        """Notes that a pod uses a claim no more; what nobody uses is given back."""
+        """Note that a pod uses a claim no more; what nobody uses is given back."""
         users = self._users.get(key)
         if users is None or pod not in users:
             return _nothing
@@ -157,7 +157,7 @@ class Ledger:
         return undo
 
     def add_copy(self, template: str, name: str) -> Undo:
-        """Gives a node the devices of the template that it is a copy of, in pools of its own."""
+        """Return a node the devices of the template that it is a copy of, in pools of its own."""
         made = [copy_of(one, name) for one in self._templates.get(template, ())]
         pieces = [piece for piece in map(self._read_slice, made) if piece is not None]
         if not pieces:
@@ -166,22 +166,22 @@ class Ledger:
         return lambda: self._drop_copy(name, len(pieces))
 
     def take_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
-        """Takes over what copies of templates bring from now on."""
+        """Take over what copies of templates bring from now on."""
         self._templates = templates
 
     def claim_made_for(self, pod: tuple[str, str]) -> ClaimKey | None:
-        """Gives the claim that was made for a pod's extended resources, or None."""
+        """Return the claim that was made for a pod's extended resources, or None."""
         return self._made_for.get(pod)
 
     def hold(self, key: ClaimKey, held: Held) -> None:
-        """Gives devices to a claim."""
+        """Return devices to a claim."""
         self._held[key] = held
         for taking in held.takings:
             self._count(taking, 1)
         self.version += 1
 
     def release(self, key: ClaimKey) -> None:
-        """Takes a claim's devices back."""
+        """Take a claim's devices back."""
         for taking in self._held.pop(key).takings:
             self._count(taking, -1)
         self.version += 1
@@ -208,7 +208,7 @@ class Ledger:
             del self.in_use.amounts[device]
 
     def _drop_copy(self, name: str, count: int) -> None:
-        """Forgets the slices that were read last, which are those of a node."""
+        """Forget the slices that were read last, which are those of a node."""
         del self._slices[-count:]
         del self._of_node[name]
         known = self._pools.pop(name, None)
@@ -247,7 +247,7 @@ class Ledger:
 
 
 def _nothing() -> None:
-    """Undoes nothing."""
+    """Undo nothing."""
 
 
 def _add(counts: dict[DeviceId, int], device: DeviceId, sign: int) -> None:
@@ -283,7 +283,7 @@ def _amount(value: str | float) -> int:
 
 
 def _failed(claim: ResourceClaim) -> bool:
-    """Whether a device tells a condition that its driver named as a failure of binding."""
+    """Return whether a device tells a condition that its driver named as a failure of binding."""
     allocation = claim.status.allocation
     told = {
         (one.driver, one.pool, one.device): one.conditions or ()
@@ -304,7 +304,7 @@ def _failed(claim: ResourceClaim) -> bool:
 
 
 def _by_resource(classes: Mapping[str, DeviceClass]) -> dict[str, DeviceClass]:
-    """Which class stands for which extended resource: of several the newest, then the first by name."""
+    """Return which class stands for which extended resource: of several the newest, then the first by name."""
     found: dict[str, DeviceClass] = {}
     ordered = sorted(classes.values(), key=lambda one: one.metadata.name)
     for one in sorted(ordered, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
@@ -315,7 +315,7 @@ def _by_resource(classes: Mapping[str, DeviceClass]) -> dict[str, DeviceClass]:
 
 
 def taking_of(given: Given) -> Taking | None:
-    """How a device that was found counts from now on; None for admin access, which does not."""
+    """Return how a device that was found counts from now on; None for admin access, which does not."""
     if given.admin:
         return None
     return Taking(given.offer.id, shared=given.consumed is not None, amounts=given.consumed)

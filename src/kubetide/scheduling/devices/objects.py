@@ -18,7 +18,7 @@ class DeviceObjects(HeldObjects):
         super().__init__(DEVICE_KINDS)
 
     def devices(self) -> Devices:
-        """Gives them as they are now; later changes do not show in it. Orders do not depend on arrival."""
+        """Return them as they are now; later changes do not show in it. Orders do not depend on arrival."""
         return Devices(
             slices=tuple(self._in_order(RESOURCE_SLICES).values()),
             claims=self._in_order(RESOURCE_CLAIMS),

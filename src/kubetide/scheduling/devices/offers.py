@@ -101,7 +101,7 @@ class Slice:
         return "" if self.spec.shared_counters else self.spec.node_name or ""
 
     def reaches(self, node: Node) -> bool:
-        """Whether the slice matters for a node. Raises ClaimError for a selector that cannot be read."""
+        """Return whether the slice matters for a node. Raises ClaimError for a selector that cannot be read."""
         spec = self.spec
         if spec.shared_counters:
             return True
@@ -144,12 +144,12 @@ class Pool:
 
 
 def nano(value: str | float) -> int:
-    """Reads a quantity in billionths. Raises QuantityError."""
+    """Read a quantity in billionths. Raises QuantityError."""
     return Quantity.parse(value).exact_nano()
 
 
 def _read_amounts(given: ResourceSlice) -> None:
-    """Reads every amount once, so that none is in the way later. Raises QuantityError."""
+    """Read every amount once, so that none is in the way later. Raises QuantityError."""
     for counters in given.spec.shared_counters or ():
         for counter in (counters.counters or {}).values():
             nano(counter.value)
@@ -180,7 +180,7 @@ class NodeReach:
             self._chosen = compile_selection(None, selector)
 
     def matches(self, node: Node) -> bool:
-        """Whether a node is meant; a selector that cannot be read means none."""
+        """Return whether a node is meant; a selector that cannot be read means none."""
         if self.name:
             return node.metadata.name == self.name
         if self.everywhere:
@@ -191,7 +191,7 @@ class NodeReach:
 
 
 def gather_pools(reached: Iterable[Slice], every: Sequence[Slice]) -> list[Pool]:
-    """Gives the pools that a node can use, in the order in which they are tried.
+    """Return the pools that a node can use, in the order in which they are tried.
 
     Args:
         reached: The slices that matter for the node.
@@ -210,7 +210,7 @@ def gather_pools(reached: Iterable[Slice], every: Sequence[Slice]) -> list[Pool]
 
 
 def _pool(pool_id: PoolId, pieces: list[Slice], every: Sequence[Slice]) -> Pool | None:
-    """Puts a pool together; None when a newer generation replaces it that has nothing for the node."""
+    """Put a pool together; None when a newer generation replaces it that has nothing for the node."""
     wanted = pieces[0].spec.pool.resource_slice_count
     whole = pieces
     if len(pieces) != wanted:

@@ -20,7 +20,7 @@ PodKey = tuple[str, str]
 
 
 def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bound: bool) -> list[Undo]:
-    """Notes a pod's claims, and gives devices to those that have none.
+    """Note a pod's claims, and return devices to those that have none.
 
     Args:
         ledger: The books.
@@ -53,7 +53,7 @@ def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bo
 
 
 def take_off(ledger: Ledger, use: DeviceUse, pod: PodKey) -> list[Undo]:
-    """Notes that a pod uses its claims no more; gives back how to undo that."""
+    """Note that a pod uses its claims no more; return back how to undo that."""
     keys = [(one.namespace, one.name) for one in use.claims if one.name]
     if use.extended:
         keys.append(_extended_key(ledger, pod))
@@ -71,7 +71,7 @@ def _extended_key(ledger: Ledger, pod: PodKey) -> ClaimKey:
 def extended_claims(
     ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node
 ) -> list[tuple[ClaimKey, ResourceClaim]]:
-    """Gives the claim for what a pod asks for as extended resources and the node has as devices, if anything."""
+    """Return the claim for what a pod asks for as extended resources and the node has as devices, if anything."""
     offered = node_allocatable(node)
     names = [name for name, _ in use.extended if ledger.class_of(name) and not offered.get(name)]
     if not names:

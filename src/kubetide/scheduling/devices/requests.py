@@ -84,7 +84,7 @@ class Want:
         return self.alternative or self.request
 
     def selects(self, offer: Offer) -> bool:
-        """Whether class and request select a device, wherever it is.
+        """Return whether class and request select a device, wherever it is.
 
         Raises: ClaimError for an expression that cannot be compiled or has no value for the device.
         """
@@ -98,7 +98,7 @@ class Want:
         return known
 
     def tolerates(self, offer: Offer) -> bool:
-        """Whether no taint of the device keeps the request off."""
+        """Return whether no taint of the device keeps the request off."""
         return all(
             taint.effect not in _BLOCKING
             or any(_tolerates(one, taint.key, taint.value, taint.effect) for one in self._tolerations)
@@ -109,7 +109,7 @@ class Want:
 def read_requests(
     claim: ResourceClaim, classes: Mapping[str, DeviceClass], settle: Callable[[Want], None]
 ) -> list[tuple[Want, ...]]:
-    """Gives the alternatives of each request of a claim.
+    """Return the alternatives of each request of a claim.
 
     Args:
         claim: The claim.

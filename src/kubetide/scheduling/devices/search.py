@@ -66,7 +66,7 @@ def allocate(
     classes: Mapping[str, DeviceClass],
     in_use: InUse,
 ) -> list[tuple[Given, ...]] | None:
-    """Finds the devices of each claim on a node; None when there are not enough.
+    """Find the devices of each claim on a node; None when there are not enough.
 
     Raises:
         ClaimError: Something is wrong that no other node mends.
@@ -105,7 +105,7 @@ class _Search:
         self._results: list[list[Given]] = []
 
     def prepare(self, claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> None:
-        """Reads a claim. Raises ClaimError with upstream's message."""
+        """Read a claim. Raises ClaimError with upstream's message."""
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         requests = read_requests(claim, classes, self._settle)
         least = sum(min(want.count for want in alternatives) for alternatives in requests)
@@ -121,7 +121,7 @@ class _Search:
         self._results.append([])
 
     def _settle(self, want: Want) -> None:
-        """Finds out which devices a request for all of them means."""
+        """Find out which devices a request for all of them means."""
         if not want.every:
             return
         where = f"claim {want.claim_name}, request {want.name}: asks for all devices, but resource pool"
@@ -139,7 +139,7 @@ class _Search:
     # ── The search ──
 
     def run(self) -> list[tuple[Given, ...]] | None:
-        """Gives the devices of each claim; None when not everything can be had."""
+        """Return the devices of each claim; None when not everything can be had."""
         stack: list[_Level] = []
         place: _Place | None = _Place()
         while place is not None:
@@ -183,7 +183,7 @@ class _Search:
         return not any(offer.shared for found in self._every.values() for offer, _ in found)
 
     def _settled(self, place: _Place) -> _Place:
-        """Steps over claims and requests that have all they want."""
+        """Step over claims and requests that have all they want."""
         while place.claim < len(self._wants):
             requests = self._wants[place.claim]
             if place.request == len(requests):
@@ -204,7 +204,7 @@ class _Search:
         return len(self._results[place.claim]) + want.count - place.number > MAX_RESULTS
 
     def _places(self, place: _Place) -> Generator[_Place, None, None]:
-        """Takes one possibility after another and gives the place that it leads to."""
+        """Take one possibility after another and return the place that it leads to."""
         if place.alternative < 0:
             for alternative in range(len(self._wants[place.claim][place.request])):
                 yield place._replace(alternative=alternative)
@@ -267,7 +267,7 @@ class _Search:
         return has_capacity(offer.device, want.capacity, taken, self._sharing.get(offer.id, {}))
 
     def _take(self, claim: int, want: Want, offer: Offer, pool: Pool) -> bool:
-        """Takes a device that the request selects; False when it cannot be had."""
+        """Take a device that the request selects; False when it cannot be had."""
         if self._is_taken(claim, want, offer):
             return False
         in_parts = offer.id in self._in_use.amounts or offer.id in self._sharing
@@ -327,7 +327,7 @@ def _go_back(
     *,
     too_many: bool,
 ) -> _Place | None:
-    """Gives the next place to try after the last one led nowhere; None when nothing is left.
+    """Return the next place to try after the last one led nowhere; None when nothing is left.
 
     A claim that would get too many devices is not helped by other devices of the requests before, only
     by other alternatives of them; claims before it are not to blame.

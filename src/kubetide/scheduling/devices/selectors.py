@@ -25,7 +25,7 @@ class SelectorError(Exception):
 
 
 def matches(expression: str, variables: Variables) -> bool:
-    """Whether a device is selected.
+    """Return whether a device is selected.
 
     Raises: SelectorError when the expression has no value for it, or one that is no bool.
     """
@@ -46,7 +46,7 @@ def matches(expression: str, variables: Variables) -> bool:
 
 
 def variables_of(driver: str, device: Device) -> Variables:
-    """Gives what expressions see of a device.
+    """Return what expressions see of a device.
 
     Raises: SelectorError for an attribute that has no value or no semantic version.
     """

@@ -19,7 +19,7 @@ def shortage_text(
     classes: Mapping[str, DeviceClass],
     in_use: InUse,
 ) -> str:
-    """Says of each request that is short by itself how many devices it wants, and how many there are and are free.
+    """Say of each request that is short by itself how many devices it wants, and how many there are and are free.
 
     Args:
         node: The node that was searched in vain.
@@ -54,7 +54,7 @@ def shortage_text(
 
 
 def _short(want: Want, offers: Sequence[Offer], in_use: InUse) -> str:
-    """Says what one request lacks; empty where it lacks nothing, or room in devices that are shared."""
+    """Say what one request lacks; empty where it lacks nothing, or room in devices that are shared."""
     matching = [offer for offer in offers if want.selects(offer)]
     usable = [
         offer

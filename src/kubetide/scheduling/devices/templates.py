@@ -16,7 +16,7 @@ from kubetide.scheduling.devices.offers import DeviceId
 
 
 def copy_of(given: ResourceSlice, node: str) -> ResourceSlice:
-    """Gives a slice as another node would have it, each with a pool of its own."""
+    """Return a slice as another node would have it, each with a pool of its own."""
     spec = given.spec
     return replace(
         given,
@@ -26,7 +26,7 @@ def copy_of(given: ResourceSlice, node: str) -> ResourceSlice:
 
 
 def local_slices(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSlice, ...]:
-    """Gives the slices that a node has to itself, of the newest generation of each pool, in order of name."""
+    """Return the slices that a node has to itself, of the newest generation of each pool, in order of name."""
     found = sorted((one for one in slices if one.spec.node_name == node), key=lambda one: one.metadata.name)
     newest: dict[tuple[str, str], int] = {}
     for one in found:
@@ -38,7 +38,7 @@ def local_slices(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSl
 
 
 def complete_pools(slices: Iterable[ResourceSlice]) -> dict[str, int]:
-    """Gives how many pools of each driver have all their slices.
+    """Return how many pools of each driver have all their slices.
 
     Args:
         slices: Of one node, of the newest generation of each pool.
@@ -58,7 +58,7 @@ def complete_pools(slices: Iterable[ResourceSlice]) -> dict[str, int]:
 def without_devices(
     slices: Iterable[ResourceSlice], taken: Collection[DeviceId]
 ) -> tuple[ResourceSlice, ...]:
-    """Gives the slices without some of their devices."""
+    """Return the slices without some of their devices."""
     return tuple(_left(one, taken) for one in slices)
 
 

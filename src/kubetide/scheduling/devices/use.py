@@ -37,5 +37,5 @@ class InUse(NamedTuple):
     amounts: dict[DeviceId, dict[str, int]]
 
     def has(self, device: DeviceId) -> bool:
-        """Whether any claim has the device or a share of it."""
+        """Return whether any claim has the device or a share of it."""
         return device in self.devices or device in self.shares or device in self.amounts

@@ -39,7 +39,7 @@ class AlonePacking:
         self._max_nodes = max_nodes
 
     def pack(self, group: PodGroup) -> Int64Vector:
-        """Packs one group and gives its pods on each node added so far."""
+        """Pack one group and return its pods on each node added so far."""
         left = len(group.pods)
         taken = np.zeros(len(self.nodes), np.int64)
         # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.

@@ -25,7 +25,7 @@ def terms_of(known: Known) -> list[Term] | None:
 
 
 def is_shared(term: Term) -> bool:
-    """Whether the group's pods change the verdict for all new nodes alike."""
+    """Return whether the group's pods change the verdict for all new nodes alike."""
     return term.counted and term.topology_key not in {HOSTNAME, ""}
 
 
@@ -35,7 +35,7 @@ def may_loosen(term: Term) -> bool:
 
 
 def places_of(term: SpreadTerm, first: int, last: int) -> Int64Vector:
-    """How many pods the rows from first to last take while the minimum stays as it is."""
+    """Return how many pods the rows from first to last take while the minimum stays as it is."""
     codes = term.label.codes[first:last]
     places = np.maximum(0, term.most() + 1 - term.table.counts.take(codes))
     places[codes == 0] = 0
@@ -46,14 +46,14 @@ def places_of(term: SpreadTerm, first: int, last: int) -> Int64Vector:
 
 
 def lowest_of(table: DomainTable, first: int, last: int | None = None) -> BoolVector:
-    """Whether each of the rows is in one of the least-filled domains."""
+    """Return whether each of the rows is in one of the least-filled domains."""
     codes = table.codes[first:last]
     lowest: BoolVector = (codes != 0) & (table.counts.take(codes) == table.minimum())
     return lowest
 
 
 def room_by_amounts(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
-    """How many pods the rows from first to last have room for."""
+    """Return how many pods the rows from first to last have room for."""
     room = np.full(last - first, UNLIMITED, np.int64)
     if known.impossible:
         room[:] = 0

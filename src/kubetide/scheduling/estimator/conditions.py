@@ -100,7 +100,7 @@ class Minds:
     """What classes mind, read from a snapshot; holds while that is not changed."""
 
     def __init__(self, snapshot: Snapshot, classes: Iterable[PodClass]) -> None:
-        """Takes classes of which each was found to be ``reckonable``."""
+        """Take classes of which each was found to be ``reckonable``."""
         self._snapshot = snapshot
         self._tallies: dict[int, _Tally] = {}
         self.own = 0
@@ -116,7 +116,7 @@ class Minds:
         self._keys = list(dict.fromkeys(tally.key for tally in self._shared))
 
     def site(self, node: Node, alone: Rows) -> Site:
-        """Gives the site of a template.
+        """Return the site of a template.
 
         Args:
             node: A copy of the template, with a hostname.
@@ -134,7 +134,7 @@ class Minds:
         return found
 
     def counts_any(self, pods: Iterable[Pod]) -> bool:
-        """Whether a tally counts any of the pods, or any keeps others away."""
+        """Return whether a tally counts any of the pods, or any keeps others away."""
         classes = map(classify_unbound, pods)
         return any(one.anti_affinity or self.counting(one) for one in classes)
 
@@ -144,15 +144,15 @@ class Minds:
         return self._shared
 
     def judges(self, pod_class: PodClass) -> Sequence[Judge]:
-        """Gives the judges of one of the classes."""
+        """Return the judges of one of the classes."""
         return self._judges[_alike(pod_class)]
 
     def tally(self, table: DomainTable) -> _Tally:
-        """Gives the tally of a table that a judge reads."""
+        """Return the tally of a table that a judge reads."""
         return self._tallies[id(table)]
 
     def counting(self, pod_class: PodClass) -> list[_Tally]:
-        """Gives the tallies that count a pod of the class."""
+        """Return the tallies that count a pod of the class."""
         found = (self._tallies.get(id(table)) for table in self._snapshot.counted_in(pod_class))
         return [tally for tally in found if tally is not None]
 
@@ -200,7 +200,7 @@ class Site:
         self.counts = [0, *(self._count(tally) for tally in minds.shared)]
 
     def conditions_of(self, pod_class: PodClass) -> Conditions:
-        """Gives the conditions of one of the classes that the minds were read for."""
+        """Return the conditions of one of the classes that the minds were read for."""
         alike = _alike(pod_class)
         found = self._known.get(alike)
         if found is None:
@@ -303,7 +303,7 @@ def _alike(pod_class: PodClass) -> Hashable:
 
 
 def _beside(table: DomainTable, code: int) -> tuple[int, int]:
-    """How many domains there are beside one, and the smallest count of these."""
+    """Return how many domains there are beside one, and the smallest count of these."""
     present = table.present
     here = code < len(present) and bool(present[code])
     others = table.domains - here

@@ -14,7 +14,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.estimator.conditions import REFUSED, Minds, Site
-from kubetide.scheduling.estimator.plain_numbers import is_reckonable, may_borrow
+from kubetide.scheduling.estimator.plain_numbers import is_plain_number, may_borrow
 from kubetide.scheduling.estimator.single import Kind
 from kubetide.scheduling.filters.node_ports import collide
 from kubetide.scheduling.pods.classes import charges_on_node
@@ -56,7 +56,7 @@ class Demands:
         self._snapshot = snapshot
         self._groups = groups
         classes = dict.fromkeys(group.pod_class for group in groups)
-        reckoned = {one: None for one in classes if is_reckonable(snapshot, one)}
+        reckoned = {one: None for one in classes if is_plain_number(snapshot, one)}
         self._left_out = {at for at, group in enumerate(groups) if group.pod_class not in reckoned}
         self._minds = Minds(snapshot, reckoned)
         charged = dict.fromkeys(key for one in reckoned for key, _ in one.charges)
@@ -85,7 +85,7 @@ class Demands:
         self._kinds: dict[Site, dict[int, Kind]] = {}
 
     def of(self, template: Node, daemon_pods: Sequence[Pod], groups: Sequence[int]) -> Demand | None:
-        """Gives what groups, by number, ask of copies of a template; None where that cannot be put into numbers."""
+        """Return what groups, by number, ask of copies of a template; None where that cannot be put into numbers."""
         if not self._left_out.isdisjoint(groups) or self._minds.counts_any(daemon_pods):
             return None
         prefix = f"{template.metadata.name}-e-"
@@ -146,7 +146,7 @@ class Demands:
         return kinds
 
     def _kind_of(self, pod_class: PodClass) -> Kind:
-        """What is the same at every site."""
+        """Return what is the same at every site."""
         columns = self._columns
         # Places for pods are seldom what is short, so they are looked at last.
         needs = (*pod_class.needs[1:], pod_class.needs[0])

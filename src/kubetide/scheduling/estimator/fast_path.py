@@ -16,7 +16,7 @@ from kubetide.units.quantity import Quantity, QuantityError
 
 
 def fast_path_group(template: Node, groups: Sequence[PodGroup], order: Sequence[int]) -> int | None:
-    """Gives the group for which division saves the most steps, or None when no group may be divided.
+    """Return the group for which division saves the most steps, or None when no group may be divided.
 
     Of equals, the later in ``order`` wins.
     """

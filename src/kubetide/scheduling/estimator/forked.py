@@ -73,7 +73,7 @@ class ForkedPacking:
         self._used: dict[int, None] = {}
 
     def pack(self, group: PodGroup) -> dict[int, int]:
-        """Packs one group and gives its pods by row."""
+        """Pack one group and return its pods by row."""
         work = _Group(self._snapshot, group)
         if self.added and not self._template.spec.unschedulable:
             self.start = work.scan(self._existing, self.start)
@@ -83,7 +83,7 @@ class ForkedPacking:
         return work.placed
 
     def pack_by_division(self, group: PodGroup) -> tuple[dict[int, int], int]:
-        """Packs the last group: one new node is filled, the rest is divided by what that takes.
+        """Pack the last group: one new node is filled, the rest is divided by what that takes.
 
         Gives the pods by row, and how many are on nodes that were only reckoned. The node added last
         is not used again, and what copies mean to each other is not looked at.
@@ -140,7 +140,7 @@ class ForkedPacking:
                 return
 
     def _repeat(self, work: _Group, each: int) -> None:
-        """Adds nodes that take as many pods as the two before: nothing that the next one sees is different."""
+        """Add nodes that take as many pods as the two before: nothing that the next one sees is different."""
         last = len(self._snapshot) - 1
         number = min(work.left, work.shared_quota(last)) // each
         if self._max_nodes is not None:
@@ -157,7 +157,7 @@ class ForkedPacking:
         self._snapshot.add_templates(self._template, self._daemon_pods, names)
 
     def _fall_back(self, work: _Group, last: int) -> bool:
-        """Places one pod or more anywhere but on the last node, where spreading by hostname kept it off that."""
+        """Place one pod or more anywhere but on the last node, where spreading by hostname kept it off that."""
         if not work.pod_class.spreads_by_hostname:
             return False
         refusal = self._snapshot.first_refusal(work.pod_class, self._snapshot.node_names[last])
@@ -189,19 +189,19 @@ class _Group:
         return self._snapshot.prepare(self.pod_class)
 
     def fill(self, row: int) -> bool:
-        """Puts as many pods on one row as it takes; True when it is to be asked again, as pods are told apart."""
+        """Put as many pods on one row as it takes; True when it is to be asked again, as pods are told apart."""
         one_by_one = terms_of(self._known) is None
         number = min(self.left, self.room_for(row))
         self.put_on(row, number)
         return number > 0 and one_by_one
 
     def put_on(self, row: int, number: int) -> None:
-        """Puts pods on one row."""
+        """Put pods on one row."""
         if number:
             self.put(np.array([row]), np.array([number], np.int64))
 
     def put(self, rows: Int64Vector, numbers: Int64Vector) -> None:
-        """Puts pods on rows, each named once."""
+        """Put pods on rows, each named once."""
         if self.has_own_claims:
             for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
                 self._put_pods(row, number)
@@ -220,7 +220,7 @@ class _Group:
             self.pod_class = classify_unbound(self._pods[self._next])
 
     def room_for(self, row: int) -> int:
-        """How many pods one row takes one after another."""
+        """Return how many pods one row takes one after another."""
         known = self._known
         if not known.static_cells[row] or not known.has_capacity(row):
             return 0
@@ -231,12 +231,12 @@ class _Group:
         return min([room, *(term.quota(row) for term in terms)])
 
     def shared_quota(self, row: int) -> int:
-        """How many pods all new nodes together take by conditions that they share with the row."""
+        """Return how many pods all new nodes together take by conditions that they share with the row."""
         terms = terms_of(self._known) or ()
         return min((term.quota(row) for term in terms if is_shared(term)), default=UNLIMITED)
 
     def scan(self, existing: int, start: int) -> int:
-        """Deals pods out over the added nodes, the rows from ``existing`` on; gives where the next scan begins."""
+        """Deal pods out over the added nodes, the rows from ``existing`` on; return where the next scan begins."""
         while self.left:
             known = self._known
             n = len(self._snapshot)
@@ -266,7 +266,7 @@ class _Group:
         return start
 
     def fall_back(self, last: int, start: int) -> int | None:
-        """Places pods on any node but the last, until that may take one again; None when no node takes any."""
+        """Place pods on any node but the last, until that may take one again; None when no node takes any."""
         known = self._known
         blocked = np.array(self._snapshot.unschedulable)
         blocked[last] = True
@@ -296,7 +296,7 @@ class _Group:
     def _room(
         self, known: Known, terms: Sequence[Term], open_rows: BoolVector, first: int = 0
     ) -> Int64Vector:
-        """How many pods each row from first on takes, but for spreading by hostname and for what new nodes share.
+        """Return how many pods each row from first on takes, but for spreading by hostname and for what new nodes share.
 
         ``open_rows`` says which of them may be used at all.
         """
@@ -312,7 +312,7 @@ class _Group:
         return np.minimum(room, self.left, out=room)
 
     def _deal(self, room: Int64Vector, quota: int, start: int, first: int = 0) -> int:
-        """Deals pods out over the rows from first on, going round all rows from ``start``."""
+        """Deal pods out over the rows from first on, going round all rows from ``start``."""
         if quota <= 0 or not len(room):
             return start
         fill = go_round(room, quota, max(0, start % (first + len(room)) - first))
@@ -325,7 +325,7 @@ class _Group:
     def _deal_levels(
         self, term: Term, room: Int64Vector, quota: int, start: int, first: int = 0, *, once: bool = False
     ) -> int:
-        """Deals pods out under one spread by hostname, pass by pass while its minimum rises.
+        """Deal pods out under one spread by hostname, pass by pass while its minimum rises.
 
         ``once`` ends it as soon as the minimum may have risen.
         """

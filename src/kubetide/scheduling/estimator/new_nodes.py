@@ -54,11 +54,11 @@ class NewNodes:
         return self._count > 0 and not self._used[self._count - 1]
 
     def room(self, pod_class: PodClass) -> Int64Vector:
-        """How many pods of the class each node can still take."""
+        """Return how many pods of the class each node can still take."""
         return self._room(pod_class, 0)
 
     def add(self, pod_class: PodClass, count: int) -> Int64Vector:
-        """Adds nodes and gives the room of each for the class."""
+        """Add nodes and return the room of each for the class."""
         before = self._count
         self._count += count
         if self._count > len(self._used):
@@ -71,7 +71,7 @@ class NewNodes:
         return self._room(pod_class, before)
 
     def take(self, pod_class: PodClass, taken: Int64Vector) -> None:
-        """Puts pods of the class on the nodes: ``taken`` has one number per node."""
+        """Put pods of the class on the nodes: ``taken`` has one number per node."""
         n = self._count
         for key, amount in pod_class.charges:
             if isinstance(key, Port):

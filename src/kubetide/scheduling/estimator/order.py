@@ -27,7 +27,7 @@ class Orders:
         self._known: dict[bytes, list[int]] = {}
 
     def of(self, template: Node, groups: Sequence[int]) -> list[int]:
-        """Orders groups, given by number, by the share of the template that one pod asks for, largest first.
+        """Order groups, given by number, by the share of the template that one pod asks for, largest first.
 
         Equal scores keep the given order in up to 12 groups; beyond that upstream's sort may move them.
         """

@@ -96,7 +96,7 @@ class Estimate:
         return tuple(every)
 
     def pods_on(self, name: str) -> dict[int, int]:
-        """Gives the pods on an added or borrowed node: numbers by group index."""
+        """Return the pods on an added or borrowed node: numbers by group index."""
         position = (*self.added, *self.borrowed).index(name)
         return {group: numbers[position] for group, numbers in enumerate(self.placed) if position in numbers}
 
@@ -105,7 +105,7 @@ class Estimator:
     """Estimates for the same groups, with one template after another."""
 
     def __init__(self, snapshot: Snapshot, groups: Sequence[PodGroup]) -> None:
-        """Takes the cluster, which is only read, and what is to be placed, as ``equivalence_groups`` gives it."""
+        """Take the cluster, which is only read, and what is to be placed, as ``equivalence_groups`` gives it."""
         self._snapshot = snapshot
         self._groups = groups
         self._orders = Orders(groups)
@@ -121,7 +121,7 @@ class Estimator:
         start: int = 1,
         fast_path: bool = False,
     ) -> Estimate:
-        """Says how many nodes of a template some of the groups need.
+        """Say how many nodes of a template some of the groups need.
 
         Args:
             template: The node of which copies would be added, named ``<template>-e-<i>``.
@@ -140,7 +140,7 @@ class Estimator:
                 return found
         number = {at: position for position, at in enumerate(groups)}
         order = [number[at] for at in order]
-        if fast_path or _minds_others(self._snapshot, daemon_pods, given):
+        if fast_path or _has_inter_pod_rules(self._snapshot, daemon_pods, given):
             return _estimate_forked(
                 self._snapshot, template, daemon_pods, given, order, limits, start, fast_path=fast_path
             )
@@ -197,14 +197,14 @@ def estimate(
     start: int = 1,
     fast_path: bool = False,
 ) -> Estimate:
-    """Says how many nodes of a template the groups need; for several templates see ``Estimator``."""
+    """Say how many nodes of a template the groups need; for several templates see ``Estimator``."""
     estimator = Estimator(snapshot, groups)
     every = range(len(groups))
     return estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path)
 
 
-def _minds_others(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:
-    return any(snapshot.minds_others(group.pod_class) for group in groups) or any(
+def _has_inter_pod_rules(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:
+    return any(snapshot.has_inter_pod_rules(group.pod_class) for group in groups) or any(
         classify_unbound(pod).anti_affinity for pod in daemon_pods
     )
 

@@ -12,8 +12,8 @@ from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
-def is_reckonable(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Whether all that the class minds has the form of ``conditions``; adds its guards to the snapshot."""
+def is_plain_number(snapshot: Snapshot, pod_class: PodClass) -> bool:
+    """Return whether all that the class minds has the form of ``conditions``; adds its guards to the snapshot."""
     if pod_class.error or pod_class.terms_error or pod_class.spread_error:
         return False
     if not filters_in_use().shares_verdicts:
@@ -29,7 +29,7 @@ def is_reckonable(snapshot: Snapshot, pod_class: PodClass) -> bool:
 
 
 def may_borrow(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Whether an existing node might take a pod of the class while pods are only added to new nodes.
+    """Return whether an existing node might take a pod of the class while pods are only added to new nodes.
 
     Spreading by hostname never lets in more than it would if new nodes had any number of pods.
     """

@@ -20,7 +20,7 @@ class Fill(NamedTuple):
 
 
 def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
-    """Deals pods out one by one, going round the nodes that have room, from ``start`` on.
+    """Deal pods out one by one, going round the nodes that have room, from ``start`` on.
 
     Args:
         room: (nodes,), how many pods each can take, not negative.

@@ -71,7 +71,7 @@ class SinglePacking:
         max_nodes: int | None,
         start: int,
     ) -> None:
-        """Takes what a new node has of each column, what shared tallies are, and how many own tallies there are."""
+        """Take what a new node has of each column, what shared tallies are, and how many own tallies there are."""
         self.used: list[bool] = []
         self.start = start
         self.may_add = True
@@ -88,7 +88,7 @@ class SinglePacking:
         self._full: dict[int, int] = {}
 
     def pack(self, kind: Kind, pods: int) -> dict[int, int]:
-        """Packs the pods of one kind and gives how many are on which of the new nodes."""
+        """Pack the pods of one kind and return how many are on which of the new nodes."""
         placed: dict[int, int] = {}
         left = pods
         # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.
@@ -146,7 +146,7 @@ class SinglePacking:
         placed[at] = placed.get(at, 0) + 1
 
     def _takes(self, kind: Kind, at: int) -> bool:
-        """Whether one node takes a pod."""
+        """Return whether one node takes a pod."""
         if not self._has_room(kind, at):
             return False
         own = self._open(kind.conditions)
@@ -159,7 +159,7 @@ class SinglePacking:
         return all(cells[column][at] >= least for column, least in kind.gates)
 
     def _scan(self, kind: Kind, end: int) -> int:
-        """Gives the first node that takes a pod, going round those before ``end``, or -1; the next scan begins behind it."""
+        """Return the first node that takes a pod, going round those before ``end``, or -1; the next scan begins behind it."""
         full = self._full.get(kind.size, 0)
         own = self._open(kind.conditions) if full < end else None
         if own is None:
@@ -193,7 +193,7 @@ class SinglePacking:
         return -1
 
     def _first(self, kind: Kind, own: _Own, begin: int, full: int, end: int) -> int:
-        """Gives the first of the nodes from ``full`` to ``end`` that takes a pod, going round from ``begin``, or -1."""
+        """Return the first of the nodes from ``full`` to ``end`` that takes a pod, going round from ``begin``, or -1."""
         (column, least), *others = kind.gates
         fits = self._columns[column][:end] >= least
         for column, least in others:
@@ -216,7 +216,7 @@ class SinglePacking:
         return -1
 
     def _fall_back(self, kind: Kind, last: int) -> int:
-        """Gives a node but the last where a pod goes that spreading kept off that, or -1. Raises ExistingNodeWanted."""
+        """Return a node but the last where a pod goes that spreading kept off that, or -1. Raises ExistingNodeWanted."""
         if not (self._has_room(kind, last) and self._is_skewed(kind.conditions, last)):
             return -1
         if kind.may_borrow:
@@ -230,7 +230,7 @@ class SinglePacking:
         return any(self._own[rule.tally].get(at, 0) > self._most(rule) for rule in conditions.skew)
 
     def _open(self, conditions: Conditions) -> _Own | None:
-        """Gives what is asked of the pods of a single node, or None when no node takes a pod."""
+        """Return what is asked of the pods of a single node, or None when no node takes a pod."""
         if not conditions.minds:
             return []
         counts = self._counts
@@ -258,7 +258,7 @@ class SinglePacking:
         )
 
     def _most(self, rule: OwnSpread) -> int:
-        """How many pods a node may have for one more to be let in."""
+        """Return how many pods a node may have for one more to be let in."""
         nodes = len(self.used)
         if rule.domains + nodes < rule.min_domains:
             return rule.margin

@@ -20,7 +20,7 @@ _WORD = (1 << 64) - 1
 
 
 def descending_order(scores: Sequence[float]) -> list[int]:
-    """Gives the indexes of the scores, largest first, equal ones in the order that Go leaves them in."""
+    """Return the indexes of the scores, largest first, equal ones in the order that Go leaves them in."""
     sorting = _Sorting(scores)
     sorting.sort(0, len(scores), len(scores).bit_length())
     return sorting.order
@@ -40,7 +40,7 @@ class _Sorting:
         self.order[i], self.order[j] = self.order[j], self.order[i]
 
     def sort(self, a: int, b: int, bad_pivots: int) -> None:
-        """Sorts a range; after so many bad pivots by heap."""
+        """Sort a range; after so many bad pivots by heap."""
         balanced = partitioned = True
         while b - a > _INSERTION_LENGTH:
             if bad_pivots == 0:
@@ -72,13 +72,13 @@ class _Sorting:
             self._sink(i, a)
 
     def _sink(self, i: int, floor: int) -> None:
-        """Moves an element to the left until it stands right, not beyond ``floor``."""
+        """Move an element to the left until it stands right, not beyond ``floor``."""
         while i > floor and self._less(i, i - 1):
             self._swap(i, i - 1)
             i -= 1
 
     def _choose_pivot(self, a: int, b: int) -> tuple[int, int]:
-        """Gives the median of three (or of three medians of neighbours) and how many swaps it took."""
+        """Return the median of three (or of three medians of neighbours) and how many swaps it took."""
         quarter = (b - a) // 4
         i, j, k = a + quarter, a + 2 * quarter, a + 3 * quarter
         swaps = 0
@@ -101,7 +101,7 @@ class _Sorting:
         return b, swaps
 
     def _repair(self, a: int, b: int) -> bool:
-        """Sorts a range that is nearly sorted, if a few moves do; says whether it is sorted."""
+        """Sort a range that is nearly sorted, if a few moves do; says whether it is sorted."""
         i = a + 1
         for _ in range(_REPAIRS):
             while i < b and not self._less(i, i - 1):
@@ -121,7 +121,7 @@ class _Sorting:
         return False
 
     def _partition(self, a: int, b: int, pivot: int) -> tuple[int, bool]:
-        """Puts what is less than the pivot before it; also says whether nothing had to be moved."""
+        """Put what is less than the pivot before it; also says whether nothing had to be moved."""
         self._swap(a, pivot)
         i, j = a + 1, b - 1
         untouched = True
@@ -139,7 +139,7 @@ class _Sorting:
         return j, untouched
 
     def _partition_equal(self, a: int, b: int, pivot: int) -> int:
-        """Puts what equals the pivot, the least of the range, before the rest; gives where the rest begins."""
+        """Put what equals the pivot, the least of the range, before the rest; return where the rest begins."""
         self._swap(a, pivot)
         i, j = a + 1, b - 1
         while True:

@@ -25,11 +25,11 @@ class Filter(Protocol):
         ...
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
-        """Says why the node of one row does not take the pod, or None when it does."""
+        """Say why the node of one row does not take the pod, or None when it does."""
         ...
 
     def failures(self, pod: PodClass, rows: Rows) -> Iterable[tuple[str, BoolVector]]:
-        """Gives each reason with the nodes (True) that it holds for, in upstream's order of reasons."""
+        """Return each reason with the nodes (True) that it holds for, in upstream's order of reasons."""
         ...
 
 
@@ -38,7 +38,7 @@ class WholesaleFilter(Protocol):
     """Can refuse a pod for all nodes alike, before any is looked at (PreFilter)."""
 
     def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:
-        """Gives the refusal that holds for every node, or None."""
+        """Return the refusal that holds for every node, or None."""
         ...
 
 
@@ -47,7 +47,7 @@ class StaticFilter(Filter, Protocol):
     """Judges node objects alone: pods on nodes play no part."""
 
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
-        """Gives True per node that passes, or None when all do."""
+        """Return True per node that passes, or None when all do."""
         ...
 
 
@@ -56,7 +56,7 @@ class CapacityFilter(Filter, Protocol):
     """Judges what is left on nodes."""
 
     def needs(self, pod: PodClass, rows: Rows) -> Iterable[Need]:
-        """Gives what must be left. May only name columns that exist, or else resources that all nodes lack."""
+        """Return what must be left. May only name columns that exist, or else resources that all nodes lack."""
         ...
 
 
@@ -79,11 +79,11 @@ class Term(Protocol):
         ...
 
     def nodes(self, first: int = 0) -> BoolVector:
-        """Whether each node passes now, from row ``first`` on; a fresh vector."""
+        """Return whether each node passes now, from row ``first`` on; a fresh vector."""
         ...
 
     def quota(self, row: int) -> int:
-        """How many pods of the class the node lets in one after another, ``UNLIMITED`` at most."""
+        """Return how many pods of the class the node lets in one after another, ``UNLIMITED`` at most."""
         ...
 
 
@@ -109,11 +109,11 @@ class Judge(Protocol):
         ...
 
     def nodes(self) -> BoolVector:
-        """Whether each node passes now; a fresh vector."""
+        """Return whether each node passes now; a fresh vector."""
         ...
 
     def node(self, row: int) -> bool:
-        """Whether one node passes now."""
+        """Return whether one node passes now."""
         ...
 
 
@@ -122,5 +122,5 @@ class MovingFilter(Filter, Protocol):
     """Judges by the pods that are on this node and on others."""
 
     def judge(self, pod: PodClass, rows: Rows) -> Judge | None:
-        """Gives the judge of a class, or None when every node passes, whatever pods are added of other classes."""
+        """Return the judge of a class, or None when every node passes, whatever pods are added of other classes."""
         ...

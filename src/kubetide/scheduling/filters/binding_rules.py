@@ -34,7 +34,7 @@ class PodClaims(msgspec.Struct, frozen=True):
 
 
 def sort_claims(pod: PodClass, volumes: Volumes) -> PodClaims:
-    """Sorts the claims that exist. Raises: ModeUnknown with upstream's message."""
+    """Sort the claims that exist. Raises: ModeUnknown with upstream's message."""
     bound, waiting, immediate = [], [], []
     for use in pod.claims:
         claim = volumes.claim(use)
@@ -50,7 +50,7 @@ def sort_claims(pod: PodClass, volumes: Volumes) -> PodClaims:
 
 
 def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels reaches the volume; what it says about fields is not looked at."""
+    """Return whether a node with these labels reaches the volume; what it says about fields is not looked at."""
     terms = _terms(volume)
     return terms is None or any(term.holds(labels, "") for term in terms)
 
@@ -65,7 +65,7 @@ class Matches(msgspec.Struct, frozen=True):
 def match_static(
     claims: Sequence[PersistentVolumeClaim], volumes: Volumes, labels: Mapping[str, str] | None
 ) -> Matches:
-    """Gives free volumes to claims, the smallest claim first and to each the smallest volume that will do.
+    """Return free volumes to claims, the smallest claim first and to each the smallest volume that will do.
 
     Args:
         claims: What is to be bound.
@@ -95,7 +95,7 @@ def match_static(
 def provisioning_problem(
     claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]
 ) -> str | None:
-    """Says why no volume can be made for a claim on a node with these labels, or None when one can.
+    """Say why no volume can be made for a claim on a node with these labels, or None when one can.
 
     Empty when nobody makes volumes there, else what is short.
     """
@@ -136,7 +136,7 @@ def _capacity_for(
 
 
 def label_keys(claims: PodClaims, volumes: Volumes) -> tuple[str, ...]:
-    """Gives the node labels that the verdict on these claims may depend on."""
+    """Return the node labels that the verdict on these claims may depend on."""
     keys: dict[str, None] = {}
     classes = dict.fromkeys(volumes.class_of(claim) for claim in claims.waiting)
     asked = [volumes.persistent_volumes.get(claim.spec.volume_name) for claim in claims.bound]
@@ -178,7 +178,7 @@ def _suits(
 
 
 def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is kept for the claim, or is its own already."""
+    """Return whether the volume is kept for the claim, or is its own already."""
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
         return False
@@ -190,7 +190,7 @@ def _contains(offered: Iterable[str] | None, wanted: Iterable[str] | None) -> bo
 
 
 def _allows(found: StorageClass, labels: Mapping[str, str]) -> bool:
-    """Whether the class makes volumes for nodes with these labels: any term, all of its expressions."""
+    """Return whether the class makes volumes for nodes with these labels: any term, all of its expressions."""
     if not found.allowed_topologies:
         return True
     return any(

@@ -69,7 +69,7 @@ class DeviceJudge:
         return not self.verdict(row).message
 
     def verdict(self, row: int) -> _Verdict:
-        """Judges one node as it is now."""
+        """Evaluate one node as it is now."""
         by_devices = self._by_devices(self._rows.nodes[row])
         if self._mapped:
             offered = node_allocatable(self._rows.nodes[row])
@@ -86,12 +86,12 @@ class DeviceJudge:
         return self._reached(row, [one for _, one in held if one is not None])
 
     def failure(self, row: int) -> str:
-        """Gives what the search for devices has failed with on a node; empty where it has an answer."""
+        """Return what the search for devices has failed with on a node; empty where it has an answer."""
         found = self.verdict(row)
         return _failed(found.message) if found.fatal else ""
 
     def shortage(self, row: int) -> str:
-        """Says what is short on a node that cannot serve all claims, empty where that cannot be told."""
+        """Say what is short on a node that cannot serve all claims, empty where that cannot be told."""
         node, ledger = self._rows.nodes[row], self._ledger
         wanting = tuple(key for key, _ in self._claims if ledger.held(key) is None)
         claims = self._unserved(wanting, tuple(self._by_devices(node)))
@@ -128,12 +128,12 @@ class DeviceJudge:
         return verdict
 
     def _by_devices(self, node: Node) -> list[str]:
-        """Gives the extended resources that only devices can be on a node."""
+        """Return the extended resources that only devices can be on a node."""
         offered = node_allocatable(node) if self._mapped else {}
         return [name for name in self._mapped if not offered.get(name)]
 
     def _unserved(self, wanting: tuple[ClaimKey, ...], by_devices: tuple[str, ...]) -> list[ResourceClaim]:
-        """Gives the claims that devices are to be found for."""
+        """Return the claims that devices are to be found for."""
         claims = [claim for key, claim in self._claims if key in wanting]
         if self._mapped:
             claims.append(extended_claim(self._use, by_devices, self._ledger, self._namespace))

@@ -32,7 +32,7 @@ class ApartTerm:
         self._rows = rows
 
     def node(self, row: int) -> bool:
-        """Whether one node passes; without the label it does."""
+        """Return whether one node passes; without the label it does."""
         return not self.table.count(int(self.label.codes[row]))
 
     def nodes(self, first: int = 0) -> BoolVector:
@@ -64,11 +64,11 @@ class NearTerm:
         self._rows = rows
 
     def is_first(self) -> bool:
-        """Whether no pod is there to stand near to, and the pod itself would be one: any domain will do."""
+        """Return whether no pod is there to stand near to, and the pod itself would be one: any domain will do."""
         return self.is_one_of_them and not any(table.total for table in self.tables)
 
     def node(self, row: int) -> bool:
-        """Whether one node passes."""
+        """Return whether one node passes."""
         codes = [int(label.codes[row]) for label in self.labels]
         if not all(codes):
             return False

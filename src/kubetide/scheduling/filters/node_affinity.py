@@ -78,7 +78,7 @@ def _passes_named(selection: NodeSelection, rows: Rows) -> BoolVector:
 
 
 def term_holds(term: Term, rows: Rows) -> BoolVector:
-    """Whether each node meets every requirement of a term; a fresh vector."""
+    """Return whether each node meets every requirement of a term; a fresh vector."""
     holds = np.ones(rows.n, np.bool_)
     for requirement in term.labels:
         holds &= _label_holds(requirement, rows)
@@ -94,7 +94,7 @@ def term_holds(term: Term, rows: Rows) -> BoolVector:
 
 
 def _label_holds(requirement: Requirement, rows: Rows) -> BoolVector:
-    """Judges each distinct value once, then spreads the verdicts over the nodes."""
+    """Evaluate each distinct value once, then spreads the verdicts over the nodes."""
     label = rows.label(requirement.key)
     verdicts = np.zeros(len(label.code_of) + 1, np.bool_)
     if requirement.operator in {"Gt", "Lt"}:

@@ -23,7 +23,7 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
     """The pods that use any claim."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is one of them."""
+        """Return whether a pod of the class is one of them."""
         return bool(pod.claims)
 
     def choices(self) -> tuple[Choice, ...]:
@@ -69,7 +69,7 @@ class VolumeLimitsJudge:
         return self.exceeded(row) is None
 
     def exceeded(self, row: int) -> str | None:
-        """Gives the driver of which the node would have too many volumes, or None."""
+        """Return the driver of which the node would have too many volumes, or None."""
         limits = self._limits.get(row)
         if limits is None:
             return None
@@ -93,7 +93,7 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def problem(self, pod: PodClass, rows: Rows) -> str:
-        """Why the pod's claims cannot be counted, which refuses every node; empty when they can."""
+        """Return why the pod's claims cannot be counted, which refuses every node; empty when they can."""
         volumes = rows.facts.volumes
         for use in pod.claims if volumes is not None else ():
             where = f"looking up PVC {use.namespace}/{use.name}: "

@@ -58,17 +58,17 @@ class SpreadTerm:
         return self.rule.topology_key
 
     def most(self) -> int:
-        """How many pods a domain may have for one more to be let in."""
+        """Return how many pods a domain may have for one more to be let in."""
         table, rule = self.table, self.rule
         least = table.minimum() if table.domains >= rule.min_domains else 0
         return rule.max_skew + least - rule.self_match
 
     def skewed(self, row: int) -> bool:
-        """Whether one more pod on the row would be too many; the row has the label."""
+        """Return whether one more pod on the row would be too many; the row has the label."""
         return self.table.count(int(self.label.codes[row])) > self.most()
 
     def node(self, row: int) -> bool:
-        """Whether one node passes."""
+        """Return whether one node passes."""
         return bool(self.label.codes[row]) and not self.skewed(row)
 
     def nodes(self, first: int = 0) -> BoolVector:
@@ -161,7 +161,7 @@ class PodTopologySpread:
 
 
 def takes_part(keys: Iterable[str], rule: SpreadConstraint, pod: PodClass, rows: Rows) -> BoolVector:
-    """Whether each node has all of the labels and takes part in a constraint of the class; a fresh vector."""
+    """Return whether each node has all of the labels and takes part in a constraint of the class; a fresh vector."""
     nodes = np.ones(rows.n, np.bool_)
     for key in keys:
         nodes &= rows.label(key).codes[: rows.n] != 0
@@ -199,7 +199,7 @@ class Eligible:
         return self._hash
 
     def __call__(self) -> BoolVector:
-        """Whether each node takes part, as nodes are now."""
+        """Return whether each node takes part, as nodes are now."""
         rows = self._rows
         last = rows.nodes[rows.n - 1] if rows.n else None
         # Judges live until a node changes, so that others have come where the last is another.

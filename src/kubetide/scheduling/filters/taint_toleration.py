@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint, *, comparison: bool = False) -> bool:
-    """Whether any toleration matches the taint.
+    """Return whether any toleration matches the taint.
 
     Empty effect or key match any; Exists does not look at values. Gt and Lt match nothing unless
     ``comparison`` says that their feature gate is on (off by default). Source: api/core/v1
@@ -44,7 +44,7 @@ def _matches(toleration: Toleration, taint: Taint, *, comparison: bool) -> bool:
 
 
 def _plain_int64(text: str) -> int | None:
-    """Reads an integer that is written the one plain way: no sign +, no leading zeros."""
+    """Read an integer that is written the one plain way: no sign +, no leading zeros."""
     if not _PLAIN.fullmatch(text):
         return None
     number = int(text)
@@ -52,7 +52,7 @@ def _plain_int64(text: str) -> int | None:
 
 
 def untolerated(pod: PodClass, taints: Iterable[Taint], *, comparison: bool = False) -> Taint | None:
-    """Gives the first NoSchedule or NoExecute taint that the pod does not tolerate, or None."""
+    """Return the first NoSchedule or NoExecute taint that the pod does not tolerate, or None."""
     for taint in taints:
         if taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(
             pod.tolerations, taint, comparison=comparison

@@ -97,7 +97,7 @@ class VolumeBinding:
 
 
 def _problem(pod: PodClass, volumes: Volumes) -> str:
-    """What is wrong with the claims for every node alike."""
+    """Return what is wrong with the claims for every node alike."""
     for use in pod.claims:
         claim = volumes.claim(use)
         if claim is None:
@@ -116,7 +116,7 @@ def _problem(pod: PodClass, volumes: Volumes) -> str:
 
 
 def _judge(claims: PodClaims, volumes: Volumes, node: Node) -> tuple[str, ...]:
-    """Gives the reasons against one node, in upstream's order."""
+    """Return the reasons against one node, in upstream's order."""
     labels = labels_of(node)
     reasons: list[str] = []
     bound = [volumes.persistent_volumes.get(claim.spec.volume_name) for claim in claims.bound]

@@ -23,7 +23,7 @@ class PodsWithDisk(msgspec.Struct, frozen=True):
     disk: Disk
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is one of them."""
+        """Return whether a pod of the class is one of them."""
         return any(self.disk.excludes(other) for other in pod.disks_at.get(self.disk.place, ()))
 
     def choices(self) -> tuple[Choice, ...]:
@@ -37,7 +37,7 @@ class PodsWithClaim(msgspec.Struct, frozen=True):
     claim: ClaimUse
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Whether a pod of the class is one of them."""
+        """Return whether a pod of the class is one of them."""
         return self.claim in pod.claims
 
     def choices(self) -> tuple[Choice, ...]:
@@ -55,7 +55,7 @@ class _Judge:
         self._n = n
 
     def in_use(self) -> bool:
-        """Whether a pod anywhere has a claim that only one pod may have."""
+        """Return whether a pod anywhere has a claim that only one pod may have."""
         return any(column.vector(self._n).any() for column in self._claims)
 
     def disk_taken(self, row: int) -> bool:

@@ -75,7 +75,7 @@ class VolumeZone:
 
 
 def _problem(claim: PersistentVolumeClaim, volumes: Volumes) -> str:
-    """Why the claim's volume cannot be looked up; empty when it can, or is made later."""
+    """Return why the claim's volume cannot be looked up; empty when it can, or is made later."""
     if claim.spec.volume_name:
         if claim.spec.volume_name in volumes.persistent_volumes:
             return ""

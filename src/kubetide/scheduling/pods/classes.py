@@ -37,12 +37,12 @@ _last_of: dict[str, tuple[ObjectMeta, PodSpec, PodClass]] = {}
 
 
 def classify(pod: Pod) -> PodClass:
-    """Gives the class of a pod to be placed. Never raises: see ``PodClass.error``."""
+    """Return the class of a pod to be placed. Never raises: see ``PodClass.error``."""
     return _class_of(pod, pod.spec.node_name)
 
 
 def classify_unbound(pod: Pod) -> PodClass:
-    """Gives the class that the pod would have if it had no node yet: for a pod that is to move."""
+    """Return the class that the pod would have if it had no node yet: for a pod that is to move."""
     meta, spec = pod.metadata, pod.spec
     owners = meta.owner_references
     if not owners or spec.resource_claims:
@@ -61,7 +61,7 @@ def classify_unbound(pod: Pod) -> PodClass:
 
 
 def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpec) -> bool:
-    """Whether all that filters read of a pod is the same object in another one."""
+    """Return whether all that filters read of a pod is the same object in another one."""
     return (
         meta.labels is last_meta.labels
         and spec.containers is last.containers
@@ -80,7 +80,7 @@ def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpe
 
 
 def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
-    """Gives what columns hold of a pod on a node; the same one for nearly all pods of a class.
+    """Return what columns hold of a pod on a node; the same one for nearly all pods of a class.
 
     Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
     """
@@ -117,7 +117,7 @@ def scored_use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
 
 
 def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
-    """What a pod takes from the node that it is on: resizes in flight count.
+    """Return what a pod takes from the node that it is on: resizes in flight count.
 
     A pod whose amounts cannot be read takes its place among the pods and its ports only. Its class, as
     ``classify_unbound`` gives it, need not be made again where it is known.
@@ -181,6 +181,6 @@ def _key(pod: Pod, node_name: str) -> bytes:
 
 
 def _volume_key(pod: Pod) -> object:
-    """What tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
+    """Return what tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
     claims, disks = claims_of(pod), disks_of(pod)
     return (claims, disks) if claims or disks else None

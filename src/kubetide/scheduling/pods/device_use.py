@@ -57,7 +57,7 @@ class DeviceUse(msgspec.Struct, frozen=True):
 
 
 def is_extended(name: str) -> bool:
-    """Whether a device class may stand for a resource of that name. Source: kube-scheduler v1.36."""
+    """Return whether a device class may stand for a resource of that name. Source: kube-scheduler v1.36."""
     if name.startswith(CLASS_PREFIX):
         return True
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
@@ -66,7 +66,7 @@ def is_extended(name: str) -> bool:
 
 
 def claims_of_pod(pod: Pod) -> tuple[ResourceClaimUse, ...]:
-    """Gives the claims in the pod's order; one out of a template that says none was needed is left out."""
+    """Return the claims in the pod's order; one out of a template that says none was needed is left out."""
     meta = pod.metadata
     found: list[ResourceClaimUse] = []
     made = {one.name: one for one in reversed(pod.status.resource_claim_statuses or ())}
@@ -88,7 +88,7 @@ def claims_of_pod(pod: Pod) -> tuple[ResourceClaimUse, ...]:
 
 
 def device_use(pod: Pod, requests: Mapping[str, int]) -> DeviceUse | None:
-    """Gives what a pod asks for of devices, where ``requests`` is all it asks for; None for most pods."""
+    """Return what a pod asks for of devices, where ``requests`` is all it asks for; None for most pods."""
     claims = claims_of_pod(pod) if pod.spec.resource_claims else ()
     extended = tuple((name, amount) for name, amount in requests.items() if amount and is_extended(name))
     if not claims and not extended:

@@ -10,7 +10,7 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def exact_key(value: Any) -> bytes:
-    """Gives the value as bytes; numbers that no int64 holds, which JSON allows, are written as text."""
+    """Return the value as bytes; numbers that no int64 holds, which JSON allows, are written as text."""
     try:
         return _encoder.encode(value)
     except OverflowError:

@@ -36,7 +36,7 @@ class Requirement(msgspec.Struct, frozen=True):
     bound: int = 0
 
     def holds(self, value: str | None) -> bool:
-        """Whether a node whose label has that value (None: absent) meets the requirement."""
+        """Return whether a node whose label has that value (None: absent) meets the requirement."""
         match self.operator:
             case "In":
                 return value is not None and value in self.values
@@ -61,7 +61,7 @@ class NameRequirement(msgspec.Struct, frozen=True):
     on_name: bool
 
     def holds(self, name: str) -> bool:
-        """Whether a node of that name meets the requirement."""
+        """Return whether a node of that name meets the requirement."""
         return ((name if self.on_name else "") == self.value) != self.negated
 
 
@@ -72,7 +72,7 @@ class Term(msgspec.Struct, frozen=True):
     names: tuple[NameRequirement, ...]
 
     def holds(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether a node with these labels and this name meets every requirement."""
+        """Return whether a node with these labels and this name meets every requirement."""
         return all(r.holds(labels.get(r.key)) for r in self.labels) and all(r.holds(name) for r in self.names)
 
 
@@ -90,7 +90,7 @@ class NodeSelection(msgspec.Struct, frozen=True):
     names: tuple[str, ...] | None
 
     def holds(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether a node with these labels and this name is asked for (Filter alone, without ``names``)."""
+        """Return whether a node with these labels and this name is asked for (Filter alone, without ``names``)."""
         if any(labels.get(key) != value for key, value in self.selector):
             return False
         return self.terms is None or any(term.holds(labels, name) for term in self.terms)
@@ -109,7 +109,7 @@ class NodeSelection(msgspec.Struct, frozen=True):
 def compile_selection(
     selector: Mapping[str, str] | None, required: NodeSelector | None
 ) -> NodeSelection | None:
-    """Compiles a pod's nodeSelector and required affinity; None when it has neither."""
+    """Compile a pod's nodeSelector and required affinity; None when it has neither."""
     if not selector and required is None:
         return None
     terms = None
@@ -122,7 +122,7 @@ def compile_selection(
 
 
 def compile_label_terms(required: NodeSelector | None) -> tuple[Term, ...] | None:
-    """Compiles the terms of a volume's node affinity, without their fields; None without affinity."""
+    """Compile the terms of a volume's node affinity, without their fields; None without affinity."""
     if required is None:
         return None
     terms = map(_compile_term, required.node_selector_terms or ())
@@ -151,7 +151,7 @@ def compile_preference(
 
 
 def malformed(required: NodeSelector) -> str:
-    """Says which term of a selector cannot be read; empty when all can. Empty terms can, and match nothing."""
+    """Say which term of a selector cannot be read; empty when all can. Empty terms can, and match nothing."""
     for at, term in enumerate(required.node_selector_terms or ()):
         if (term.match_expressions or term.match_fields) and _compile_term(term) is None:
             return f"nodeSelectorTerms[{at}]: invalid requirement"
@@ -159,7 +159,7 @@ def malformed(required: NodeSelector) -> str:
 
 
 def parse_int64(text: str | None) -> int | None:
-    """Reads a decimal integer that fits in int64, or gives None."""
+    """Read a decimal integer that fits in int64, or return None."""
     if text is None or not _INTEGER.fullmatch(text):
         return None
     number = int(text) if len(text) <= 64 else int(text.lstrip("+-0")[:64] or "0")

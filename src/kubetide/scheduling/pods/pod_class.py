@@ -256,7 +256,7 @@ def _spread(pod: Pod) -> tuple[tuple[SpreadConstraint, ...], str]:
 
 
 def charges_of(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:
-    """What is taken from a node: amounts, a place among its pods, host ports."""
+    """Return what is taken from a node: amounts, a place among its pods, host ports."""
     taken: list[tuple[ColumnKey, int]] = [(name, amount) for name, amount in requests.items() if amount]
     return (*taken, (PODS, 1), *((port, 1) for port in ports))
 

@@ -32,7 +32,7 @@ _KEPT = 512
 
 
 def is_checked(name: str) -> bool:
-    """Whether the scheduler looks at a resource of that name.
+    """Return whether the scheduler looks at a resource of that name.
 
     The core three, huge pages, attachable volumes, and names with a domain; others are ignored.
     """
@@ -42,12 +42,12 @@ def is_checked(name: str) -> bool:
 
 
 def wrap(value: int) -> int:
-    """Gives the value as int64 arithmetic holds it (modulo 2^64, signed)."""
+    """Return the value as int64 arithmetic holds it (modulo 2^64, signed)."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """What a pod to be placed asks for: its spec alone, by resource that the scheduler checks.
+    """Return what a pod to be placed asks for: its spec alone, by resource that the scheduler checks.
 
     The larger of the containers (with sidecars) and of each init container with the sidecars started
     before it; pod-level requests take the place of that, then overhead is added. Core resources come
@@ -59,7 +59,7 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
 
 def pod_requests_on_node(pod: Pod) -> dict[str, int]:
-    """What a pod on a node takes: as ``pod_requests``, but resizes in flight count.
+    """Return what a pod on a node takes: as ``pod_requests``, but resizes in flight count.
 
     A container whose status tells its resources takes the largest of spec, actual and allocated; the
     spec is left out when the resize was found infeasible.
@@ -100,7 +100,7 @@ def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, .
 
 
 def is_resized(pod: Pod) -> bool:
-    """Whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
+    """Return whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
 
     Where nothing is being resized, statuses repeat the spec.
     """
@@ -150,7 +150,7 @@ def _effective(
 
 
 def _is_pod_level(pod: Pod) -> bool:
-    """Whether the pod itself asks for a resource that can be asked for there."""
+    """Return whether the pod itself asks for a resource that can be asked for there."""
     asked = pod.spec.resources.requests if pod.spec.resources is not None else None
     return any(_at_pod_level(name) for name in asked or ())
 
@@ -185,7 +185,7 @@ def _tells_others(status: ContainerStatus, containers: Sequence[Container]) -> b
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """What the node offers, by resource that the scheduler checks, with ``pods``.
+    """Return what the node offers, by resource that the scheduler checks, with ``pods``.
 
     An amount that cannot be read counts as none, so that the node takes nothing that needs it.
     """
@@ -269,7 +269,7 @@ def _resized(
 
 
 def _read(quantities: Quantities | None) -> _Amounts:
-    """Gives a fresh dict, which the caller may change."""
+    """Return a fresh dict, which the caller may change."""
     return {name: Quantity.parse(text) for name, text in quantities.items()} if quantities else {}
 
 

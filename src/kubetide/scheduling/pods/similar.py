@@ -30,7 +30,7 @@ _MAPS = frozenset({*_QUANTITY_MAPS, "nodeSelector", "matchLabels"})
 
 
 def controller_uid(pod: Pod) -> str:
-    """Gives the UID of the pod's controller; empty without one and for DaemonSet pods."""
+    """Return the UID of the pod's controller; empty without one and for DaemonSet pods."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind == "DaemonSet":
         return ""
@@ -47,7 +47,7 @@ _normal_rest: dict[bytes, bytes] = {}
 
 
 def similarity_key(pod: Pod) -> bytes:
-    """Gives a key of the pod's labels and its spec, without what does not count: equal for similar pods of one controller."""
+    """Return a key of the pod's labels and its spec, without what does not count: equal for similar pods of one controller."""
     stripped = _stripped(pod.spec)
     raw = exact_key((pod.metadata.labels, stripped))
     canonical = _canonical.get(raw)
@@ -59,7 +59,7 @@ def similarity_key(pod: Pod) -> bytes:
 
 
 def _normal_spec(spec: PodSpec) -> tuple[bytes, list[Any]]:
-    """Gives the spec without the amounts of containers, which is the same for many that differ in these, and the amounts."""
+    """Return the spec without the amounts of containers, which is the same for many that differ in these, and the amounts."""
     amounts = [
         _normal("", msgspec.to_builtins(one.resources))
         for one in (*(spec.containers or ()), *(spec.init_containers or ()))
@@ -124,7 +124,7 @@ def _exact(text: Any) -> str:
 
 
 def same_for_scheduling(one: Node, other: Node) -> bool:
-    """Whether nothing changed that columns hold: the case of every heartbeat."""
+    """Return whether nothing changed that columns hold: the case of every heartbeat."""
     return (
         one.spec == other.spec
         and one.metadata.labels == other.metadata.labels

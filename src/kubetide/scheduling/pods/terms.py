@@ -35,7 +35,7 @@ class PodTerm(msgspec.Struct, frozen=True):
     topology_key: str
 
     def counts(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
-        """Whether a term of the pod to be placed means an existing pod.
+        """Return whether a term of the pod to be placed means an existing pod.
 
         The selector of namespaces is asked about Namespace objects and, as upstream does, about no
         labels at all, so that one made of negations means every namespace.
@@ -45,7 +45,7 @@ class PodTerm(msgspec.Struct, frozen=True):
         return self.selector.matches(labels)
 
     def guards(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
-        """Whether a term of an existing pod means the pod to be placed.
+        """Return whether a term of an existing pod means the pod to be placed.
 
         A namespace without an object has no labels.
         """
@@ -82,7 +82,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
 
 def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, ...]:
-    """Compiles the required terms of a pod in the namespace.
+    """Compile the required terms of a pod in the namespace.
 
     Raises: SelectorError with upstream's message.
     """
@@ -91,7 +91,7 @@ def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, .
 
 
 def compile_preferred(given: PodAffinity | None, namespace: str) -> tuple[tuple[PodTerm, int], ...]:
-    """Compiles the preferred terms of a pod in the namespace, each with its weight.
+    """Compile the preferred terms of a pod in the namespace, each with its weight.
 
     Raises: SelectorError with upstream's message.
     """
@@ -104,7 +104,7 @@ def compile_spread(
     labels: Mapping[str, str],
     when_unsatisfiable: str = "DoNotSchedule",
 ) -> tuple[SpreadConstraint, ...]:
-    """Compiles the constraints of one kind of a pod with these labels: those that keep it off nodes, or those that score.
+    """Compile the constraints of one kind of a pod with these labels: those that keep it off nodes, or those that score.
 
     Raises: SelectorError with upstream's message.
     """
@@ -143,5 +143,5 @@ def _compile_constraint(given: TopologySpreadConstraint, labels: Mapping[str, st
 
 
 def selector_message(error: SelectorError) -> str:
-    """Gives upstream's message; Go prints the list of values that is not there as null."""
+    """Return upstream's message; Go prints the list of values that is not there as null."""
     return error.detail.replace("Invalid value: []: for 'in'", "Invalid value: null: for 'in'")

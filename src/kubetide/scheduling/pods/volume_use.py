@@ -44,14 +44,14 @@ class Disk(msgspec.Struct, frozen=True):
         return self.kind, self.name
 
     def excludes(self, other: Disk) -> bool:
-        """Whether the two cannot be on one node. Source: kube-scheduler v1.36 VolumeRestrictions."""
+        """Return whether the two cannot be on one node. Source: kube-scheduler v1.36 VolumeRestrictions."""
         if self.place != other.place or (self.shareable and other.shareable):
             return False
         return self.kind != "rbd" or any(one in other.monitors for one in self.monitors)
 
 
 def claims_of(pod: Pod) -> tuple[ClaimUse, ...]:
-    """Gives the claims in the order of the volumes."""
+    """Return the claims in the order of the volumes."""
     found: list[ClaimUse] = []
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -63,7 +63,7 @@ def claims_of(pod: Pod) -> tuple[ClaimUse, ...]:
 
 
 def disks_of(pod: Pod) -> tuple[Disk, ...]:
-    """Gives the disks in the order of the volumes."""
+    """Return the disks in the order of the volumes."""
     found: list[Disk] = []
     for volume in pod.spec.volumes or ():
         if volume.gce_persistent_disk is not None:

@@ -60,7 +60,7 @@ class Scorer(Protocol):
         ...
 
     def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
-        """Whether nodes may differ in their scores; where not, the plugin need not be asked to find the best."""
+        """Return whether nodes may differ in their scores; where not, the plugin need not be asked to find the best."""
         ...
 
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:

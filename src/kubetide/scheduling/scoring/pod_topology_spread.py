@@ -91,7 +91,7 @@ def _normalized(raw: Int64Vector, counted: BoolVector | None) -> Int64Vector:
 
 
 def _taking_part(terms: list[_Term], feasible: Int64Vector) -> BoolVector | None:
-    """Whether each row has the labels of all constraints; None when all have."""
+    """Return whether each row has the labels of all constraints; None when all have."""
     has_all = np.ones(len(feasible), np.bool_)
     for term in terms:
         has_all &= term.label.codes[feasible] != 0

@@ -32,12 +32,12 @@ class NodePods:
         self.listed: tuple[Pod, ...] | None = None
 
     def place_of(self, key: PodKey) -> int:
-        """Gives the number of a pod's place. Raises ValueError for a pod that is not here."""
+        """Return the number of a pod's place. Raises ValueError for a pod that is not here."""
         at = self._hashes.index(hash(key))
         return at if self.keys[at] == key else self.keys.index(key)
 
     def append(self, key: PodKey, pod: Pod, use: Use) -> None:
-        """Puts a pod behind the others."""
+        """Put a pod behind the others."""
         self.keys.append(key)
         self._hashes.append(hash(key))
         self.pods.append(pod)
@@ -45,7 +45,7 @@ class NodePods:
         self.listed = None
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
-        """Puts a pod in the place of that number."""
+        """Put a pod in the place of that number."""
         self.keys.insert(at, key)
         self._hashes.insert(at, hash(key))
         self.pods.insert(at, pod)
@@ -53,13 +53,13 @@ class NodePods:
         self.listed = None
 
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
-        """Takes the pod out that has that place."""
+        """Take the pod out that has that place."""
         self.listed = None
         del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
     def put_instead(self, at: int, pod: Pod, use: Use) -> None:
-        """Takes over what changed of the pod in that place."""
+        """Take over what changed of the pod in that place."""
         self.pods[at] = pod
         self.uses[at] = use
         self.listed = None

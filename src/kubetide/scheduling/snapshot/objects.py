@@ -27,7 +27,7 @@ class HeldObjects:
         return MappingProxyType(self._held[kind.plural])
 
     def put(self, kind: Kind[T], key: ObjectKey, value: T | None) -> None:
-        """Takes over an object, or (None) that it is gone."""
+        """Take over an object, or (None) that it is gone."""
         held = self._held[kind.plural]
         if value is None:
             held.pop(key, None)

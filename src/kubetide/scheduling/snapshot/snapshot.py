@@ -283,7 +283,7 @@ class Snapshot:
         """Return what every plugin says by itself: plugin to node name (``*``: all alike) to refusal."""
         return explain.refusals_by_plugin(pod_class, self._store.compacted())
 
-    def minds_others(self, pod_class: PodClass) -> bool:
+    def has_inter_pod_rules(self, pod_class: PodClass) -> bool:
         """Return whether the verdict on a node depends on pods of other nodes too."""
         return bool(self._verdicts.know(pod_class, self._store.compacted()).judges)
 

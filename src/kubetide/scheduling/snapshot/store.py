@@ -378,7 +378,7 @@ class SnapshotStore:
 
 
 def _takes_alike(before: Use, now: Use) -> bool:
-    """Whether a pod takes from its node what it took before."""
+    """Return whether a pod takes from its node what it took before."""
     if before is now:
         return True
     if before.charges != now.charges:

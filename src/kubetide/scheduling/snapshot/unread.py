@@ -16,7 +16,7 @@ Found = tuple[Kind[Any], ObjectMeta, str]
 
 
 def unread_amounts(node: Node) -> Found:
-    """Says which amounts of a node cannot be read."""
+    """Say which amounts of a node cannot be read."""
     problems = [
         f"status.allocatable[{name}]: {problem}"
         for name, value in sorted((node.status.allocatable or {}).items())
@@ -29,7 +29,7 @@ def unread_amounts(node: Node) -> Found:
 
 
 def unread_devices(ledger: Ledger) -> Iterator[Found]:
-    """Gives the slices that are left out, and the claims of which not all is known that they have."""
+    """Return the slices that are left out, and the claims of which not all is known that they have."""
     for one in ledger.given.slices:
         problem = ledger.unread.get(one.metadata.name)
         if problem is not None:

@@ -55,16 +55,16 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
     attachments: tuple[VolumeAttachment, ...] = ()
 
     def claim(self, use: ClaimUse) -> PersistentVolumeClaim | None:
-        """Gives the claim that a pod uses, or None when there is none."""
+        """Return the claim that a pod uses, or None when there is none."""
         return self.claims.get((use.namespace, use.name))
 
     def class_of(self, claim: PersistentVolumeClaim) -> str:
-        """Gives the name of the claim's storage class; empty without one."""
+        """Return the name of the claim's storage class; empty without one."""
         beta = (claim.metadata.annotations or {}).get(_BETA_CLASS)
         return beta if beta is not None else claim.spec.storage_class_name or ""
 
     def waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the claim is bound only once a pod has a node; False without a class that exists.
+        """Return whether the claim is bound only once a pod has a node; False without a class that exists.
 
         Raises: ModeUnknown with upstream's message.
         """
@@ -83,7 +83,7 @@ class VolumeObjects(HeldObjects):
         super().__init__(VOLUME_KINDS)
 
     def volumes(self) -> Volumes:
-        """Gives them as they are now; later changes do not show in it. Orders do not depend on arrival."""
+        """Return them as they are now; later changes do not show in it. Orders do not depend on arrival."""
         return Volumes(
             persistent_volumes=self._of(PERSISTENT_VOLUMES, _by_name),
             claims=self._of(CLAIMS, dict),
@@ -113,12 +113,12 @@ def _values(items: Iterable[tuple[tuple[str, str], Any]]) -> tuple[Any, ...]:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim has its volume for good."""
+    """Return whether the claim has its volume for good."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
 
 
 def is_made_for(claim: PersistentVolumeClaim, use: ClaimUse) -> bool:
-    """Whether the claim of an ephemeral volume belongs to the pod that uses it."""
+    """Return whether the claim of an ephemeral volume belongs to the pod that uses it."""
     return any(
         owner.controller and owner.uid == use.owner[0] for owner in claim.metadata.owner_references or ()
     )

@@ -28,12 +28,12 @@ _IN_HTML = {
 
 
 def write_report(path: Path, name: str, timeline: Timeline, summary: Summary) -> None:
-    """Writes the report of a run to one HTML file. Raises OSError."""
+    """Write the report of a run to one HTML file. Raises OSError."""
     path.write_text(render_page(name, report_data(name, timeline, summary)), encoding="utf-8")
 
 
 def render_page(title: str, data: Json) -> str:
-    """Gives the page with the data in it."""
+    """Return the page with the data in it."""
     style = _uplot_notice() + _static("uPlot.min.css") + "\n" + _static("report.css")
     plotting = _uplot_notice() + _after_banner(_static("uPlot.iife.min.js"))
     own = '"use strict";\n' + "\n".join(_static(name) for name in _SCRIPTS)
@@ -51,7 +51,7 @@ def render_page(title: str, data: Json) -> str:
 
 
 def json_in_html(data: Json) -> str:
-    """Gives JSON that can stand in a script element: no character of it can end the element."""
+    """Return JSON that can stand in a script element: no character of it can end the element."""
     return msgspec.json.encode(data).decode().translate(_IN_HTML)
 
 
@@ -75,5 +75,5 @@ def _uplot_notice() -> str:
 
 
 def _after_banner(script: str) -> str:
-    """Leaves out the first comment: it holds a web address, and a report names none."""
+    """Leave out the first comment: it holds a web address, and a report names none."""
     return script.partition("*/")[2].lstrip()

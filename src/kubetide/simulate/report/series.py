@@ -33,7 +33,7 @@ Number = TypeVar("Number", int, float)
 
 
 def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
-    """Gives everything the page shows, as plain JSON values."""
+    """Return everything the page shows, as plain JSON values."""
     steps = len(timeline.pending)
     size = bucket_size(steps, series=6 * len(timeline.services) + len(timeline.nodes) + 6)
     step_s = timeline.step_s
@@ -65,18 +65,18 @@ def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
 
 
 def bucket_size(steps: int, *, series: int) -> int:
-    """Gives how many steps make one point."""
+    """Return how many steps make one point."""
     points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_VALUES // max(series, 1)))
     return max(1, -(-steps // points))
 
 
 def peaks(values: Sequence[Number], size: int) -> list[Number]:
-    """Gives the largest value of each bucket; the last bucket may be short."""
+    """Return the largest value of each bucket; the last bucket may be short."""
     return _buckets(values, size, max)
 
 
 def lasts(values: Sequence[Number], size: int) -> list[Number]:
-    """Gives the last value of each bucket; the last bucket may be short."""
+    """Return the last value of each bucket; the last bucket may be short."""
     return _buckets(values, size, lambda bucket: bucket[-1])
 
 
@@ -87,14 +87,14 @@ def _buckets(values: Sequence[Number], size: int, pick: Callable[[Sequence[Numbe
 
 
 def _times(timeline: Timeline, steps: int, size: int) -> list[float]:
-    """When each bucket ends, in seconds since 1970; the columns of one step end one step apart."""
+    """Return when each bucket ends, in seconds since 1970; the columns of one step end one step apart."""
     first = _epoch_seconds(timeline.start)
     ends = (min(start + size, steps) - 1 for start in range(0, steps, size))
     return [round(first + end * timeline.step_s, 3) for end in ends]
 
 
 def lost_minutes(violated: Sequence[bool], step_s: float) -> list[int]:
-    """Gives the SLO minutes lost up to each step; the last is the summary's number."""
+    """Return the SLO minutes lost up to each step; the last is the summary's number."""
     minutes = [int(index * step_s // 60) if bad else -1 for index, bad in enumerate(violated)]
     latest = accumulate(minutes, max, initial=-1)
     return list(accumulate(int(minute > before) for minute, before in zip(minutes, latest, strict=False)))

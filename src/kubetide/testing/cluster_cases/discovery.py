@@ -35,7 +35,7 @@ async def the_preferred_version_comes_first(cluster: Cluster, _clock: Clock) -> 
 
 
 async def kinds_come_and_go_with_their_definition(cluster: Cluster, clock: Clock) -> None:
-    """What a definition brings is served, untyped, with scope and subresources, until it is deleted."""
+    """Return what a definition brings is served, untyped, with scope and subresources, until it is deleted."""
     async with scratch(cluster) as unique:
         group = f"{unique}.example.com"
         name = f"gadgets.{group}"

@@ -29,7 +29,7 @@ _POLL = milliseconds(50)
 
 @asynccontextmanager
 async def scratch(cluster: Cluster) -> AsyncIterator[str]:
-    """Gives a new namespace of a unique name, which is deleted at the end."""
+    """Return a new namespace of a unique name, which is deleted at the end."""
     home = await cluster.create(NAMESPACES, {"metadata": {"generateName": "battery-"}})
     name = home.metadata.name
     try:
@@ -48,7 +48,7 @@ class Refusal:
 
 @contextmanager
 def refused(*kinds: type[ApiError]) -> Iterator[Refusal]:
-    """Expects the block to be refused with one of these errors."""
+    """Expect the block to be refused with one of these errors."""
     refusal = Refusal()
     try:
         yield refusal
@@ -60,7 +60,7 @@ def refused(*kinds: type[ApiError]) -> Iterator[Refusal]:
 
 
 async def eventually(clock: Clock, what: str, check: Callable[[], Awaitable[bool]]) -> None:
-    """Waits until the check holds: what controllers do may take them a moment."""
+    """Wait until the check holds: what controllers do may take them a moment."""
     start = clock.now()
     while not await check():
         assert between(start, clock.now()) < _PATIENCE, f"waited in vain: {what}"
@@ -68,7 +68,7 @@ async def eventually(clock: Clock, what: str, check: Callable[[], Awaitable[bool
 
 
 async def exists(cluster: Cluster, kind: Kind[Any], name: str, namespace: str) -> bool:
-    """Whether the object is there."""
+    """Return whether the object is there."""
     try:
         await cluster.get(kind, name, namespace=namespace)
     except NotFound:
@@ -77,7 +77,7 @@ async def exists(cluster: Cluster, kind: Kind[Any], name: str, namespace: str) -
 
 
 async def goes(cluster: Cluster, clock: Clock, kind: Kind[Any], name: str, namespace: str) -> None:
-    """Waits until the object is not there."""
+    """Wait until the object is not there."""
 
     async def gone() -> bool:
         return not await exists(cluster, kind, name, namespace)
@@ -86,12 +86,12 @@ async def goes(cluster: Cluster, clock: Clock, kind: Kind[Any], name: str, names
 
 
 async def config_map(cluster: Cluster, namespace: str, name: str, **more: Any) -> Any:
-    """Creates a ConfigMap."""
+    """Create a ConfigMap."""
     return await cluster.create(CONFIG_MAPS, builders.config_map(name, **more), namespace=namespace)
 
 
 def own_pod(name: str, **more: Any) -> Json:
-    """Gives a pod that no scheduler binds by itself."""
+    """Return a pod that no scheduler binds by itself."""
     extra: Json = more.pop("extra", None) or {}
     spec = {"schedulerName": "battery-scheduler", **extra.pop("spec", {})}
     return builders.pod(name, extra={**extra, "spec": spec}, **more)
@@ -115,7 +115,7 @@ class Reader:
         self._events: list[Seen] = []
 
     async def next(self) -> Seen:
-        """Gives the next event of an object that the case made."""
+        """Return the next event of an object that the case made."""
         while not self._events:
             batch = await asyncio.wait_for(anext(self._stream), 30)
             self._events += [
@@ -124,7 +124,7 @@ class Reader:
         return self._events.pop(0)
 
     async def take(self, count: int) -> list[tuple[str, str]]:
-        """Gives type and name of the next events."""
+        """Return type and name of the next events."""
         events = [await self.next() for _ in range(count)]
         return [(event.type, event.name) for event in events]
 
@@ -139,7 +139,7 @@ async def watching(
     labels: str = "",
     fields: str = "",
 ) -> AsyncIterator[Reader]:
-    """Opens a watch and closes it at the end."""
+    """Open a watch and closes it at the end."""
     stream = cluster.watch(kind, resource_version=version, namespace=namespace, labels=labels, fields=fields)
     async with aclosing(stream):
         yield Reader(stream)

@@ -236,7 +236,7 @@ async def _budget(
     name: str = "budget",
     extra: Any = None,
 ) -> None:
-    """Creates a budget and its status: what a disruption controller, where there is one, would write too."""
+    """Create a budget and its status: what a disruption controller, where there is one, would write too."""
     body = builders.pdb(name, {"app": "web"}, min_available=desired, extra=extra)
     made = await cluster.create(PDBS, body, namespace=namespace)
     status = {

@@ -51,7 +51,7 @@ class State:
 
 
 def admits(vpa: VerticalPodAutoscaler, settings: Settings) -> bool:
-    """Whether a VPA object admits pods: mode ``Off`` only with a start-up boost."""
+    """Return whether a VPA object admits pods: mode ``Off`` only with a start-up boost."""
     namespace, home = vpa.metadata.namespace, settings.vpa_object_namespace
     if (home and namespace != home) or namespace in settings.ignored_vpa_object_namespaces:
         return False

@@ -21,7 +21,7 @@ NO_PODS_MESSAGE = "No pods match this VPA object"
 
 
 def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Whether the condition is there and True."""
+    """Return whether the condition is there and True."""
     return any(one.type == kind and one.status == "True" for one in conditions)
 
 

@@ -180,7 +180,7 @@ class Histograms:
     # ── decay ──
 
     def _is_far(self, rows: Int64Vector, at: Int64Vector) -> BoolVector:
-        """Whether a sample lies so far after the reference that it moves."""
+        """Return whether a sample lies so far after the reference that it moves."""
         if self.half_life is None:
             return np.zeros(len(rows), np.bool_)
         reference = self.reference[rows]

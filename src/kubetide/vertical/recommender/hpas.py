@@ -27,7 +27,7 @@ class LeftResource(msgspec.Struct, frozen=True, omit_defaults=True):
     container: str = ""
 
     def concerns(self, container: str, resource: str) -> bool:
-        """Whether it is this resource of this container."""
+        """Return whether it is this resource of this container."""
         return self.resource == resource and self.container in {"", container}
 
 

@@ -102,7 +102,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
         return found if found != Quantity(0) else None
 
     def serves(self, namespace: str, recommenders: tuple[str, ...]) -> bool:
-        """Whether this recommender serves a VPA of the namespace that names these recommenders."""
+        """Return whether this recommender serves a VPA of the namespace that names these recommenders."""
         if self.vpa_object_namespace and namespace != self.vpa_object_namespace:
             return False
         if namespace in self.ignored_vpa_object_namespaces:

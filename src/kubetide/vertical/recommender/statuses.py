@@ -158,7 +158,7 @@ def _quantities(which: tuple[bool, bool], cpu: str, memory: str) -> Quantities |
 
 
 def says_the_same(one: VpaStatus, other: VpaStatus) -> bool:
-    """Whether two statuses say the same; quantities may be spelled differently."""
+    """Return whether two statuses say the same; quantities may be spelled differently."""
     if one == other:
         return True
     if one.observed_generation != other.observed_generation:

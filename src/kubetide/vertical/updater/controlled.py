@@ -60,7 +60,7 @@ def controlled_pods(
 
 
 def is_live(pod: Pod) -> bool:
-    """Whether the pod has not ended and is not being deleted; those without a node are never gathered."""
+    """Return whether the pod has not ended and is not being deleted; those without a node are never gathered."""
     return not is_finished(pod) and pod.metadata.deletion_timestamp is None
 
 

@@ -40,7 +40,7 @@ class Group:
     resizing: int = 0
 
     def has_budget(self) -> bool:
-        """Whether one more pod may be evicted or resized.
+        """Return whether one more pod may be evicted or resized.
 
         With a tolerance of no whole pod one may still go while all replicas run.
         """

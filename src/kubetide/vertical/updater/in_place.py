@@ -37,7 +37,7 @@ def resize_condition(pod: Pod) -> Condition | None:
 
 
 def restarts_container(pod: Pod) -> bool:
-    """Whether a resize restarts a container."""
+    """Return whether a resize restarts a container."""
     return any(
         policy.restart_policy == "RestartContainer"
         for container in pod.spec.containers or ()
@@ -138,7 +138,7 @@ def targets_of(capped: Mapping[str, Capped]) -> Targets:
 
 
 def _is_lower(targets: Mapping[str, Capped], before: Targets) -> bool:
-    """Whether a target is lower than the remembered one."""
+    """Return whether a target is lower than the remembered one."""
     for name, one in targets.items():
         for resource, amount in one.target.items():
             known = before.get(name, {}).get(resource)

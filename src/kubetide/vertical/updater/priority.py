@@ -101,7 +101,7 @@ def why_not(pod: Pod, priority: Priority, settings: Settings, now: Instant, *, q
 
 
 def has_quick_oom(pod: Pod, spec: VpaSpec, settings: Settings, now: Instant) -> bool:
-    """Whether a container that VPA scales was lately killed for its memory, soon after its start."""
+    """Return whether a container that VPA scales was lately killed for its memory, soon after its start."""
     threshold = settings.evict_after_oom_threshold
     policy = spec.update_policy
     own = policy.evict_after_oom_seconds if policy is not None else None
@@ -140,7 +140,7 @@ def _time(text: str | None) -> Instant:
 
 
 def meets_requirements(candidate: Candidate, spec: VpaSpec) -> bool:
-    """Whether the VPA's ``evictionRequirements`` allow the update.
+    """Return whether the VPA's ``evictionRequirements`` allow the update.
 
     They do if one container with a recommendation meets all of them, or lacks a request for CPU or memory.
     """

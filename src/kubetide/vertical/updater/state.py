@@ -27,7 +27,7 @@ class LeaseView(msgspec.Struct, frozen=True):
     renewed: str | None = None
 
     def is_fresh(self, now: Instant, timeout: Duration) -> bool:
-        """Whether it was made or renewed less than ``timeout`` ago."""
+        """Return whether it was made or renewed less than ``timeout`` ago."""
         return any(_is_after(text, timeout, now) for text in (self.created, self.renewed))
 
 

@@ -53,7 +53,7 @@ class UserInfo:
     groups: tuple[str, ...] = ()
 
     def as_json(self) -> Json:
-        """Gives an authentication.k8s.io/v1 UserInfo."""
+        """Return an authentication.k8s.io/v1 UserInfo."""
         return (
             {"username": self.name, "groups": list(self.groups)} if self.groups else {"username": self.name}
         )
@@ -89,20 +89,20 @@ class Attributes:
     settle: Convert = lambda json: json
 
     def type_in(self, view: View) -> TypeName:
-        """Gives the type that the objects have in a version."""
+        """Return the type that the objects have in a version."""
         return self.type_name or TypeName(self.target.group, view.version, self.kind)
 
     def shown(self, json: Json | None, view: View) -> Json | None:
-        """Gives an object as a version shows it."""
+        """Return an object as a version shows it."""
         return json if json is None or self.type_name else view.show(json)
 
     def kept(self, json: Json, view: View) -> Json:
-        """Gives an object of that version in the stored one."""
+        """Return an object of that version in the stored one."""
         return self.settle(json if self.type_name else view.keep(json))
 
 
 def labels_of(json: Json | None) -> Mapping[str, str] | None:
-    """Gives the labels of an object, None where there is no object."""
+    """Return the labels of an object, None where there is no object."""
     if json is None:
         return None
     metadata = json.get("metadata")

@@ -20,5 +20,5 @@ class Caller(Protocol):
     """Posts reviews. Whoever calls it keeps the time-out and cancels what lasts too long."""
 
     async def call(self, address: Address, body: bytes) -> bytes:
-        """Gives the body of a good answer. Raises CallError."""
+        """Return the body of a good answer. Raises CallError."""
         ...

@@ -14,7 +14,7 @@ from kubetide.ports.errors import Forbidden
 
 
 def meets_conditions(hook: Hook, attributes: Attributes, view: View) -> bool:
-    """Whether a webhook that rules and selectors have chosen is asked.
+    """Return whether a webhook that rules and selectors have chosen is asked.
 
     Raises: Forbidden where a condition has no verdict, none fails, and the webhook fails closed.
     """

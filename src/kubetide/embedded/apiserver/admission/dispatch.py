@@ -56,7 +56,7 @@ class Dispatcher:
         self._asked = 0
 
     async def mutate(self, hooks: Sequence[Hook], attributes: Attributes, warn: Warn) -> Json | None:
-        """Gives the object as the webhooks want it, in the stored version; None for a deletion.
+        """Return the object as the webhooks want it, in the stored version; None for a deletion.
 
         When one has changed the object, those before it that ask for it are asked once more.
 
@@ -83,7 +83,7 @@ class Dispatcher:
         return attributes.object
 
     async def validate(self, hooks: Sequence[Hook], attributes: Attributes, warn: Warn) -> None:
-        """Returns when every webhook that is concerned allows the request.
+        """Return when every webhook that is concerned allows the request.
 
         Raises: Denied, Forbidden, InternalError; of several refusals that of the first webhook in order.
         """
@@ -104,7 +104,7 @@ class Dispatcher:
                 raise refusal
 
     async def _mutated(self, hook: Hook, attributes: Attributes, view: View, warn: Warn) -> Json | None:
-        """Gives the object as one webhook wants it, None where it wants no change."""
+        """Return the object as one webhook wants it, None where it wants no change."""
         try:
             answer = await self._answer(hook, attributes, view, mutating=True)
         except _Failed as error:
@@ -143,7 +143,7 @@ class Dispatcher:
         return None
 
     async def _answer(self, hook: Hook, attributes: Attributes, view: View, *, mutating: bool) -> Answer:
-        """Asks one webhook. Raises _Failed, where its failure policy decides."""
+        """Ask one webhook. Raises _Failed, where its failure policy decides."""
         self._asked += 1
         uid = uuid_of(self._seed, "review", self._asked)
         version = version_for(hook.review_versions)
@@ -175,7 +175,7 @@ class Dispatcher:
 
 
 def _timed(url: str, timeout_s: int) -> str:
-    """Gives the URL that is called, which tells the webhook how long it is waited for."""
+    """Return the URL that is called, which tells the webhook how long it is waited for."""
     path = "" if urlsplit(url).path else "/"
     return f"{url}{path}?timeout={timeout_s}s"
 
@@ -188,7 +188,7 @@ def _take(hook: Hook, answer: Answer, warn: Warn) -> None:
 
 
 def _pass_over(hook: Hook, failure: _Failed) -> None:
-    """Lets a failed call go under the policy Ignore. Raises InternalError under Fail."""
+    """Let a failed call go under the policy Ignore. Raises InternalError under Fail."""
     if hook.fails_closed:
         raise _internal(f'failed calling webhook "{hook.name}": {failure}') from failure
 

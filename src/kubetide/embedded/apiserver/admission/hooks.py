@@ -60,7 +60,7 @@ class Hook:
 
 
 def hooks_of(configurations: Iterable[Configuration]) -> tuple[Hook, ...]:
-    """Gives the webhooks of stored configurations, in the order of the configurations' names."""
+    """Return the webhooks of stored configurations, in the order of the configurations' names."""
     return tuple(
         _hook(one.metadata.name, webhook)
         for one in sorted(configurations, key=lambda one: one.metadata.name)

@@ -72,7 +72,7 @@ class HttpCaller:
             self._session = None
 
     async def call(self, address: Address, body: bytes) -> bytes:
-        """Gives the body of a good answer. Raises CallError in client-go's words."""
+        """Return the body of a good answer. Raises CallError in client-go's words."""
         if self._session is None:
             raise CallError("the caller of webhooks is closed")
         context = _context(address.authority)
@@ -96,7 +96,7 @@ class HttpCaller:
 
 @lru_cache(maxsize=64)
 def _context(authority: bytes) -> ssl.SSLContext:
-    """Gives what verifies a webhook's certificate. Raises CallError for an authority that is no PEM."""
+    """Return what verifies a webhook's certificate. Raises CallError for an authority that is no PEM."""
     if not authority:
         return ssl.create_default_context()
     try:
@@ -115,7 +115,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _said(error: aiohttp.ClientError) -> str:
-    """Gives what Go would say of a connection that failed."""
+    """Return what Go would say of a connection that failed."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
         if "issuer" in reason or "self-signed" in reason or "self signed" in reason:

@@ -13,7 +13,7 @@ CONFIGURATIONS = "admissionregistration.k8s.io"
 
 
 def may_concern(hook: Hook, target: Target, version: str, *others: str) -> bool:
-    """Whether a rule covers the request, whatever the objects are.
+    """Return whether a rule covers the request, whatever the objects are.
 
     Args:
         hook: the webhook.
@@ -28,7 +28,7 @@ def may_concern(hook: Hook, target: Target, version: str, *others: str) -> bool:
 
 
 def view_for(hook: Hook, attributes: Attributes) -> View | None:
-    """Gives the version in which a webhook is shown a request, None when the request does not concern it.
+    """Return the version in which a webhook is shown a request, None when the request does not concern it.
 
     The version of the request comes first; one that is equivalent to it next, earlier rules first.
     """
@@ -47,7 +47,7 @@ def view_for(hook: Hook, attributes: Attributes) -> View | None:
 
 
 def covers(rule: Rule, target: Target, version: str) -> bool:
-    """Whether a rule covers an operation on a resource in a version."""
+    """Return whether a rule covers an operation on a resource in a version."""
     return (
         _has(rule.operations, target.operation)
         and _has(rule.groups, target.group)
@@ -72,7 +72,7 @@ def _in_scope(scope: str, target: Target) -> bool:
 
 
 def _selects(hook: Hook, attributes: Attributes) -> bool:
-    """Whether both selectors match: labels of the namespace, and of the object as it is or would be."""
+    """Return whether both selectors match: labels of the namespace, and of the object as it is or would be."""
     target = attributes.target
     if target.namespace:  # what is in no namespace is never left out
         own = target.is_namespace and not target.subresource and attributes.object is not None

@@ -37,7 +37,7 @@ class Denied(ApiError):
         self._said = said
 
     def status(self) -> Json:
-        """Gives the ``metav1.Status`` of the answer, made a failure that names the webhook."""
+        """Return the ``metav1.Status`` of the answer, made a failure that names the webhook."""
         status: Json = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -77,12 +77,12 @@ class _Review(msgspec.Struct, rename="camel"):
 
 
 def version_for(accepted: tuple[str, ...]) -> str:
-    """Gives the first version that a webhook takes and that is known; each has one, by its validation."""
+    """Return the first version that a webhook takes and that is known; each has one, by its validation."""
     return next(version for version in accepted if version in _KNOWN)
 
 
 def review_of(attributes: Attributes, view: View, uid: str, version: str) -> Json:
-    """Gives the AdmissionReview that asks a webhook about a write, in the version of a view."""
+    """Return the AdmissionReview that asks a webhook about a write, in the version of a view."""
     target = attributes.target
     asked = attributes.views[0]
 
@@ -114,7 +114,7 @@ def review_of(attributes: Attributes, view: View, uid: str, version: str) -> Jso
 
 
 def read_answer(body: bytes, *, uid: str, version: str, mutating: bool) -> Answer:
-    """Reads what a webhook has answered.
+    """Read what a webhook has answered.
 
     Raises: CallError for what is no AdmissionReview, BadAnswer for one that does not answer this
     review, or says what such a webhook may not say.

@@ -68,7 +68,7 @@ _POD_LEVEL_RESOURCES = frozenset({"cpu", "memory"})
 
 
 def defaults(kind: Kind[Any], obj: Json, *, reads: bool = False) -> Json:
-    """Gives the object with every default of its kind filled in.
+    """Return the object with every default of its kind filled in.
 
     An object that does not read as its type comes back as it is: validation names what is wrong. With
     ``reads`` the caller knows already that it does.
@@ -78,7 +78,7 @@ def defaults(kind: Kind[Any], obj: Json, *, reads: bool = False) -> Json:
 
 
 def _filled(obj: Json | None, values: Json) -> Json:
-    """Gives the object with those members added that are absent or null."""
+    """Return the object with those members added that are absent or null."""
     if not obj:
         return dict(values)
     missing = {name: value for name, value in values.items() if obj.get(name) is None}
@@ -98,7 +98,7 @@ def _pod(obj: Json) -> Json:
 
 
 def _pod_spec(spec: Json | None) -> Json:
-    """Gives the spec with what holds for a pod and for a pod template."""
+    """Return the spec with what holds for a pod and for a pod template."""
     spec = _filled(spec, _POD_SPEC)
     for name in ("containers", "initContainers"):
         if spec.get(name):
@@ -127,7 +127,7 @@ def _container(container: Json) -> Json:
 
 
 def _as_text(amount: Any) -> Any:
-    """Gives an amount that was sent as a number as a text, the one form in which the API gives quantities."""
+    """Return an amount that was sent as a number as a text, the one form in which the API gives quantities."""
     is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
     return str(Quantity.parse(amount)) if is_number else amount
 
@@ -141,7 +141,7 @@ def _probe(probe: Json) -> Json:
 
 
 def _pull_policy(image: str) -> str:
-    """Gives Always for the tag ``latest``, named or implied, else IfNotPresent."""
+    """Return Always for the tag ``latest``, named or implied, else IfNotPresent."""
     if "@" in image:
         return "IfNotPresent"
     _, colon, tag = image.rpartition("/")[2].partition(":")
@@ -168,7 +168,7 @@ def _host_ports(container: Json) -> Json:
 
 
 def _pod_level_requests(spec: Json) -> Json:
-    """Where the pod itself has limits, its requests default to its containers' sum, else to the limits."""
+    """Return where the pod itself has limits, its requests default to its containers' sum, else to the limits."""
     resources = spec.get("resources") or {}
     limits = resources.get("limits")
     if not limits:

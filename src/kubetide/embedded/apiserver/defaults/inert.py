@@ -68,7 +68,7 @@ def _given(obj: Json) -> Json:
 
 
 def _is_map(value: Any) -> bool:
-    """Whether it is a map: nothing of these kinds has been checked against a type."""
+    """Return whether it is a map: nothing of these kinds has been checked against a type."""
     return isinstance(value, dict)
 
 

@@ -38,7 +38,7 @@ class Rule:
         )
 
     def holds_in(self, namespace: str) -> bool:
-        """Whether it allows anything in the namespace."""
+        """Return whether it allows anything in the namespace."""
         return _in(namespace, self.namespaces)
 
 
@@ -65,7 +65,7 @@ class User:
         return ADMINISTRATORS in self.groups or any(rule.allows(wish) for rule in self.rules)
 
     def require(self, wish: Wish) -> None:
-        """Raises Forbidden, in the words of the RBAC authorizer, when no rule allows it."""
+        """Raise Forbidden, in the words of the RBAC authorizer, when no rule allows it."""
         if self.may(wish):
             return
         named = f' "{wish.name}"' if wish.name else ""
@@ -82,7 +82,7 @@ class User:
         )
 
     def require_path(self, verb: str, path: str) -> None:
-        """Raises Forbidden for a path that is no resource: rules name resources, so only administrators may."""
+        """Raise Forbidden for a path that is no resource: rules name resources, so only administrators may."""
         if ADMINISTRATORS not in self.groups:
             raise Forbidden(f'forbidden: User "{self.name}" cannot {verb} path "{path}"')
 
@@ -99,7 +99,7 @@ class Identities:
         self._certificate_rules = tuple(certificate_rules)
 
     def user_of(self, authorization: str, certificate: Mapping[str, Any] | None) -> User:
-        """Gives the user of a request. Raises Unauthorized for none, or for a token nobody has."""
+        """Return the user of a request. Raises Unauthorized for none, or for a token nobody has."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() == "bearer" and token:
             sent = token.strip().encode()

@@ -114,7 +114,7 @@ class ApiServer:
         """Where it listens, once it has started."""
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listens; port 0 takes a free one. Raises OSError when the address cannot be had."""
+        """Listen; port 0 takes a free one. Raises OSError when the address cannot be had."""
         app = web.Application(middlewares=[self._refusals], client_max_size=BODY_LIMIT)
         app.on_response_prepare.extend((send_warnings, self._date))
         app.router.add_route("*", "/{path:.*}", self._handle)
@@ -131,7 +131,7 @@ class ApiServer:
         self.url = f"{'https' if self._tls else 'http'}://{self._listener.authority}"
 
     async def stop(self) -> None:
-        """Ends open watches and closes the listener and every connection."""
+        """End open watches and closes the listener and every connection."""
         self._serving = False
         self._resources.close_watches()
         if self._listener is None:
@@ -146,7 +146,7 @@ class ApiServer:
 
     @web.middleware
     async def _refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answers a refusal with its Status, and whatever goes wrong here with an InternalError."""
+        """Answer a refusal with its Status, and whatever goes wrong here with an InternalError."""
         if not self._serving:
             # A client whose watch has just been ended may ask again before its connection is closed.
             answer = _refusal(Unavailable("the server has stopped"))
@@ -165,7 +165,7 @@ class ApiServer:
             return _refusal(InternalError("Internal error occurred: see the server's log"))
 
     async def _counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answers a request and counts it; a watch that its client ends has ended well."""
+        """Answer a request and counts it; a watch that its client ends has ended well."""
         asked = asked_for(request, self._current_routes().target(request.path))
         if asked is None:
             return await handler(request)
@@ -216,7 +216,7 @@ class ApiServer:
         return self._discover(request, path)
 
     def _schemas(self, request: web.Request, path: str) -> web.Response:
-        """Answers below ``/openapi``."""
+        """Answer below ``/openapi``."""
         kinds, measured = (*self._rest.kinds, *self._usage_kinds), self._measures.groups()
         self._documents.renew(kinds, self._measures.entries())
         if path == "/openapi/v2":

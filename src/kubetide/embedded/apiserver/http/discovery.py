@@ -58,7 +58,7 @@ WITHOUT_OBJECTS = (
 
 
 def entries_of(kinds: Sequence[Kind[Any]], read_only: Sequence[Kind[Any]]) -> list[Entry]:
-    """Gives everything that is served: groups in the order of their registration, resources by name in each."""
+    """Return everything that is served: groups in the order of their registration, resources by name in each."""
     found = []
     for kind in kinds:
         found.append(_entry(kind, _ALL_VERBS))
@@ -92,7 +92,7 @@ class Discovery:
             self._versions.setdefault(entry.group, {}).setdefault(entry.version, []).append(entry)
 
     def document(self, path: str) -> Json | None:
-        """Gives the document at ``/api``, ``/apis`` or a group or version below; None where nothing is."""
+        """Return the document at ``/api``, ``/apis`` or a group or version below; None where nothing is."""
         parts = path.strip("/").split("/")
         if parts == ["api"]:
             return {
@@ -114,7 +114,7 @@ class Discovery:
         return None
 
     def aggregated(self, path: str) -> Json:
-        """Gives the APIGroupDiscoveryList of ``/api`` or ``/apis``."""
+        """Return the APIGroupDiscoveryList of ``/api`` or ``/apis``."""
         wanted = [name for name in self._versions if bool(name) == (path.strip("/") == "apis")]
         return {
             "kind": "APIGroupDiscoveryList",

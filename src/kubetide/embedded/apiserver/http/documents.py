@@ -21,7 +21,7 @@ class Documents:
         self._made: dict[Hashable, bytes] = {}
 
     def renew(self, kinds: tuple[Kind[Any], ...], entries: Sequence[Entry]) -> None:
-        """Says what is served now."""
+        """Say what is served now."""
         same = len(kinds) == len(self._kinds) and all(
             one is other for one, other in zip(kinds, self._kinds, strict=True)
         )
@@ -30,7 +30,7 @@ class Documents:
             self._made.clear()
 
     def get(self, asked: Hashable, make: Callable[[], bytes | None]) -> bytes | None:
-        """Gives the answer, made when it is first asked for; None where there is none.
+        """Return the answer, made when it is first asked for; None where there is none.
 
         What is not there is not kept, so that nobody fills the memory by asking for it.
         """

@@ -51,7 +51,7 @@ class Page(NamedTuple):
 
 
 def object_bytes(view: View, revision: Revision) -> bytes:
-    """Gives one object."""
+    """Return one object."""
     shape = view.form.shape
     if shape == "Table":
         version = revision.metadata.get("resourceVersion", "")
@@ -62,7 +62,7 @@ def object_bytes(view: View, revision: Revision) -> bytes:
 
 
 def list_bytes(view: View, items: Sequence[Revision], page: Page) -> Iterator[bytes]:
-    """Gives a list in parts: each is made when it is asked for, so that others may run in between."""
+    """Return a list in parts: each is made when it is asked for, so that others may run in between."""
     shape = view.form.shape
     if shape == "Table":
         table = _table(view, page.metadata(), ())
@@ -92,7 +92,7 @@ class EventEncoder:
         self._objects: dict[tuple[str, str, int], bytes] = {}
 
     def lines(self, view: View, entries: Sequence[Entry], *, first: bool) -> bytes:
-        """Gives the lines of a batch of events; ``first``: a table's columns have not been sent yet."""
+        """Return the lines of a batch of events; ``first``: a table's columns have not been sent yet."""
         lines: list[bytes] = []
         for entry in entries:
             revision = entry.revision
@@ -121,7 +121,7 @@ class EventEncoder:
 
 
 def bookmark_line(view: View, version: int, *, end_of_initial: bool = False) -> bytes:
-    """Gives a BOOKMARK event, by which a reader knows how far it has come."""
+    """Return a BOOKMARK event, by which a reader knows how far it has come."""
     metadata: Json = {"resourceVersion": str(version), "creationTimestamp": None}
     if end_of_initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -139,7 +139,7 @@ def bookmark_line(view: View, version: int, *, end_of_initial: bool = False) -> 
 
 
 def error_line(status: Json) -> bytes:
-    """Gives an ERROR event, the last of a watch."""
+    """Return an ERROR event, the last of a watch."""
     return _line("ERROR", encode(status))
 
 

@@ -14,7 +14,7 @@ _NAME = "kubetide"
 
 
 def kubeconfig(url: str, *, token: str, authority: bytes = b"", namespace: str = "default") -> Json:
-    """Gives a kubeconfig with one cluster and one user.
+    """Return a kubeconfig with one cluster and one user.
 
     Args:
         url: Where the server listens.
@@ -36,7 +36,7 @@ def kubeconfig(url: str, *, token: str, authority: bytes = b"", namespace: str =
 
 
 def write_kubeconfig(path: Path, config: Json) -> None:
-    """Writes a kubeconfig that only its owner can read, in the place of an older one. Raises OSError."""
+    """Write a kubeconfig that only its owner can read, in the place of an older one. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)

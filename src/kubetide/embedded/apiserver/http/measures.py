@@ -67,7 +67,7 @@ class Measures:
         self._rest = rest
 
     def entries(self) -> list[Entry]:
-        """Gives what discovery tells: a metric of pods is the resource ``pods/NAME``."""
+        """Return what discovery tells: a metric of pods is the resource ``pods/NAME``."""
         found = [
             Entry(
                 CUSTOM_GROUP,
@@ -94,11 +94,11 @@ class Measures:
         ]
 
     def groups(self) -> list[tuple[str, str]]:
-        """Gives the groups and versions that are served."""
+        """Return the groups and versions that are served."""
         return list(dict.fromkeys((entry.group, entry.version) for entry in self.entries()))
 
     def answer(self, method: str, path: str, query: Mapping[str, str], user: User) -> Json | None:
-        """Answers a request for values; None where the path names no metric.
+        """Answer a request for values; None where the path names no metric.
 
         Raises: Forbidden, MethodNotAllowed, BadRequest, NotFound.
         """
@@ -170,7 +170,7 @@ class Measures:
         return found
 
     def _names_of(self, resource: str, namespace: str, labels: str) -> list[str]:
-        """Gives the names of the objects that a label selector chooses."""
+        """Return the names of the objects that a label selector chooses."""
         for kind in self._rest.kinds:
             if kind.resource == resource:
                 response = self._rest.handle(Request("list", kind, namespace, options=Options(labels=labels)))
@@ -243,7 +243,7 @@ def _seconds(window: Duration) -> int:
 
 
 def _selector_object(text: str) -> Json | None:
-    """Gives a metric's selector as the answer repeats it; None for none. Raises BadRequest."""
+    """Return a metric's selector as the answer repeats it; None for none. Raises BadRequest."""
     try:
         selector = Selector.parse(text)
     except SelectorError as error:

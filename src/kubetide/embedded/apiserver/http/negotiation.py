@@ -34,7 +34,7 @@ PLAIN = Form()
 
 @lru_cache(maxsize=256)
 def accepted_form(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Form:
-    """Gives the first form of ``accept`` that can be served, in the client's order of preference.
+    """Return the first form of ``accept`` that can be served, in the client's order of preference.
 
     Args:
         accept: The header, empty when there was none.

@@ -77,7 +77,7 @@ class Body:
 
 
 def list_options(query: Query, *, name: str = "", watch: bool = False) -> Options:
-    """Gives the options of a list, watch or deletecollection; ``name`` narrows them to one object.
+    """Return the options of a list, watch or deletecollection; ``name`` narrows them to one object.
 
     Raises: BadRequest, Invalid.
     """
@@ -128,7 +128,7 @@ def _version_faults(query: Query, *, watch: bool) -> list[FieldError]:
 
 
 def write_options(query: Query, what: str, agent: str, patch_type: AnyPatchType | None = None) -> Options:
-    """Gives the options of a create, replace or patch.
+    """Return the options of a create, replace or patch.
 
     Args:
         query: The parameters of the request.
@@ -170,7 +170,7 @@ def _manager_faults(manager: str) -> list[FieldError]:
 
 
 def _manager_of(agent: str) -> str:
-    """Gives who writes when nobody is named. Source: apiserver v1.36, managerOrUserAgent."""
+    """Return who writes when nobody is named. Source: apiserver v1.36, managerOrUserAgent."""
     first = agent.partition("/")[0]
     return (
         "".join(char for char in first if char.isprintable())
@@ -180,7 +180,7 @@ def _manager_of(agent: str) -> str:
 
 
 def delete_options(query: Query, body: Any) -> Options:
-    """Gives the options of a delete: those of a DeleteOptions body, else those of the query.
+    """Return the options of a delete: those of a DeleteOptions body, else those of the query.
 
     Raises: BadRequest, Invalid.
     """
@@ -215,7 +215,7 @@ def delete_options(query: Query, body: Any) -> Options:
 
 
 def _delete_body(body: Any) -> Json:
-    """Gives the DeleteOptions that were sent, empty for none."""
+    """Return the DeleteOptions that were sent, empty for none."""
     if body is None:
         return {}
     if not isinstance(body, dict):
@@ -230,7 +230,7 @@ def _delete_body(body: Any) -> Json:
 
 
 def whole_number(query: Query, name: str) -> int | None:
-    """Gives a query parameter as a 64-bit number, None where it is not there. Raises BadRequest."""
+    """Return a query parameter as a 64-bit number, None where it is not there. Raises BadRequest."""
     text = query.get(name, "")
     if not text:
         return None
@@ -243,12 +243,12 @@ def whole_number(query: Query, name: str) -> int | None:
 
 
 def flag(query: Query, name: str) -> bool:
-    """Gives a boolean query parameter, as Go reads one."""
+    """Return a boolean query parameter, as Go reads one."""
     return query.get(name, "") in {"1", "true", "True", "TRUE", "t", "T"}
 
 
 def patch_type_of(media_type: str) -> AnyPatchType:
-    """Gives the patch type that a Content-Type stands for. Raises UnsupportedMediaType."""
+    """Return the patch type that a Content-Type stands for. Raises UnsupportedMediaType."""
     found = _PATCH_TYPES.get(media_type)
     if found is None:
         raise unknown_patch_type()
@@ -256,7 +256,7 @@ def patch_type_of(media_type: str) -> AnyPatchType:
 
 
 def decoded(raw: bytes, media_type: str, what: str) -> Any:
-    """Gives the value of a body that is JSON, YAML or protobuf, None for an empty one.
+    """Return the value of a body that is JSON, YAML or protobuf, None for an empty one.
 
     Raises: UnsupportedMediaType for another type, BadRequest for a text that cannot be read.
     """
@@ -291,7 +291,7 @@ def checked_body(
     patch_type: AnyPatchType | None = None,
     result_of: Callable[[Any], Json] | None = None,
 ) -> Body:
-    """Gives a body after ``fieldValidation``: Strict refuses, Warn (the default) warns, Ignore is silent.
+    """Return a body after ``fieldValidation``: Strict refuses, Warn (the default) warns, Ignore is silent.
 
     Args:
         kind: What the body is, or is a patch of.
@@ -335,7 +335,7 @@ def checked_body(
 
 
 def _typed(kind: Kind[Any], value: Any, raw: bytes) -> Any:
-    """Gives a whole object, of which it is known that its type can be read."""
+    """Return a whole object, of which it is known that its type can be read."""
     parse = "couldn't get version/kind; json parse error: "
     if value is None:
         if raw.strip() == b"null":
@@ -357,7 +357,7 @@ def _typed(kind: Kind[Any], value: Any, raw: bytes) -> Any:
 
 
 def _is_other(kind: Kind[Any], value: Json) -> bool:
-    """Whether a body says that it is of another type."""
+    """Return whether a body says that it is of another type."""
     return (value.get("kind") or kind.kind, value.get("apiVersion") or kind.api_version) != (
         kind.kind,
         kind.api_version,
@@ -365,7 +365,7 @@ def _is_other(kind: Kind[Any], value: Json) -> bool:
 
 
 def _undeclared(kind: Kind[Any], value: Json, paths: list[str]) -> ApiError:
-    """What an apply is told of fields that its type does not have, whatever ``fieldValidation`` says."""
+    """Return what an apply is told of fields that its type does not have, whatever ``fieldValidation`` says."""
     meta = value.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
     group, _, version = kind.api_version.rpartition("/")

@@ -95,12 +95,12 @@ class Resources:
         self._watchers: dict[Watcher, None] = {}
 
     def close_watches(self) -> None:
-        """Ends every watch that is being sent."""
+        """End every watch that is being sent."""
         for watcher in tuple(self._watchers):
             watcher.close()
 
     async def answer(self, request: web.Request, target: Target, user: User) -> web.StreamResponse:
-        """Answers a request for a resource. Raises the ApiError that refuses it."""
+        """Answer a request for a resource. Raises the ApiError that refuses it."""
         verb = _verb_of(request, target)
         user.require(_wish(verb, target))
         request[ADMITTED] = True
@@ -135,7 +135,7 @@ class Resources:
         return await self._write(request, target, verb, view, user)
 
     async def _reviewed(self, request: web.Request, asked: Request, user: User) -> Response:
-        """Answers a write that webhooks may want to see; what they warn of goes with the answer."""
+        """Answer a write that webhooks may want to see; what they warn of goes with the answer."""
         return await self._front.handle(asked, UserInfo(user.name, user.groups), Warnings.of(request).add)
 
     async def _write(
@@ -168,7 +168,7 @@ class Resources:
         return _sent(view, response.object, response.code)
 
     def _result_of(self, target: Target, options: Options) -> Callable[[Any], Json]:
-        """Gives what says the object that a patch comes to."""
+        """Return what says the object that a patch comes to."""
 
         def result(patch: Any) -> Json:
             current = self._rest.handle(_request("get", target)).object
@@ -259,7 +259,7 @@ class Resources:
 
 
 def replace_name(target: Target) -> Target:
-    """Gives the collection that an object is in."""
+    """Return the collection that an object is in."""
     return replace(target, name="") if target.name else target
 
 
@@ -309,7 +309,7 @@ def _sent(view: View, revision: Revision, code: int) -> web.Response:
 
 
 def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Options, reading.Body]:
-    """Gives a Binding or an Eviction as the semantics take it; both must be of the pod on the path, if that names one."""
+    """Return a Binding or an Eviction as the semantics take it; both must be of the pod on the path, if that names one."""
     body: Json = value if isinstance(value, dict) else {}
     kind = "Binding" if target.subresource == "binding" else "Eviction"
     misfit = misfit_in(body, BINDING if kind == "Binding" else EVICTION)
@@ -326,7 +326,7 @@ def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Optio
 
 
 def _check_list_version(query: reading.Query, version: int) -> None:
-    """Raises for a version that a list cannot be answered at: only the newest state is kept."""
+    """Raise for a version that a list cannot be answered at: only the newest state is kept."""
     text = query.get("resourceVersion", "")
     if not text or text == "0" or query.get("continue"):
         return

@@ -34,7 +34,7 @@ _NO_ROLES = "no rule of this identity allows it; kubetide stores Roles and their
 
 
 def answer_review(path: str, user: User, body: Any) -> Json:
-    """Gives the review with its status. Raises BadRequest for a body that asks nothing."""
+    """Return the review with its status. Raises BadRequest for a body that asks nothing."""
     if path == SUBJECT_REVIEW:
         return {
             "kind": "SelfSubjectReview",
@@ -76,7 +76,7 @@ def answer_review(path: str, user: User, body: Any) -> Json:
 
 
 def _rules_review(user: User, body: Any) -> Json:
-    """Lists what the user may do in a namespace. Raises BadRequest for a review that names none."""
+    """List what the user may do in a namespace. Raises BadRequest for a review that names none."""
     spec = body.get("spec") if isinstance(body, dict) else None
     namespace = spec.get("namespace") if isinstance(spec, dict) else None
     if not namespace:

@@ -36,14 +36,14 @@ class Routes:
         self._by_path = {(kind.group, kind.version, kind.plural): kind for kind in self.kinds}
 
     def is_below_a_version(self, path: str) -> bool:
-        """Whether a path is one that a served API answers itself, if only with a Status that says no."""
+        """Return whether a path is one that a served API answers itself, if only with a Status that says no."""
         parts = path.strip("/").split("/")
         if parts[0] == "api":
             return len(parts) >= 2 and parts[1] == "v1"
         return parts[0] == "apis" and len(parts) >= 3 and parts[1] in {kind.group for kind in self.kinds}
 
     def target(self, path: str) -> Target | None:
-        """Reads a path below ``/api`` or ``/apis``; None where it names nothing that is served."""
+        """Read a path below ``/api`` or ``/apis``; None where it names nothing that is served."""
         parts = path.strip("/").split("/")
         if parts[0] == "api" and len(parts) >= 3:
             group, version, rest = "", parts[1], parts[2:]

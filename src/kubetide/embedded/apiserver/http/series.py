@@ -44,7 +44,7 @@ class Asked(NamedTuple):
 
 
 def asked_for(request: web.Request, target: Target | None) -> Asked | None:
-    """Gives how a request is counted, None for one that upstream does not count either."""
+    """Return how a request is counted, None for one that upstream does not count either."""
     if target is None:
         path = request.path
         if path.startswith("/openapi/v3"):
@@ -126,12 +126,12 @@ class ServerSeries:
         self._registry.before_scrape(self._count_objects)
 
     def text(self) -> bytes:
-        """Gives all series in the text format of Prometheus."""
+        """Return all series in the text format of Prometheus."""
         return self._registry.text()
 
     @contextmanager
     def under_way(self, asked: Asked) -> Iterator[None]:
-        """Counts a request among those that are being answered."""
+        """Count a request among those that are being answered."""
         if asked.verb == "WATCH":
             gauge, labels = self._long_running, [asked.component, *asked[2:]]
         else:
@@ -143,7 +143,7 @@ class ServerSeries:
             gauge.add(-1, *labels)
 
     def answered(self, asked: Asked, code: int, seconds: float) -> None:
-        """Counts an answer."""
+        """Count an answer."""
         self._requests.add(1, str(code), *asked)
         self._durations.observe(seconds, *asked)
 

@@ -33,7 +33,7 @@ def wants_gzip(request: web.Request) -> bool:
 async def send_parts(
     request: web.Request, parts: Iterable[bytes], clock: Clock, *, media_type: str
 ) -> web.StreamResponse:
-    """Sends a body of many parts; other tasks get a turn between two of them."""
+    """Send a body of many parts; other tasks get a turn between two of them."""
     held, size, rest = [], 0, iter(parts)
     for part in rest:
         held.append(part)
@@ -76,7 +76,7 @@ async def send_watch(
     initial_end: int | None,
     timeout_s: int | None,
 ) -> web.StreamResponse:
-    """Sends a watch until it times out, falls behind, or the client goes.
+    """Send a watch until it times out, falls behind, or the client goes.
 
     Args:
         bookmarks: Whether the client wants to hear how far a quiet watch has come.
@@ -99,7 +99,7 @@ async def send_watch(
     first = True
 
     async def send(entries: Sequence[Entry]) -> None:
-        """Sends in small writes, each of which waits for the reader, and gives others a turn in between.
+        """Send in small writes, each of which waits for the reader, and give others a turn in between.
 
         So of a reader that has stopped one write is held encoded, besides what the socket holds. What
         it had not read when it fell behind is dropped.

@@ -68,7 +68,7 @@ class Findings:
 
 
 def findings(kind: Kind[Any], body: Any) -> Findings:
-    """Looks through a body."""
+    """Look through a body."""
     found = Findings()
     if isinstance(kind, CustomKind):
         if isinstance(body, dict):
@@ -89,19 +89,19 @@ def _walk_custom(found: Findings, kind: CustomKind, body: Json) -> None:
 
 
 def misfit_in(body: Json, kind: str) -> str:
-    """Gives the first value of a wrong type in an object of an API type that is no resource, empty for none."""
+    """Return the first value of a wrong type in an object of an API type that is no resource, empty for none."""
     found = Findings()
     _walk(found, body, kind, _Place("", "", kind.rpartition(".")[2], ""))
     return found.misfit
 
 
 def not_an_object(value: Any, go_type: str = _TYPE_STRUCT) -> str:
-    """Gives Go's words about a body that is no object."""
+    """Return Go's words about a body that is no object."""
     return f"json: cannot unmarshal {_go_value(value)} into Go value of type {go_type}"
 
 
 def duplicate_fields(text: bytes) -> list[str]:
-    """Gives the paths of the members that a JSON text says more than once."""
+    """Return the paths of the members that a JSON text says more than once."""
     plain = text.decode(errors="replace")  # as Go reads what is no UTF-8
     return list(_duplicates(json.loads(plain, object_pairs_hook=_Marked), ""))
 
@@ -194,7 +194,7 @@ def _note(found: Findings, value: Any, kind: str, place: _Place) -> None:
 
 
 def cannot_unmarshal(value: Any, go_type: str, owner: str, path: str) -> str:
-    """Gives Go's words about a value that a field cannot hold."""
+    """Return Go's words about a value that a field cannot hold."""
     shown = _go_value(value)
     if shown == "number" and go_type.startswith("int"):
         shown = f"number {json.dumps(value)}"

@@ -19,7 +19,7 @@ _SHOWN = 30
 
 
 def fault_in(text: bytes) -> str:
-    """Gives the first fault of the text, empty for a text that is JSON."""
+    """Return the first fault of the text, empty for a text that is JSON."""
     try:
         end = _skip(text, _value(text, _skip(text, 0)))
         if end < len(text):
@@ -30,7 +30,7 @@ def fault_in(text: bytes) -> str:
 
 
 def excerpt(text: bytes) -> str:
-    """Gives the beginning of a text as error messages show it: what is no object as hexadecimal digits."""
+    """Return the beginning of a text as error messages show it: what is no object as hexadecimal digits."""
     if not text:
         return "<empty>"
     if not text.startswith(b"{"):
@@ -59,7 +59,7 @@ def _skip(text: bytes, at: int) -> int:
 
 
 def _value(text: bytes, at: int) -> int:
-    """Reads one value and gives where it ends; with a stack of its own, so that no depth is too much."""
+    """Read one value and return where it ends; with a stack of its own, so that no depth is too much."""
     open_: list[int] = []
     while True:
         at, opened = _begin(text, at, open_)
@@ -83,7 +83,7 @@ def _value(text: bytes, at: int) -> int:
 
 
 def _begin(text: bytes, at: int, open_: list[int]) -> tuple[int, bool]:
-    """Reads a scalar or an empty container, or goes into a container that is not empty."""
+    """Read a scalar or an empty container, or goes into a container that is not empty."""
     first = text[at : at + 1]
     if first in {b"{", b"["} and first:
         if len(open_) >= _DEEPEST:
@@ -117,7 +117,7 @@ def _word(text: bytes, at: int, word: bytes) -> int:
 
 
 def _key(text: bytes, at: int) -> int:
-    """Reads a key and its colon, and gives where its value begins."""
+    """Read a key and its colon, and return where its value begins."""
     if text[at : at + 1] != b'"':
         raise _unexpected(text, at, "looking for beginning of object key string")
     at = _skip(text, _string(text, at))

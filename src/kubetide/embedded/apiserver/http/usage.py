@@ -22,18 +22,18 @@ class Metrics(Protocol):
     """Where usage comes from."""
 
     def pod_metrics(self) -> list[PodMetrics]:
-        """Gives all pods' usage, ordered by namespace and name."""
+        """Return all pods' usage, ordered by namespace and name."""
         ...
 
     def node_metrics(self) -> list[NodeMetrics]:
-        """Gives all nodes' usage, ordered by name."""
+        """Return all nodes' usage, ordered by name."""
         ...
 
 
 def read_usage(
     metrics: Metrics, target: Target, verb: str, *, labels: str, fields: str, version: int
 ) -> list[Revision]:
-    """Gives the usage that a get (one) or a list asks for. Raises NotFound, MethodNotAllowed, BadRequest."""
+    """Return the usage that a get (one) or a list asks for. Raises NotFound, MethodNotAllowed, BadRequest."""
     if verb not in {"get", "list"} or target.subresource:
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
     items: Sequence[Any] = (

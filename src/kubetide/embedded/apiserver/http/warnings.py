@@ -22,19 +22,19 @@ class Warnings:
 
     @staticmethod
     def of(request: web.Request) -> Warnings:
-        """Gives the warnings of a request."""
+        """Return the warnings of a request."""
         found = request.get(_KEY)
         if found is None:
             found = request[_KEY] = Warnings()
         return found
 
     def add(self, text: str) -> None:
-        """Takes in a warning; one that no header can hold is left out."""
+        """Take in a warning; one that no header can hold is left out."""
         if text and not any(unicodedata.category(character) == "Cc" for character in text):
             self._texts[text] = None
 
     def headers(self) -> list[str]:
-        """Gives the values of the ``Warning`` headers."""
+        """Return the values of the ``Warning`` headers."""
         texts = list(self._texts)
         if sum(map(len, texts)) > _MOST:
             texts = [text[:_MOST_EACH] for text in texts][: _MOST // _MOST_EACH]
@@ -45,7 +45,7 @@ _KEY = web.RequestKey("warnings", Warnings)
 
 
 async def send_warnings(request: web.Request, response: web.StreamResponse) -> None:
-    """Adds the warnings of a request to its answer, just before that is sent."""
+    """Add the warnings of a request to its answer, just before that is sent."""
     found = request.get(_KEY)
     if found is not None:
         for value in found.headers():

@@ -10,7 +10,7 @@ from kubetide.objects.kinds import Kind
 
 
 def kinds_defined_by(definition: CustomResourceDefinition) -> Iterator[Kind[Json]]:
-    """Gives a kind for each version that is served."""
+    """Return a kind for each version that is served."""
     spec = definition.spec
     for version in spec.versions or ():
         if version.served:
@@ -27,7 +27,7 @@ def kinds_defined_by(definition: CustomResourceDefinition) -> Iterator[Kind[Json
 
 
 def subresources_of(version: DefinitionVersion) -> tuple[str, ...]:
-    """Gives the names of the subresources that a version has."""
+    """Return the names of the subresources that a version has."""
     parts = version.subresources
     if parts is None:
         return ()

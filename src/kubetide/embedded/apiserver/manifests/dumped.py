@@ -45,13 +45,13 @@ _OVER = frozenset({"Complete", "Failed"})
 
 
 def is_dumped(value: Any) -> bool:
-    """Whether an object comes from a server and not from a person."""
+    """Return whether an object comes from a server and not from a person."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     return isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("resourceVersion"))
 
 
 def is_over(value: Json) -> bool:
-    """Whether an object of a dump would not be there for long: it is being deleted, or has run to its end."""
+    """Return whether an object of a dump would not be there for long: it is being deleted, or has run to its end."""
     status = value.get("status")
     status = status if isinstance(status, dict) else {}
     if (value.get("metadata") or {}).get("deletionTimestamp"):

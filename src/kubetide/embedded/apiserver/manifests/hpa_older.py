@@ -27,7 +27,7 @@ Problems = list[tuple[str, str]]
 
 
 def as_v2(value: Any) -> tuple[Any, Problems]:
-    """Gives a manifest in autoscaling/v2 if it is an autoscaler of an older version, else as it is.
+    """Return a manifest in autoscaling/v2 if it is an autoscaler of an older version, else as it is.
 
     Returns: the manifest, and what is wrong with it: field path and text.
     """

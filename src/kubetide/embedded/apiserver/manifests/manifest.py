@@ -86,7 +86,7 @@ def load_manifests(
     custom: CustomKinds | None = None,
     places: list[tuple[str, int]] | None = None,
 ) -> list[tuple[Kind[Any], Json]]:
-    """Reads every object of a file, ``List`` kinds taken apart; documents may be empty.
+    """Read every object of a file, ``List`` kinds taken apart; documents may be empty.
 
     The objects come back as written, without defaults; null members are dropped; autoscalers of older
     versions come as autoscaling/v2. An object of a custom
@@ -150,7 +150,7 @@ def _has_no_influence(value: Any, custom: CustomKinds) -> bool:
 
 
 def _calls_urls(value: Json) -> bool:
-    """Whether this configures webhooks that can be called: each by a URL, none by a Service."""
+    """Return whether this configures webhooks that can be called: each by a URL, none by a Service."""
     webhooks = value.get("webhooks")
     clients = (
         [one.get("clientConfig") for one in webhooks if isinstance(one, dict)]
@@ -161,7 +161,7 @@ def _calls_urls(value: Json) -> bool:
 
 
 def _kinds_in(kind: Kind[Any], value: Json) -> CustomKinds:
-    """Gives the kinds that an object brings: none unless it is a definition."""
+    """Return the kinds that an object brings: none unless it is a definition."""
     if kind is not CUSTOM_RESOURCE_DEFINITIONS:
         return {}
     definition = msgspec.convert(value, CustomResourceDefinition)
@@ -173,7 +173,7 @@ def _group(version: str) -> str:
 
 
 def _expanded(value: Any, path: str, inherited: tuple[str, str] = ("", "")) -> Iterator[tuple[str, Any]]:
-    """Gives each object with its path in the document; items of a typed list have the list's type."""
+    """Return each object with its path in the document; items of a typed list have the list's type."""
     if not isinstance(value, dict):
         yield path, value
         return
@@ -204,7 +204,7 @@ def _subject(value: Any) -> str:
 
 
 def _checked(value: Any, custom: CustomKinds) -> tuple[Kind[Any] | None, list[tuple[str, str]]]:
-    """Gives the kind, and what is wrong: field path and text."""
+    """Return the kind, and what is wrong: field path and text."""
     if not isinstance(value, dict):
         return None, [("", "a manifest is a map with apiVersion, kind and metadata")]
     version, name = value.get("apiVersion"), value.get("kind")
@@ -229,7 +229,7 @@ def _checked(value: Any, custom: CustomKinds) -> tuple[Kind[Any] | None, list[tu
 
 
 def _rule_problems(kind: Kind[Any], value: Json) -> list[tuple[str, str]]:
-    """Gives the rules that the object will break when it is created."""
+    """Return the rules that the object will break when it is created."""
     metadata = value["metadata"]
     if kind.namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
         value = {**value, "metadata": {**metadata, "namespace": "default"}}
@@ -266,7 +266,7 @@ def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, st
 def _unknown_fields(
     value: Any, kind: inspect.Type, path: str, top: Kind[Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Gives fields that nobody reads, as they are mistakes: see ``upstream_fields``."""
+    """Return fields that nobody reads, as they are mistakes: see ``upstream_fields``."""
     if isinstance(kind, inspect.UnionType):
         for option in kind.types:
             if not isinstance(option, inspect.NoneType):
@@ -291,7 +291,7 @@ def _unknown_fields(
 
 
 def _nearest(name: str, known: list[str]) -> str | None:
-    """Gives the known name that is at most two edits away, the nearest first."""
+    """Return the known name that is at most two edits away, the nearest first."""
     best, best_distance = None, _MAX_TYPO + 1
     for candidate in sorted(known):
         # Short names are all near each other: of a name of three letters one may be wrong.
@@ -303,7 +303,7 @@ def _nearest(name: str, known: list[str]) -> str | None:
 
 
 def _edits(a: str, b: str, limit: int) -> int:
-    """Gives the Levenshtein distance, or more than ``limit`` as soon as it is."""
+    """Return the Levenshtein distance, or more than ``limit`` as soon as it is."""
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     row = list(range(len(b) + 1))

@@ -31,7 +31,7 @@ class Misfit:
 
 
 def misfits(kind: Kind[Any], obj: Json) -> list[Misfit]:
-    """Gives every misfit, none when the object reads as its type."""
+    """Return every misfit, none when the object reads as its type."""
     try:
         msgspec.convert(obj, kind.model)
     except msgspec.ValidationError as exc:
@@ -43,12 +43,12 @@ def misfits(kind: Kind[Any], obj: Json) -> list[Misfit]:
 
 @lru_cache(maxsize=64)
 def type_of(kind: Kind[Any]) -> inspect.Type:
-    """Gives the described type of a kind's objects."""
+    """Return the described type of a kind's objects."""
     return inspect.type_info(kind.model)
 
 
 def child_path(path: str, member: str) -> str:
-    """Gives ``path.member``, or ``path[member]`` where the member's own dots would mislead."""
+    """Return ``path.member``, or ``path[member]`` where the member's own dots would mislead."""
     if "." in member or "/" in member:
         return f"{path}[{member}]"
     return f"{path}.{member}" if path else member
@@ -75,7 +75,7 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Misfit]:
 
 
 def _fits(value: Any, kind: inspect.Type) -> bool:
-    """Whether the value is of the kind's JSON type, its members aside."""
+    """Return whether the value is of the kind's JSON type, its members aside."""
     if isinstance(kind, inspect.AnyType):
         return True
     if isinstance(kind, inspect.UnionType):
@@ -115,7 +115,7 @@ def _name(kind: inspect.Type) -> str:
 
 
 def json_type(value: Any) -> str:
-    """Names the JSON type of a value as a person would."""
+    """Name the JSON type of a value as a person would."""
     if value is None:
         return "null"
     if isinstance(value, bool):

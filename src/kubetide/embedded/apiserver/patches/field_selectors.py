@@ -39,14 +39,14 @@ class FieldSelector:
 
     @staticmethod
     def parse(text: str) -> FieldSelector:
-        """Reads the text form; the empty text matches everything.
+        """Read the text form; the empty text matches everything.
 
         Raises: FieldSelectorError that quotes the text.
         """
         return _parse(text)
 
     def matches(self, getter: Callable[[str], str | None]) -> bool:
-        """Whether the fields that ``getter`` gives by path meet every term; None counts as empty."""
+        """Return whether the fields that ``getter`` gives by path meet every term; None counts as empty."""
         return all(((getter(term.path) or "") == term.value) is term.equal for term in self.terms)
 
     def is_empty(self) -> bool:
@@ -72,7 +72,7 @@ def _parse(text: str) -> FieldSelector:
 
 
 def _split(text: str) -> list[str]:
-    """Splits at the commas that no backslash escapes."""
+    """Split at the commas that no backslash escapes."""
     parts, current, escaped = [], "", False
     for char in text:
         if char == "," and not escaped:

@@ -39,7 +39,7 @@ class Shape:
     atomic: bool = False
 
     def child(self, member: str) -> Shape:
-        """Gives the shape of a map's member."""
+        """Return the shape of a map's member."""
         found = self.fields.get(member)
         return found if found is not None else self.items or PLAIN
 
@@ -54,12 +54,12 @@ PLAIN = Shape()
 
 
 def struct(**fields: Shape) -> Shape:
-    """Gives a map of which some members have shapes."""
+    """Return a map of which some members have shapes."""
     return Shape(fields=fields)
 
 
 def keyed(key: str, item: Shape = PLAIN, *more: str, defaults: Mapping[str, Any] | None = None) -> Shape:
-    """Gives a list merged by ``key``; server-side apply tells items apart by the keys ``more`` as well."""
+    """Return a list merged by ``key``; server-side apply tells items apart by the keys ``more`` as well."""
     return Shape(
         items=item,
         merge=True,

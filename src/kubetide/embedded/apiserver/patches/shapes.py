@@ -130,5 +130,5 @@ _OTHER = struct(metadata=_METADATA)
 
 
 def shape_of(kind: Kind[Any]) -> Shape:
-    """Gives the shape of a built-in kind's objects; of a kind without lists to merge, that of its metadata."""
+    """Return the shape of a built-in kind's objects; of a kind without lists to merge, that of its metadata."""
     return _SHAPES.get(kind.resource, _OTHER)

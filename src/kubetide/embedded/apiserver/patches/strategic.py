@@ -32,7 +32,7 @@ class StrategicFormatError(StrategicPatchError):
 
 
 def strategic_merge(target: Json, patch: Json, shape: Shape = PLAIN) -> Json:
-    """Applies a strategic merge patch to an object of that shape. Raises StrategicPatchError."""
+    """Apply a strategic merge patch to an object of that shape. Raises StrategicPatchError."""
     if not isinstance(patch, dict):
         raise StrategicPatchError("invalid JSON document")
     return _merge_map(target, patch, shape)
@@ -77,7 +77,7 @@ def _merge_value(original: Any, patch: Any, shape: Shape) -> Any:
 
 
 def _without_directives(value: Any) -> Any:
-    """Gives a patch's value as it stands where the object has nothing: no nulls, no directives."""
+    """Return a patch's value as it stands where the object has nothing: no nulls, no directives."""
     if isinstance(value, dict):
         if value.get(_PATCH) == "delete":
             return {}
@@ -96,7 +96,7 @@ def _without_directives(value: Any) -> Any:
 
 
 def _retain(merged: Json, patch: Json) -> None:
-    """Removes what ``$retainKeys`` does not name; the patch itself may set only what it names."""
+    """Remove what ``$retainKeys`` does not name; the patch itself may set only what it names."""
     if _RETAIN not in patch:
         return
     kept = patch[_RETAIN]
@@ -119,7 +119,7 @@ def _delete_scalars(merged: Json, member: str, values: Any) -> None:
 
 
 def _merge_in_order(merged: Json, patch: Json, member: str, order: Any, shape: Shape) -> None:
-    """Merges a list and brings it into the order that ``$setElementOrder`` gives."""
+    """Merge a list and brings it into the order that ``$setElementOrder`` gives."""
     if not isinstance(order, list):
         raise StrategicPatchError("invalid patch format of setElementOrder list")
     original = merged.get(member)
@@ -135,7 +135,7 @@ def _merge_in_order(merged: Json, patch: Json, member: str, order: Any, shape: S
 
 
 def _check_order(sent: list[Any], order: list[Any], member: str, key: str) -> None:
-    """Raises unless the patch's own items stand in the list of the order, in that order."""
+    """Raise unless the patch's own items stand in the list of the order, in that order."""
     places = [_index(order, item, key) for item in sent]
     if -1 in places or places != sorted(places):
         raise StrategicPatchError(
@@ -175,7 +175,7 @@ def _merge_list(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 
 
 def _special(original: list[Json], patch: list[Json], key: str) -> tuple[list[Json], list[Json]]:
-    """Carries out ``$patch: delete`` and ``$patch: replace`` among the items; gives what is left of both."""
+    """Carry out ``$patch: delete`` and ``$patch: replace`` among the items; return what is left of both."""
     plain = []
     replaces = False
     for item in patch:
@@ -196,7 +196,7 @@ def _special(original: list[Json], patch: list[Json], key: str) -> tuple[list[Js
 
 
 def _arranged(items: list[Any], order: Sequence[Any], original: Sequence[Any], key: str) -> list[Any]:
-    """Brings a merged list into order: see the module."""
+    """Bring a merged list into order: see the module."""
     named = sorted(
         (item for item in items if _index(order, item, key) >= 0), key=lambda item: _index(order, item, key)
     )
@@ -219,7 +219,7 @@ def _arranged(items: list[Any], order: Sequence[Any], original: Sequence[Any], k
 
 
 def _index(items: Sequence[Any], wanted: Any, key: str) -> int:
-    """Gives the place of the item with the same key (the same value, without one), or -1."""
+    """Return the place of the item with the same key (the same value, without one), or -1."""
     for place, item in enumerate(items):
         if _same_key(item, wanted, key) if key else same_json(item, wanted):
             return place
@@ -237,7 +237,7 @@ def _holds(items: Sequence[Any], wanted: Any) -> bool:
 
 
 def go_text(value: Any) -> str:
-    """Gives a JSON value as Go's ``%v`` prints it, which is how upstream's messages show patches."""
+    """Return a JSON value as Go's ``%v`` prints it, which is how upstream's messages show patches."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):

@@ -33,7 +33,7 @@ _LONGEST_CRON_JOB_NAME = 52
 
 
 def validate_job(obj: Json) -> list[FieldError]:
-    """Gives every rule that a Job breaks."""
+    """Return every rule that a Job breaks."""
     spec = obj.get("spec") or {}
     errors = _job_spec(spec, "spec")
     selector = spec.get("selector")
@@ -72,7 +72,7 @@ def _job_spec(spec: Json, at: str) -> list[FieldError]:
 
 
 def validate_job_update(obj: Json, old: Json) -> list[FieldError]:
-    """Gives the rules that a change of a Job breaks."""
+    """Return the rules that a change of a Job breaks."""
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     fixed = ["selector", "completionMode"]
     if spec.get("completionMode") != "Indexed" or spec.get("completions") != spec.get("parallelism"):
@@ -87,7 +87,7 @@ def validate_job_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def validate_cron_job(obj: Json) -> list[FieldError]:
-    """Gives every rule that a CronJob breaks."""
+    """Return every rule that a CronJob breaks."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     schedule, zone = spec.get("schedule") or "", spec.get("timeZone")

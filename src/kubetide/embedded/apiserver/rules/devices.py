@@ -283,7 +283,7 @@ def validate_resource_slice_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def _place(spec: Json, at: str) -> list[FieldError]:
-    """Checks that one thing says which nodes the slice is for."""
+    """Check that one thing says which nodes the slice is for."""
     errors: list[FieldError] = []
     given: list[str] = []
     name, selector = spec.get("nodeName"), spec.get("nodeSelector")

@@ -63,7 +63,7 @@ def validate_hpa(obj: Json) -> list[FieldError]:
 
 
 def validate_target_group(obj: Json, old: Json | None) -> list[FieldError]:
-    """Gives what is wrong with the target's apiVersion; a reference that was there before may stay."""
+    """Return what is wrong with the target's apiVersion; a reference that was there before may stay."""
     ref = (obj.get("spec") or {}).get("scaleTargetRef") or {}
     version = ref.get("apiVersion") or ""
     if old is not None and ((old.get("spec") or {}).get("scaleTargetRef") or {}) == ref:
@@ -85,7 +85,7 @@ def _target_ref(ref: Json, at: str) -> list[FieldError]:
 
 
 def _path_segment(field: str, value: str) -> list[FieldError]:
-    """Checks a name that becomes a part of a request's path. Source: apimachinery, pkg/api/validation/path."""
+    """Check a name that becomes a part of a request's path. Source: apimachinery, pkg/api/validation/path."""
     if value in {".", ".."}:
         return [invalid(field, value, f"may not be '{value}'")]
     return [invalid(field, value, f"may not contain '{char}'") for char in ("/", "%") if char in value]
@@ -111,7 +111,7 @@ def _metric(metric: Json, at: str) -> list[FieldError]:
 
 
 def _source(source: Json, at: str, kind: str) -> list[FieldError]:
-    """Checks what a metric is and its target; upstream leaves the selector of a metric to who reads it."""
+    """Check what a metric is and its target; upstream leaves the selector of a metric to who reads it."""
     errors = []
     if kind in {"resource", "containerResource"}:
         if kind == "containerResource" and not source.get("container"):
@@ -134,7 +134,7 @@ def _source(source: Json, at: str, kind: str) -> list[FieldError]:
 
 
 def _target(target: Json, at: str, kind: str) -> list[FieldError]:
-    """Checks a target: its type, positive values, and the one value that the source wants."""
+    """Check a target: its type, positive values, and the one value that the source wants."""
     errors = []
     stated = target.get("type") or ""
     if not stated:
@@ -170,7 +170,7 @@ def _target(target: Json, at: str, kind: str) -> list[FieldError]:
 
 
 def _amount(field: str, amount: Any, *, least: int, detail: str) -> list[FieldError]:
-    """Checks the sign of a quantity; the error quotes it in its canonical form, as upstream's does."""
+    """Check the sign of a quantity; the error quotes it in its canonical form, as upstream's does."""
     try:
         quantity = Quantity.parse(amount)
     except QuantityError as exc:

@@ -69,7 +69,7 @@ def _compiled(expression: str) -> Program | str:
 
 
 def condition_holds(expression: str, variables: Mapping[str, Any]) -> bool:
-    """Whether a condition holds for a request.
+    """Return whether a condition holds for a request.
 
     Args:
         expression: One that ``validate_match_conditions`` has let pass.
@@ -87,7 +87,7 @@ def condition_holds(expression: str, variables: Mapping[str, Any]) -> bool:
 
 
 def validate_match_conditions(at: str, conditions: list[Json]) -> list[FieldError]:
-    """Gives every rule that the match conditions of a webhook break."""
+    """Return every rule that the match conditions of a webhook break."""
     errors: list[FieldError] = []
     if len(conditions) > _MOST:
         errors.append(too_many(at, len(conditions), _MOST))

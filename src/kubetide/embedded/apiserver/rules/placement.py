@@ -83,7 +83,7 @@ def _affinity(affinity: Json, at: str) -> list[FieldError]:
 
 
 def check_node_terms(selector: Json, at: str) -> list[FieldError]:
-    """Checks a ``NodeSelector``."""
+    """Check a ``NodeSelector``."""
     field = f"{at}.nodeSelectorTerms"
     terms = selector.get("nodeSelectorTerms") or []
     errors = [] if terms else [required(field, "must have at least one node selector term")]

@@ -56,7 +56,7 @@ def validate_pod(obj: Json) -> list[FieldError]:
 def validate_pod_spec(
     spec: Json, at: str, *, level_resources: bool = False, claims: Sequence[str] = ()
 ) -> list[FieldError]:
-    """Gives what a pod spec breaks; ``at`` is its field path.
+    """Return what a pod spec breaks; ``at`` is its field path.
 
     A workload's pods, and the workload whenever it is scaled, come with one spec: what is sound is remembered.
 
@@ -223,7 +223,7 @@ def _ports(container: Json, at: str, taken: set[str], *, host_network: bool) -> 
 
 
 def validate_pod_update(obj: Json, old: Json) -> list[FieldError]:
-    """Gives what a change of a pod breaks; only the ``binding`` subresource sets ``nodeName``."""
+    """Return what a change of a pod breaks; only the ``binding`` subresource sets ``nodeName``."""
     new_spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
     for part in ("containers", "initContainers"):
@@ -254,7 +254,7 @@ def validate_pod_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def _fixed_part(spec: Json, free: frozenset[str]) -> dict[str, Any]:
-    """Gives the spec without what an update may change, and without what is empty."""
+    """Return the spec without what an update may change, and without what is empty."""
     fixed = {
         name: value for name, value in spec.items() if name not in free and value not in (None, "", [], {})
     }

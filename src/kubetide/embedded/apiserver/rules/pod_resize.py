@@ -19,7 +19,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 def resized(new: Json, old: Json) -> Json:
-    """Gives the old pod with what a resize takes from the new one, both with their defaults.
+    """Return the old pod with what a resize takes from the new one, both with their defaults.
 
     That is resources and resize policies. Containers that are not the same ones are left as they
     are sent, so that validation can name them.
@@ -48,7 +48,7 @@ def _containers(new: list[Json], old: list[Json]) -> list[Json]:
 
 
 def _known(new: Json, old: Json) -> Json:
-    """Gives the resources that are known, each amount in the text it had when it is the same."""
+    """Return the resources that are known, each amount in the text it had when it is the same."""
     known: Json = {name: new[name] for name in ("claims", *_SIDES) if new.get(name)}
     for side in _SIDES:
         if side in known:
@@ -66,7 +66,7 @@ def _amount(text: Any, before: Any) -> Any:
 
 
 def validate_pod_resize(obj: Json, old: Json) -> list[FieldError]:
-    """Gives what a resize breaks beside the rules of every pod."""
+    """Return what a resize breaks beside the rules of every pod."""
     if _MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden("[]", "static pods cannot be resized")]
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
@@ -117,7 +117,7 @@ def _removed(new: Json, old: Json, at: str, what: str) -> list[FieldError]:
 
 
 def _immutable(resources: Json) -> Json:
-    """Gives the part of resources that a resize may not change."""
+    """Return the part of resources that a resize may not change."""
     fixed: Json = {
         name: value for name, value in resources.items() if name not in _SIDES and value not in (None, [])
     }

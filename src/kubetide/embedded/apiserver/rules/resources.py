@@ -18,7 +18,7 @@ _HUGE_PAGES = "hugepages-"
 
 
 def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[FieldError]:
-    """Checks names and amounts, and that no request exceeds its limit.
+    """Check names and amounts, and that no request exceeds its limit.
 
     Args:
         resources: ``requests`` and ``limits``.
@@ -43,7 +43,7 @@ def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[F
 
 
 def check_level(spec: Json, at: str) -> list[FieldError]:
-    """Checks that the resources of a pod, which are valid, have room for those of its containers."""
+    """Check that the resources of a pod, which are valid, have room for those of its containers."""
     level = spec["resources"]
     errors: list[FieldError] = []
     inside = container_requests(spec)

@@ -31,7 +31,7 @@ _FREE_FIELDS = (
 
 
 def validate_stateful_set(obj: Json) -> list[FieldError]:
-    """Gives every rule that a StatefulSet breaks."""
+    """Return every rule that a StatefulSet breaks."""
     spec = obj.get("spec") or {}
     errors = validate_workload("StatefulSet", obj)
     policy = spec.get("podManagementPolicy")
@@ -63,7 +63,7 @@ def _strategy(strategy: Json) -> list[FieldError]:
 
 
 def validate_stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
-    """Gives the rules that a change of a StatefulSet breaks."""
+    """Return the rules that a change of a StatefulSet breaks."""
     new_spec, old_spec = (
         {name: value for name, value in (each.get("spec") or {}).items() if name not in _FREE_FIELDS}
         for each in (obj, old)

@@ -122,7 +122,7 @@ def validate_claim(obj: Json) -> list[FieldError]:
 
 
 def check_claim_spec(spec: Json, at: str) -> list[FieldError]:
-    """Checks what a claim asks for, also where a pod or a StatefulSet holds a template of it."""
+    """Check what a claim asks for, also where a pod or a StatefulSet holds a template of it."""
     detail = "at least 1 access mode is required"
     errors = [required(f"{at}.accessModes", detail)] if not spec.get("accessModes") else []
     errors += check_selector(f"{at}.selector", spec.get("selector"))
@@ -291,7 +291,7 @@ def _class_and_mode(spec: Json, at: str) -> list[FieldError]:
 
 
 def _positive(field: str, value: Any, *, basic: bool = False) -> list[FieldError]:
-    """Checks an amount of storage; as a ``basic`` resource a negative one is wrong in another way too."""
+    """Check an amount of storage; as a ``basic`` resource a negative one is wrong in another way too."""
     try:
         quantity = Quantity.parse(value)
     except QuantityError:

@@ -82,7 +82,7 @@ _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 def validate(
     kind: Kind[Any], obj: Json, old: Json | None = None, subresource: str = "", *, reads: bool = False
 ) -> list[FieldError]:
-    """Gives every rule that the object breaks, none when it is fine.
+    """Return every rule that the object breaks, none when it is fine.
 
     Args:
         kind: what the object is.

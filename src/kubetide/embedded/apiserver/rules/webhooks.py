@@ -34,7 +34,7 @@ _FORM = "; desired format: https://host[/path]"
 
 
 def validate_webhooks(obj: Json) -> list[FieldError]:
-    """Gives every rule that a configuration of either kind breaks."""
+    """Return every rule that a configuration of either kind breaks."""
     errors: list[FieldError] = []
     names: set[str] = set()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
@@ -105,7 +105,7 @@ def _rule(at: str, rule: Json) -> list[FieldError]:
 
 
 def _wildcard(at: str, items: list[str], what: str) -> list[FieldError]:
-    """Checks that something is said, and that ``*`` stands alone."""
+    """Check that something is said, and that ``*`` stands alone."""
     if not items:
         return [required(at)]
     if len(items) > 1 and "*" in items:

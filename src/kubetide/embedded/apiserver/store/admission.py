@@ -41,7 +41,7 @@ _FIRST_STATUS: dict[str, Json] = {
 
 
 def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
-    """Gives a new object that is ``readable`` as it is stored. Raises Forbidden, Invalid."""
+    """Return a new object that is ``readable`` as it is stored. Raises Forbidden, Invalid."""
     if "status" in kind.subresources and kind.resource != "nodes":
         json = {key: value for key, value in json.items() if key != "status"}
         if kind.resource in _FIRST_STATUS:
@@ -62,7 +62,7 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
 
 
 def readable(kind: Kind[Any], json: Json) -> Json:
-    """Gives JSON that its kind's model can read, at the price of members that are null.
+    """Return JSON that its kind's model can read, at the price of members that are null.
 
     Raises: BadRequest when a field has another type than the model says.
     """
@@ -79,14 +79,14 @@ def readable(kind: Kind[Any], json: Json) -> Json:
 
 
 def filled(kind: Kind[Any], json: Json) -> Json:
-    """Gives an object that is ``readable`` with the defaults filled in, and without what a custom kind does not know."""
+    """Return an object that is ``readable`` with the defaults filled in, and without what a custom kind does not know."""
     if isinstance(kind, CustomKind):
         return kind.admitted(json)
     return with_defaults(json) if kind is CUSTOM_RESOURCE_DEFINITIONS else defaults(kind, json, reads=True)
 
 
 def checked(kind: Kind[Any], json: Json, old: Json | None = None, subresource: str = "") -> Json:
-    """Gives an object that is ``readable`` with the defaults filled in. Raises Invalid when it breaks a rule."""
+    """Return an object that is ``readable`` with the defaults filled in. Raises Invalid when it breaks a rule."""
     json = filled(kind, json)
     if subresource == "resize":
         assert old is not None, "what is resized is there"
@@ -102,7 +102,7 @@ def checked(kind: Kind[Any], json: Json, old: Json | None = None, subresource: s
 
 
 def _with_job_selector(job: Json) -> Json:
-    """Gives a Job that selects just its own pods, by its uid, unless its author selects by hand.
+    """Return a Job that selects just its own pods, by its uid, unless its author selects by hand.
 
     Source: apiserver v1.36, registry/batch/job, generateSelector.
     """
@@ -135,7 +135,7 @@ def _with_job_selector(job: Json) -> Json:
 
 
 def with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
-    """Gives a pod with the priority of its class; anything else as it is. Raises Forbidden."""
+    """Return a pod with the priority of its class; anything else as it is. Raises Forbidden."""
     if kind.resource != "pods":
         return pod
     spec = pod.get("spec") or {}
@@ -166,14 +166,14 @@ def with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
 
 
 def _with_service_account(pod: Json) -> Json:
-    """Gives a pod that runs as somebody. Source: the ServiceAccount admission plugin, without tokens."""
+    """Return a pod that runs as somebody. Source: the ServiceAccount admission plugin, without tokens."""
     spec = pod["spec"]
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     return {**pod, "spec": {**spec, "serviceAccountName": name, "serviceAccount": name}}
 
 
 def _global_default(store: Store) -> PriorityClass | None:
-    """Gives the class for pods that name none: of several defaults the one with the lowest value."""
+    """Return the class for pods that name none: of several defaults the one with the lowest value."""
     classes = [revision.read_as(PriorityClass) for revision in store.select(PRIORITY_CLASSES, _EVERY_CLASS)]
     return min(
         (found for found in classes if found.global_default), key=lambda found: found.value, default=None

@@ -85,12 +85,12 @@ class Applied:
 
 
 def is_tracked(json: Json) -> bool:
-    """Whether the managers of an object's fields are written down."""
+    """Return whether the managers of an object's fields are written down."""
     return bool(json["metadata"].get("managedFields"))
 
 
 def updated(before: Json | None, manager: Manager, shape: Shape, now: str, *, has_status: bool) -> Manage:
-    """Gives what notes an ordinary write, a creation where there was nothing before."""
+    """Return what notes an ordinary write, a creation where there was nothing before."""
 
     def manage(new: Json) -> Json:
         sent = new["metadata"].get("managedFields")
@@ -124,7 +124,7 @@ def applied(
     has_status: bool,
     force: bool,
 ) -> Applied:
-    """Applies a configuration, without nulls, to a live object or to nothing.
+    """Apply a configuration, without nulls, to a live object or to nothing.
 
     Raises: Conflict when another manager owns a field that would change, InternalError for lists
     whose items have no keys.
@@ -167,7 +167,7 @@ def applied(
 
 
 def _fixed(live: Json | None, owners: _Owners, own: _Owned, now: str = "") -> Manage:
-    """Gives what writes down the owners that an apply has led to."""
+    """Return what writes down the owners that an apply has led to."""
 
     def manage(new: Json) -> Json:
         current = own
@@ -184,7 +184,7 @@ def _same_but_fields(a: Json, b: Json) -> bool:
 
 
 def _relevant(config: Json, subresource: str, *, has_status: bool) -> Json:
-    """Gives what of a configuration the address that it was sent to can change."""
+    """Return what of a configuration the address that it was sent to can change."""
     if subresource == "status":
         return {key: value for key, value in config.items() if key in {"status", "metadata"}}
     if has_status:
@@ -207,7 +207,7 @@ def _compare(old: Json, new: Json, shape: Shape, subresource: str, *, has_status
 
 
 def _keep(owners: _Owners, owned: _Owned, fields: Paths) -> None:
-    """Notes what a manager owns now; one that owns nothing is forgotten."""
+    """Note what a manager owns now; one that owns nothing is forgotten."""
     if fields:
         owners[owned.manager.identity] = replace(owned, fields=fields)
     else:
@@ -215,7 +215,7 @@ def _keep(owners: _Owners, owned: _Owned, fields: Paths) -> None:
 
 
 def _read(entries: Any) -> _Owners:
-    """Reads ``managedFields``; entries that cannot be read are left out."""
+    """Read ``managedFields``; entries that cannot be read are left out."""
     owners: _Owners = {}
     for entry in entries if isinstance(entries, list) else ():
         if not isinstance(entry, dict) or entry.get("operation") not in {"Apply", "Update"}:
@@ -232,7 +232,7 @@ def _read(entries: Any) -> _Owners:
 
 
 def _written(owners: _Owners) -> list[Json]:
-    """Writes ``managedFields`` down, in upstream's order."""
+    """Write ``managedFields`` down, in upstream's order."""
     entries = []
     for owned in sorted(
         owners.values(), key=lambda owned: (owned.manager.operation, owned.time, owned.manager)

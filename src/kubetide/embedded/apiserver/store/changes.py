@@ -30,7 +30,7 @@ _NOT_APPLIED = "the server rejected our request due to an error in our request"
 
 
 def changed(request: Request, old: Json) -> Json:
-    """Gives the whole object that a PUT or a patch asks for, its preconditions checked."""
+    """Return the whole object that a PUT or a patch asks for, its preconditions checked."""
     kind, body = request.kind, request.body
     is_scale = request.subresource == "scale"
     if request.verb == "replace":
@@ -78,7 +78,7 @@ def changed(request: Request, old: Json) -> Json:
 
 
 def applied_config(request: Request) -> Json:
-    """Gives the configuration of an apply, a Scale as the fields of the object that it scales.
+    """Return the configuration of an apply, a Scale as the fields of the object that it scales.
 
     Raises: BadRequest, Invalid (no field manager).
     """

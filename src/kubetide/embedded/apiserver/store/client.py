@@ -78,7 +78,7 @@ class EmbeddedCluster:
     def client(
         self, *, faults: Faults | None = None, gives_bodies: bool = False, user: UserInfo | None = None
     ) -> EmbeddedCluster:
-        """Gives another client of the same cluster.
+        """Return another client of the same cluster.
 
         Args:
             faults: What may go wrong for it.
@@ -210,11 +210,11 @@ class EmbeddedCluster:
         await self._send("create", PODS, namespace, pod, "eviction", options, {})
 
     def expire_watches(self) -> None:
-        """Ends every open watch of the store as expired and forgets the history: all readers must list again."""
+        """End every open watch of the store as expired and forget the history: all readers must list again."""
         self._store.close_watches(expire=True)
 
     def drop_watches(self) -> None:
-        """Ends every open watch of the store, as a broken connection does: readers may go on from where they were."""
+        """End every open watch of the store, as a broken connection does: readers may go on from where they were."""
         self._store.close_watches(expire=False)
 
     async def _send(
@@ -260,7 +260,7 @@ class _Bookmarks:
 
 @types.coroutine
 def _turn() -> Generator[None, None, None]:
-    """Lets every other task that is ready run once."""
+    """Let every other task that is ready run once."""
     yield
 
 

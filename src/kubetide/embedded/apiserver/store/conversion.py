@@ -38,7 +38,7 @@ HPA_V1 = Version(HPAS_V1, v2_of, v1_of)
 
 
 def handle_version(handle: Handle, request: Request, version: Version, stored: Kind[Any]) -> Response:
-    """Answers a request in a version by one in the stored version. Raises as ``handle`` does."""
+    """Answer a request in a version by one in the stored version. Raises as ``handle`` does."""
     asked = replace(request, kind=stored)
     if request.subresource not in {"", "status"}:
         return handle(asked)
@@ -54,7 +54,7 @@ def handle_version(handle: Handle, request: Request, version: Version, stored: K
 
 
 def _stored_body(body: Any, version: Version) -> Any:
-    """Gives a body in the stored version; one that is none of this version is left for the checks to refuse."""
+    """Return a body in the stored version; one that is none of this version is left for the checks to refuse."""
     kind = version.kind
     if not isinstance(body, dict) or not isinstance(body.get("metadata") or {}, dict):
         return body

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def copy_json(value: Any) -> Any:
-    """Gives a deep copy of decoded JSON; tuples become lists."""
+    """Return a deep copy of decoded JSON; tuples become lists."""
     if isinstance(value, dict):
         return {
             key: copy_json(item) if isinstance(item, dict | list | tuple) else item
@@ -18,7 +18,7 @@ def copy_json(value: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """Gives the JSON without members that are null: the API server reads null as not there."""
+    """Return the JSON without members that are null: the API server reads null as not there."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

@@ -80,7 +80,7 @@ class Course:
             raise ReviewNeeded(attributes, version, mutating=False)
 
     def note(self, needed: ReviewNeeded, result: Json | None) -> None:
-        """Takes in what came of asking: the object as it is wanted, or as it was allowed."""
+        """Take in what came of asking: the object as it is wanted, or as it was allowed."""
         if needed.mutating:
             self._mutation = needed.version, result
         else:
@@ -114,7 +114,7 @@ class Course:
 
 
 def target_of(request: Request, operation: Operation, body: Any) -> Target:
-    """Gives what rules look at; a new object itself says where it is to be."""
+    """Return what rules look at; a new object itself says where it is to be."""
     kind = request.kind
     if kind.resource == NAMESPACES.resource:
         namespace = _name_in(request, body)

@@ -50,17 +50,17 @@ class CustomKinds:
         ]
 
     def concerns(self, kind: Kind[Any]) -> bool:
-        """Whether a write to the kind may change what is served."""
+        """Return whether a write to the kind may change what is served."""
         return kind is CUSTOM_RESOURCE_DEFINITIONS or isinstance(kind, CustomKind)
 
     def check_create(self, kind: CustomKind) -> None:
-        """Raises MethodNotAllowed while the kind's definition is being deleted."""
+        """Raise MethodNotAllowed while the kind's definition is being deleted."""
         definition = self._store.get(CUSTOM_RESOURCE_DEFINITIONS, ("", kind.resource))
         if definition is not None and is_deleting(definition.json):
             raise MethodNotAllowed("create not allowed while custom resource definition is terminating")
 
     def settle(self, now: str) -> None:
-        """Serves what has been defined, and clears away what is being deleted."""
+        """Serve what has been defined, and clears away what is being deleted."""
         found = self._store.select(CUSTOM_RESOURCE_DEFINITIONS, Selection(CUSTOM_RESOURCE_DEFINITIONS))
         for revision in found:
             # Only of a definition that goes can more be left to do than when it was written.
@@ -91,7 +91,7 @@ class CustomKinds:
         self._settled[name] = revision.version
 
     def _clear(self, revision: Revision, kind: CustomKind) -> None:
-        """Deletes the objects of a definition that is being deleted; when none is left, it may go."""
+        """Delete the objects of a definition that is being deleted; when none is left, it may go."""
         for one in self._store.select(kind, Selection(kind)):
             if self._store.get(kind, one.key) is not None and not is_deleting(one.json):
                 self._writer.delete(kind, one.key, Options())

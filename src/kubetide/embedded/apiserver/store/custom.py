@@ -38,12 +38,12 @@ class CustomKind(Kind[Json]):
         return "status" in self.subresources
 
     def admitted(self, obj: Json) -> Json:
-        """Gives the object without unknown fields and with the defaults filled in."""
+        """Return the object without unknown fields and with the defaults filled in."""
         result: Json = defaulted(pruned(obj, self.schema, root=True), self.schema)
         return result
 
     def faults(self, obj: Json, old: Json | None = None) -> list[FieldError]:
-        """Gives every rule of the schema that the object breaks, and that ``old`` has not broken alike.
+        """Return every rule of the schema that the object breaks, and that ``old`` has not broken alike.
 
         What the scale subresource reads must be readable whatever the schema says.
         """
@@ -56,7 +56,7 @@ def _without_metadata(obj: Json) -> Json:
 
 
 def kind_of(definition: CustomResourceDefinition, version: DefinitionVersion) -> CustomKind:
-    """Gives the kind of one version of a definition that has been checked."""
+    """Return the kind of one version of a definition that has been checked."""
     spec = definition.spec
     schema = (version.schema.schema if version.schema else None) or {}
     parts = version.subresources
@@ -82,12 +82,12 @@ def kind_of(definition: CustomResourceDefinition, version: DefinitionVersion) ->
 
 
 def shape_in(kind: Kind[Any]) -> Shape:
-    """Gives the shape of a kind's objects, built in or custom."""
+    """Return the shape of a kind's objects, built in or custom."""
     return kind.shape if isinstance(kind, CustomKind) else shape_of(kind)
 
 
 def value_at(obj: Json, path: str) -> Any:
-    """Gives what stands at a path such as ``.spec.replicas``, None where nothing does."""
+    """Return what stands at a path such as ``.spec.replicas``, None where nothing does."""
     value: Any = obj
     for part in path.strip(".").split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -95,7 +95,7 @@ def value_at(obj: Json, path: str) -> Any:
 
 
 def with_value_at(obj: Json, path: str, value: Any) -> Json:
-    """Gives the object with another value at the path."""
+    """Return the object with another value at the path."""
     first, _, rest = path.strip(".").partition(".")
     inner = obj.get(first)
     return {

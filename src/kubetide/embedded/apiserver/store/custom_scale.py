@@ -19,7 +19,7 @@ class _Unreadable(Exception):
 
 
 def scale_faults(obj: Json, scale: ScalePaths | None) -> list[FieldError]:
-    """Gives what keeps the replicas, of spec and status, and the selector from being read."""
+    """Return what keeps the replicas, of spec and status, and the selector from being read."""
     if scale is None:
         return []
     faults = []
@@ -42,7 +42,7 @@ def scale_faults(obj: Json, scale: ScalePaths | None) -> list[FieldError]:
 
 
 def _at(obj: Json, path: str, wanted: type[Any]) -> Any:
-    """Gives the value at a path, None where nothing is. Raises _Unreadable."""
+    """Return the value at a path, None where nothing is. Raises _Unreadable."""
     value: Any = obj
     for part in path.strip(".").split("."):
         if not isinstance(value, dict):
@@ -71,7 +71,7 @@ _GO_TYPES: dict[type[Any], str] = {
 
 
 def _go_text(value: Any) -> str:
-    """Gives a JSON value as Go prints it."""
+    """Return a JSON value as Go prints it."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):

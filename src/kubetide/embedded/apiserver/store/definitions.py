@@ -17,7 +17,7 @@ _IMMUTABLE = "field is immutable"
 
 
 def with_defaults(body: Json) -> Json:
-    """Gives a definition with the names that follow from others."""
+    """Return a definition with the names that follow from others."""
     spec = body.get("spec") or {}
     names = spec.get("names") or {}
     kind = names.get("kind") or ""
@@ -30,7 +30,7 @@ def with_defaults(body: Json) -> Json:
 
 
 def definition_faults(body: Json, before: Json | None) -> list[FieldError]:
-    """Gives what keeps a definition from being served, and what it changes that must stay."""
+    """Return what keeps a definition from being served, and what it changes that must stay."""
     definition = msgspec.convert(body, CustomResourceDefinition)
     spec = definition.spec
     faults = _name_faults(definition.metadata.name, spec)

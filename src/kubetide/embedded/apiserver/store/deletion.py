@@ -20,12 +20,12 @@ _DEFAULT_POD_GRACE_S = 30
 
 
 def is_deleting(json: Json) -> bool:
-    """Whether deletion has been asked for."""
+    """Return whether deletion has been asked for."""
     return bool(json["metadata"].get("deletionTimestamp"))
 
 
 def is_complete(json: Json) -> bool:
-    """Whether nothing holds an object any more whose deletion has been asked for."""
+    """Return whether nothing holds an object any more whose deletion has been asked for."""
     meta = json["metadata"]
     return bool(
         meta.get("deletionTimestamp")
@@ -35,7 +35,7 @@ def is_complete(json: Json) -> bool:
 
 
 def finalizers_after(json: Json, propagation: Propagation, *, hold: bool) -> list[str]:
-    """Gives the finalizers as a delete leaves them: ``hold`` asks for the foreground one."""
+    """Return the finalizers as a delete leaves them: ``hold`` asks for the foreground one."""
     kept = [name for name in json["metadata"].get("finalizers") or () if name not in {FOREGROUND, "orphan"}]
     if propagation == "Foreground" and hold:
         kept.append(FOREGROUND)
@@ -45,7 +45,7 @@ def finalizers_after(json: Json, propagation: Propagation, *, hold: bool) -> lis
 def deleted(
     kind: Kind[Any], json: Json, now: Instant, *, grace_s: int | None, finalizers: list[str]
 ) -> Json | None:
-    """Gives the object as a delete leaves it: None for removed, the same object for nothing to do."""
+    """Return the object as a delete leaves it: None for removed, the same object for nothing to do."""
     meta = json["metadata"]
     grace = _grace(kind, json, grace_s)
     marked = meta.get("deletionTimestamp")
@@ -70,7 +70,7 @@ def deleted(
 
 
 def _grace(kind: Kind[Any], json: Json, asked_s: int | None) -> int:
-    """Gives the seconds a pod has to end; everything else goes at once.
+    """Return the seconds a pod has to end; everything else goes at once.
 
     A pod that is bound to no node, or has ended, has nobody who would finish its deletion.
     """

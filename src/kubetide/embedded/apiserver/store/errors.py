@@ -70,7 +70,7 @@ def conflict(
 
 
 def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> Conflict:
-    """What an apply is told that would change fields of others: pairs of a manager and a field."""
+    """Return what an apply is told that would change fields of others: pairs of a manager and a field."""
     causes = tuple(
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
         for manager, field in conflicts
@@ -98,7 +98,7 @@ def expired(version: int, oldest: int) -> Expired:
 
 
 def too_large_version(version: int, current: int) -> GatewayTimeout:
-    """What a read is told that asks for a version which this store has not come to."""
+    """Return what a read is told that asks for a version which this store has not come to."""
     text = "Too large resource version"
     return GatewayTimeout(
         f"Timeout: {text}: {version}, current: {current}",
@@ -114,7 +114,7 @@ def invalid(kind: Kind[Any], name: str, faults: Sequence[Fault]) -> Invalid:
 
 
 def version_required(kind: Kind[Any], name: str) -> Invalid:
-    """What an update is told that names no version, of a kind that wants one. Upstream names the resource here."""
+    """Return what an update is told that names no version, of a kind that wants one. Upstream names the resource here."""
     text = "Invalid value: 0: must be specified for an update"
     field = "metadata.resourceVersion"
     return Invalid(
@@ -125,18 +125,18 @@ def version_required(kind: Kind[Any], name: str) -> Invalid:
 
 
 def not_registered(kind: str, version: str) -> str:
-    """Gives the words about a type that nobody knows; upstream names the line of its own scheme."""
+    """Return the words about a type that nobody knows; upstream names the line of its own scheme."""
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 def invalid_options(options: str, faults: Sequence[Fault]) -> Invalid:
-    """What is wrong with the options of a request: ``CreateOptions``, ``ListOptions`` and so on."""
+    """Return what is wrong with the options of a request: ``CreateOptions``, ``ListOptions`` and so on."""
     details = {"group": "meta.k8s.io", "kind": options}
     return _invalid(f"{options}.meta.k8s.io", "", details, faults)
 
 
 def invalid_patch(value: str, why: str) -> Invalid:
-    """What a patch is told whose result, or which itself, cannot be read."""
+    """Return what a patch is told whose result, or which itself, cannot be read."""
     text = f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
     causes = ({"reason": "FieldValueInvalid", "message": text, "field": "patch"},)
     return Invalid(f' "" is invalid: patch: {text}', causes=causes)

@@ -30,7 +30,7 @@ class FieldsError(ValueError):
 
 
 def values_in(obj: Json, shape: Shape) -> dict[Path, Any]:
-    """Gives every place that can be owned, with its value. Raises FieldsError."""
+    """Return every place that can be owned, with its value. Raises FieldsError."""
     found: dict[Path, Any] = {}
     for key, value in obj.items():
         if value is not None:
@@ -58,7 +58,7 @@ def _collect(value: Any, shape: Shape, path: Path, found: dict[Path, Any]) -> No
 
 
 def items_of(items: list[Any], shape: Shape, path: Path = ()) -> list[tuple[str, Any]]:
-    """Gives the items of a list that is not one value, each with its element. Raises FieldsError."""
+    """Return the items of a list that is not one value, each with its element. Raises FieldsError."""
     found: dict[str, Any] = {}
     for index, item in enumerate(items):
         element = _element_of(item, shape, path, index)
@@ -98,7 +98,7 @@ def _json(value: Any) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Gives a path as messages write it: ``.spec.containers[name="app"].image``."""
+    """Return a path as messages write it: ``.spec.containers[name="app"].image``."""
     return "".join(_text(element) for element in path)
 
 
@@ -113,7 +113,7 @@ def _text(element: str) -> str:
 
 
 def to_fields_v1(paths: Iterable[Path]) -> Json:
-    """Writes a set of paths down as ``FieldsV1``, in order."""
+    """Write a set of paths down as ``FieldsV1``, in order."""
     root: Json = {}
     for path in sorted(paths):
         node = root
@@ -128,7 +128,7 @@ def to_fields_v1(paths: Iterable[Path]) -> Json:
 
 
 def from_fields_v1(fields: Any) -> Paths:
-    """Reads ``FieldsV1``; what cannot be read is no field."""
+    """Read ``FieldsV1``; what cannot be read is no field."""
     found: list[Path] = []
     _read(fields, (), found)
     return frozenset(found)
@@ -166,13 +166,13 @@ class Comparison:
 
 
 def without(paths: Paths, prefixes: Iterable[Path]) -> Paths:
-    """Gives the paths that are not at or below any of the prefixes."""
+    """Return the paths that are not at or below any of the prefixes."""
     dropped = tuple(prefixes)
     return frozenset(path for path in paths if not any(path[: len(prefix)] == prefix for prefix in dropped))
 
 
 def only(paths: Paths, prefix: Path) -> Paths:
-    """Gives the paths at or below the prefix."""
+    """Return the paths at or below the prefix."""
     return frozenset(path for path in paths if path[: len(prefix)] == prefix)
 
 
@@ -180,7 +180,7 @@ def only(paths: Paths, prefix: Path) -> Paths:
 
 
 def merge(live: Any, config: Any, shape: Shape) -> Any:
-    """Lays an applied configuration over the live value: what it says wins, what it leaves out stays."""
+    """Lay an applied configuration over the live value: what it says wins, what it leaves out stays."""
     if isinstance(config, dict) and isinstance(live, dict) and not shape.atomic:
         merged = dict(live)
         for key, value in config.items():
@@ -207,7 +207,7 @@ def _merge_items(live: dict[str, Any], config: dict[str, Any], shape: Shape) -> 
 
 
 def remove(obj: Any, paths: Iterable[Path], shape: Shape) -> Any:
-    """Gives the value without what stands at those paths; maps that this empties go too."""
+    """Return the value without what stands at those paths; maps that this empties go too."""
     members: dict[str, list[Path]] = {}
     gone: set[str] = set()
     for path in paths:

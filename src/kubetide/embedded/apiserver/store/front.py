@@ -57,7 +57,7 @@ class Front:
             rest.store.on_change(kind, self._forget)
 
     async def handle(self, request: Request, user: UserInfo, warn: Warn = lambda _text: None) -> Response:
-        """Answers a request; ``warn`` takes what webhooks want its sender to know.
+        """Answer a request; ``warn`` takes what webhooks want its sender to know.
 
         Raises: the ApiError that refuses it, that of a webhook among them.
         """
@@ -69,7 +69,7 @@ class Front:
         self.idle, self._stale = False, True
 
     def _read(self) -> None:
-        """Takes in the configurations as they are now."""
+        """Take in the configurations as they are now."""
         store = self._rest.store
         self._mutating = hooks_of(
             revision.read_as(MutatingWebhookConfiguration)
@@ -115,7 +115,7 @@ class Front:
         raise conflict(request.kind, request.name)
 
     async def _delete_each(self, request: Request, user: UserInfo, warn: Warn) -> Response:
-        """Deletes a collection object by object, so that each is reviewed. The first refusal ends it."""
+        """Delete a collection object by object, so that each is reviewed. The first refusal ends it."""
         listed = self._rest.handle(replace(request, verb="list", body=None))
         for revision in listed.listing or ():
             namespace, name = revision.key
@@ -127,7 +127,7 @@ class Front:
         return listed._replace(version=self._rest.store.version)
 
     def _views(self, request: Request) -> tuple[View, ...]:
-        """Gives the versions of the resource, that of the request first. Raises NotFound."""
+        """Return the versions of the resource, that of the request first. Raises NotFound."""
         stored = self._rest.store.registered(request.kind)
         views = [View(stored.version, unsettled, unsettled)]
         views += [
@@ -140,7 +140,7 @@ class Front:
 def _covering(
     hooks: tuple[Hook, ...], request: Request, operations: tuple[Operation, ...], views: tuple[View, ...]
 ) -> tuple[Hook, ...]:
-    """Gives the webhooks whose rules cover the request, as far as is known before it is handled."""
+    """Return the webhooks whose rules cover the request, as far as is known before it is handled."""
     targets = [target_of(request, operation, request.body) for operation in operations]
     versions = [view.version for view in views]
     return tuple(hook for hook in hooks if any(may_concern(hook, target, *versions) for target in targets))

@@ -39,16 +39,16 @@ class Garbage:
         self._todo: deque[Callable[[], None]] = deque()
 
     def settle(self) -> None:
-        """Does everything that has been noted, and what follows from that."""
+        """Do everything that has been noted, and what follows from that."""
         while self._todo:
             self._todo.popleft()()
 
     def review(self, kind: Kind[Any], key: Key) -> None:
-        """Notes that an object's owners must be looked at."""
+        """Note that an object's owners must be looked at."""
         self._todo.append(partial(self._review, kind, key))
 
     def removed(self, kind: Kind[Any], last: Revision) -> None:
-        """Notes that an object has gone: its dependents, its owners and its namespace may follow."""
+        """Note that an object has gone: its dependents, its owners and its namespace may follow."""
         for dependent in self._store.dependents(last.uid):
             self.review(*dependent)
         for owner in last.metadata.get("ownerReferences") or ():
@@ -59,7 +59,7 @@ class Garbage:
                 self._todo.append(partial(self._remove_if_empty, home.key))
 
     def hold(self, kind: Kind[Any], key: Key) -> None:
-        """Notes that an object waits for its dependents: they are deleted, then it is let go."""
+        """Note that an object waits for its dependents: they are deleted, then it is let go."""
         revision = self._store.get(kind, key)
         if revision is None:
             return
@@ -68,18 +68,18 @@ class Garbage:
         self._release_later(revision.uid)
 
     def empty(self, namespace: str) -> None:
-        """Notes that a namespace is to be emptied and then removed."""
+        """Note that a namespace is to be emptied and then removed."""
         for kind, key in self._store.in_namespace(namespace):
             self._todo.append(partial(self._delete, kind, key))
         self._todo.append(partial(self._remove_if_empty, ("", namespace)))
 
     def orphan(self, uid: str) -> None:
-        """Takes the owner of that uid out of its dependents."""
+        """Take the owner of that uid out of its dependents."""
         for kind, key in self._others_of(uid):
             self._keep_owners(kind, key, lambda owner: owner.get("uid") != uid)
 
     def is_blocked(self, uid: str) -> bool:
-        """Whether a dependent is there that blocks the foreground deletion of its owner."""
+        """Return whether a dependent is there that blocks the foreground deletion of its owner."""
         for kind, key in self._others_of(uid):
             revision = self._store.get(kind, key)
             for owner in (revision.metadata.get("ownerReferences") or ()) if revision else ():
@@ -88,12 +88,12 @@ class Garbage:
         return False
 
     def _others_of(self, uid: str) -> list[Place]:
-        """Gives the dependents of an owner without itself: who owns itself does not wait for itself."""
+        """Return the dependents of an owner without itself: who owns itself does not wait for itself."""
         own = self._store.place_of(uid)
         return [place for place in self._store.dependents(uid) if place != own]
 
     def _review(self, kind: Kind[Any], key: Key) -> None:
-        """Deletes an object none of whose owners will stay; else forgets the owners that will not."""
+        """Delete an object none of whose owners will stay; else forgets the owners that will not."""
         revision = self._store.get(kind, key)
         if revision is None or is_deleting(revision.json):
             return
@@ -136,7 +136,7 @@ class Garbage:
         self._todo.append(partial(self._release, uid))
 
     def _release(self, uid: str) -> None:
-        """Takes the foreground finalizer off an owner that nothing blocks any more."""
+        """Take the foreground finalizer off an owner that nothing blocks any more."""
         place = self._store.place_of(uid)
         revision = self._store.get(*place) if place else None
         if place is None or revision is None or not self._is_held(revision) or self.is_blocked(uid):

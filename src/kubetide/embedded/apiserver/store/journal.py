@@ -142,7 +142,7 @@ class Journal:
 
     @classmethod
     def open(cls, folder: Path, *, to_disk: bool = False, longest: int = 50_000) -> Journal:
-        """Reads what the folder holds and begins a new generation. Raises JournalError."""
+        """Read what the folder holds and begins a new generation. Raises JournalError."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -177,7 +177,7 @@ class Journal:
             raise JournalError(f"{folder}: cannot be used: {error.strerror}; check the path") from error
 
     def forget(self) -> None:
-        """Drops all that was kept, as if the folder were new. Raises OSError."""
+        """Drop all that was kept, as if the folder were new. Raises OSError."""
         starts = self._contents.starts
         self._contents = _Contents()
         self._contents.starts = starts
@@ -185,7 +185,7 @@ class Journal:
         self.restored = Restored(0, (), {}, None, starts - 1, "")
 
     def attach(self, store: Store, now: Callable[[], Instant]) -> None:
-        """Puts everything back into an empty store, and logs its writes from now on.
+        """Put everything back into an empty store, and logs its writes from now on.
 
         ``now`` is asked for the time that is noted with every line. Raises JournalError.
         """
@@ -201,16 +201,16 @@ class Journal:
         store.before_version = self._note_version
 
     def keep(self, part: str, value: Json) -> None:
-        """Keeps something beside the store, in place of what was kept under that name. Raises InternalError."""
+        """Keep something beside the store, in place of what was kept under that name. Raises InternalError."""
         if self._contents.parts.get(part) != value:
             self._append(_Line(part=part, value=value, at=self._now()))
 
     def mark_time(self) -> None:
-        """Notes how late it is. Raises InternalError."""
+        """Note how late it is. Raises InternalError."""
         self._append(_Line(at=self._now()))
 
     def close(self) -> None:
-        """Ends the log; what was written is on the disk then."""
+        """End the log; what was written is on the disk then."""
         if self._file >= 0:
             os.fsync(self._file)
             os.close(self._file)
@@ -245,7 +245,7 @@ class Journal:
             raise InternalError(self._failure) from error
 
     def _begin(self) -> None:
-        """Begins a new generation with all that there is, and drops the one before."""
+        """Begin a new generation with all that there is, and drop the one before."""
         former, former_file = self._generation, self._file
         self._generation += 1
         path = self._folder / _name(self._generation)
@@ -286,7 +286,7 @@ def _hold(lock: int, folder: Path) -> None:
 
 
 def _generations(folder: Path) -> list[int]:
-    """Gives the generations that are whole, the oldest first."""
+    """Return the generations that are whole, the oldest first."""
     found = []
     for path in folder.glob("state-*.jsonl"):
         number = path.stem.removeprefix("state-")
@@ -314,7 +314,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path) -> tuple[_Contents, str]:
-    """Gives what a file comes to, and what was cut off its end. Raises JournalError for damage."""
+    """Return what a file comes to, and what was cut off its end. Raises JournalError for damage."""
     contents = _Contents()
     lines = path.read_bytes().split(b"\n")
     whole = [_decoded(line) for line in lines[:-1]]
@@ -335,7 +335,7 @@ def _read(path: Path) -> tuple[_Contents, str]:
 
 
 def _decoded(data: bytes) -> _Line | None:
-    """Gives the line, None when it is not whole."""
+    """Return the line, None when it is not whole."""
     if data[8:_CHECK] != b" " or data[:8] != b"%08x" % crc32(data[_CHECK:]):
         return None
     return msgspec.json.decode(data[_CHECK:], type=_Line)

@@ -56,13 +56,13 @@ class Identities:
         self._generated: dict[tuple[str, str, str], int] = {}
 
     def next_name(self, kind: Kind[Any], namespace: str, prefix: str) -> str:
-        """Gives the next generated name for the prefix."""
+        """Return the next generated name for the prefix."""
         place = (kind.resource, namespace, prefix)
         count = self._generated[place] = self._generated.get(place, 0) + 1
         return prefix[:_LONGEST_PREFIX] + name_suffix(self._seed, "name", *place, count)
 
     def next_uid(self, kind: Kind[Any], namespace: str, name: str, version: int, prefix: str = "") -> str:
-        """Gives the uid of an object about to be created; ``prefix`` is what its name was generated from."""
+        """Return the uid of an object about to be created; ``prefix`` is what its name was generated from."""
         if kind.resource == "events":
             count = version
         elif prefix:
@@ -74,7 +74,7 @@ class Identities:
 
 
 def sent_in(kind: Kind[Any], body: Any) -> Json:
-    """Gives the metadata of a body or a merge patch, empty where it has none. Raises BadRequest."""
+    """Return the metadata of a body or a merge patch, empty where it has none. Raises BadRequest."""
     metadata = body.get("metadata") if isinstance(body, dict) else body
     if metadata is None and isinstance(body, dict):
         return {}
@@ -84,7 +84,7 @@ def sent_in(kind: Kind[Any], body: Any) -> Json:
 
 
 def check_type(kind: Kind[Any], body: Any) -> None:
-    """Raises BadRequest when the body says that it is of another type."""
+    """Raise BadRequest when the body says that it is of another type."""
     name = sent_in(kind, body).get("name") or ""
     version, said = body.get("apiVersion") or kind.api_version, body.get("kind") or kind.kind
     if not (isinstance(version, str) and isinstance(said, str)):
@@ -106,7 +106,7 @@ def check_type(kind: Kind[Any], body: Any) -> None:
 
 
 def other_type(kind: Kind[Any], version: str, said: str) -> str:
-    """Gives upstream's words about an object of type ``said`` where one of ``kind`` is expected."""
+    """Return upstream's words about an object of type ``said`` where one of ``kind`` is expected."""
     if (version, said) not in _known_types():
         return not_registered(said, version)
     own = kind.group.partition(".")[0] or "core"
@@ -120,7 +120,7 @@ def _known_types() -> frozenset[tuple[str, str]]:
 
 
 def namespace_of(kind: Kind[Any], body: Json, namespace: str) -> str:
-    """Gives the namespace of an object sent to ``namespace``. Raises BadRequest when they differ or both are empty."""
+    """Return the namespace of an object sent to ``namespace``. Raises BadRequest when they differ or both are empty."""
     if not kind.namespaced:
         return ""
     said = (body.get("metadata") or {}).get("namespace") or ""
@@ -138,7 +138,7 @@ def _has_generation(kind: Kind[Any]) -> bool:
 
 
 def for_review(sent: Json, namespace: str) -> Json:
-    """Gives the metadata of a new object before the server has set its own fields."""
+    """Return the metadata of a new object before the server has set its own fields."""
     own = {*_OWNED_BY_SERVER, *_ALSO_OWNED} - {"name"}
     meta = {key: value for key, value in sent.items() if value is not None and key not in own}
     if namespace:
@@ -147,7 +147,7 @@ def for_review(sent: Json, namespace: str) -> Json:
 
 
 def for_create(kind: Kind[Any], sent: Json, *, namespace: str, name: str, uid: str, now: str) -> Json:
-    """Gives the metadata of a new object from what was sent."""
+    """Return the metadata of a new object from what was sent."""
     meta = {key: value for key, value in sent.items() if value is not None}
     for field in (*_OWNED_BY_SERVER, *_ALSO_OWNED):
         meta.pop(field, None)
@@ -162,7 +162,7 @@ def for_create(kind: Kind[Any], sent: Json, *, namespace: str, name: str, uid: s
 
 
 def for_update(sent: Json, old: Json) -> Json:
-    """Gives the metadata of an updated object: what the server owns stays."""
+    """Return the metadata of an updated object: what the server owns stays."""
     meta = {key: value for key, value in sent.items() if value is not None}
     for field in (*_OWNED_BY_SERVER, *_ALSO_OWNED):
         if field in old:
@@ -173,7 +173,7 @@ def for_update(sent: Json, old: Json) -> Json:
 
 
 def _of_generation(kind: Kind[Any], obj: Json) -> Any:
-    """Gives what counts as a change when it differs.
+    """Return what counts as a change when it differs.
 
     That is the spec, or the webhooks of a configuration; of a custom kind all but metadata and status.
     """
@@ -184,7 +184,7 @@ def _of_generation(kind: Kind[Any], obj: Json) -> Any:
 
 
 def with_generation(kind: Kind[Any], new: Json, old: Json) -> Json:
-    """Gives the new object with its generation counted up when the spec differs from the old one."""
+    """Return the new object with its generation counted up when the spec differs from the old one."""
     if not _has_generation(kind) or _of_generation(kind, new) == _of_generation(kind, old):
         return new
     return {**new, "metadata": {**new["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
@@ -204,7 +204,7 @@ _VERSION_REQUIRED = frozenset(
 
 
 def check_preconditions(kind: Kind[Any], sent: Json, old: Json, *, whole: bool, scale: bool = False) -> None:
-    """Raises when an update may not apply to this object.
+    """Raise when an update may not apply to this object.
 
     Args:
         kind: The object's kind.

@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 
 def listed(store: Store, request: Request) -> Response:
-    """Answers a list, whole or in parts.
+    """Answer a list, whole or in parts.
 
     Raises: BadRequest for a token that cannot be read, Expired with another token for one whose
     version the history no longer has.
@@ -83,7 +83,7 @@ def _written(place: _Place) -> str:
 
 
 def _read(token: str) -> _Place:
-    """Gives what a token says. Raises BadRequest, in the words of Go's decoders."""
+    """Return what a token says. Raises BadRequest, in the words of Go's decoders."""
     bad = "invalid continue token: continue key is not valid: "
     at = next((index for index, char in enumerate(token) if char not in _ALPHABET), None)
     if at is not None or len(token) % 4 == 1:

@@ -25,7 +25,7 @@ _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def bind(writer: Writer, pod: Revision, body: Json, options: Options, now: Instant) -> None:
-    """Binds a pod to the node that a Binding names. Raises Conflict, Unclassified (no target)."""
+    """Bind a pod to the node that a Binding names. Raises Conflict, Unclassified (no target)."""
     name, json = pod.key[1], pod.json
     target = body.get("target") or {}
     node = target.get("name") or ""
@@ -62,7 +62,7 @@ def bind(writer: Writer, pod: Revision, body: Json, options: Options, now: Insta
 
 
 def evict(store: Store, writer: Writer, pod: Revision, options: Options, now: Instant) -> None:
-    """Deletes a pod if the disruption budget allows it.
+    """Delete a pod if the disruption budget allows it.
 
     Raises TooManyRequests, Conflict (preconditions), InternalError (several budgets), Forbidden.
     """
@@ -104,7 +104,7 @@ def _covers(budget: Revision, pod: Pod) -> bool:
 
 
 def _is_free(pod: Pod, budget: PodDisruptionBudget) -> bool:
-    """Whether an unhealthy pod may go without being counted."""
+    """Return whether an unhealthy pod may go without being counted."""
     ready = pod_condition(pod, "Ready")
     if ready is not None and ready.status == "True":
         return False
@@ -114,7 +114,7 @@ def _is_free(pod: Pod, budget: PodDisruptionBudget) -> bool:
 
 
 def _take_from(writer: Writer, revision: Revision, pod: str, options: Options, now: Instant) -> None:
-    """Takes one disruption from a budget, or refuses."""
+    """Take one disruption from a budget, or refuses."""
     budget = revision.read_as(PodDisruptionBudget)
     name, status = revision.key[1], budget.status
     if status.observed_generation < budget.metadata.generation:
@@ -155,7 +155,7 @@ def _refused(message: str, retry_after_s: int | None = None) -> TooManyRequests:
 
 
 def _with_condition(status: Json, condition: Json, now: Instant) -> list[Json]:
-    """Gives the conditions with this one set; its transition time moves only when its status does."""
+    """Return the conditions with this one set; its transition time moves only when its status does."""
     conditions: list[Json] = list(status.get("conditions") or ())
     for index, old in enumerate(conditions):
         if old.get("type") == condition["type"]:

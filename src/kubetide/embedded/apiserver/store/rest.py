@@ -41,7 +41,7 @@ class Rest:
     """The API server's semantics: what each verb does to each kind."""
 
     def __init__(self, store: Store, clock: Clock, seed: int) -> None:
-        """Creates what every cluster has: the system namespaces and priority classes."""
+        """Create what every cluster has: the system namespaces and priority classes."""
         self.store = store
         self._clock = clock
         self._writer = Writer(store, clock, seed)
@@ -54,7 +54,7 @@ class Rest:
             self._found(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
 
     def handle(self, request: Request) -> Response:
-        """Answers a request. Raises the ApiError that refuses it."""
+        """Answer a request. Raises the ApiError that refuses it."""
         registered = self.store.registered(request.kind)
         if registered.version != request.kind.version:
             version = self._version_of(request.kind)
@@ -103,7 +103,7 @@ class Rest:
         return (*stored, HPAS_V1, *(version.kind for version in self._custom.versions))
 
     def versions_of(self, kind: Kind[Any]) -> tuple[Version, ...]:
-        """Gives the versions that a kind is served in beside the stored one."""
+        """Return the versions that a kind is served in beside the stored one."""
         return tuple(
             version for version in (HPA_V1, *self._custom.versions) if version.kind.resource == kind.resource
         )
@@ -201,7 +201,7 @@ class Rest:
         )
 
     def _tracker(self, request: Request, before: Json | None) -> Manage:
-        """Gives what notes whose the fields of an ordinary write are."""
+        """Return what notes whose the fields of an ordinary write are."""
         kind = request.kind
         name = request.options.field_manager or "unknown"  # upstream's name for who gives none
         manager = Manager("Update", name, kind.api_version, request.subresource)
@@ -263,7 +263,7 @@ class Rest:
         return self._answer(scale_of(kind, self._write(request, old, json)))
 
     def _reviewed_scale(self, request: Request, old: Revision, scale: Json, json: Json) -> Json:
-        """Gives an object with as many replicas as a Scale asks for, once webhooks have seen that."""
+        """Return an object with as many replicas as a Scale asks for, once webhooks have seen that."""
         kind, review = request.kind, request.review
         if review is not None:
             current = scale_of(kind, old)
@@ -293,7 +293,7 @@ class Rest:
 
 
 def _check_declared(kind: CustomKind, config: Json) -> None:
-    """Raises Unclassified, as upstream does, for a field of an applied configuration that the schema lacks."""
+    """Raise Unclassified, as upstream does, for a field of an applied configuration that the schema lacks."""
     unknown = unknown_paths(config, kind.schema)
     if unknown:
         meta = config["metadata"]
@@ -305,7 +305,7 @@ def _check_declared(kind: CustomKind, config: Json) -> None:
 
 
 def _reviewed_body(request: Request, pod: Revision, body: Json, review: Review) -> Json:
-    """Gives the Binding or Eviction of a pod once webhooks have seen it. Raises ReviewNeeded."""
+    """Return the Binding or Eviction of a pod once webhooks have seen it. Raises ReviewNeeded."""
     kind = BINDING if request.subresource == "binding" else EVICTION
     namespace, name = pod.key
     meta = {**metadata.sent_in(kind, body), "name": name, "namespace": namespace}
@@ -322,7 +322,7 @@ def _reviewed_body(request: Request, pod: Revision, body: Json, review: Review) 
 
 
 def version_in(text: str) -> int:
-    """Gives the number of a version. Raises Unclassified, as upstream has no reason for what is none."""
+    """Return the number of a version. Raises Unclassified, as upstream has no reason for what is none."""
     if not (text.isascii() and text.isdecimal()):
         raise Unclassified(
             f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
@@ -331,7 +331,7 @@ def version_in(text: str) -> int:
 
 
 def _eviction_options(options: Options, body: Json) -> Options:
-    """Gives the options of an eviction, which an Eviction body may carry as ``deleteOptions``."""
+    """Return the options of an eviction, which an Eviction body may carry as ``deleteOptions``."""
     sent = body.get("deleteOptions") or {}
     if not sent:
         return options

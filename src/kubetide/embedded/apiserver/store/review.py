@@ -27,13 +27,13 @@ class Review(Protocol):
     """What is known of one request so far. Objects are in the stored version."""
 
     def identity(self, draw: Callable[[], T]) -> T:
-        """Gives what was drawn when the request was first handled: name, uid and time of a new object."""
+        """Return what was drawn when the request was first handled: name, uid and time of a new object."""
         ...
 
     def mutated(
         self, kind: Kind[Any], old: Revision | None, new: Json | None, settle: Callable[[Json], Json]
     ) -> Json | None:
-        """Gives the object as mutating webhooks want it, None for a deletion.
+        """Return the object as mutating webhooks want it, None for a deletion.
 
         Args:
             kind: The type of the object; for a subresource that of what is sent there.
@@ -46,7 +46,7 @@ class Review(Protocol):
         ...
 
     def validate(self, kind: Kind[Any], old: Revision | None, new: Json | None) -> None:
-        """Returns when validating webhooks allow what is about to be written. Raises ReviewNeeded."""
+        """Return when validating webhooks allow what is about to be written. Raises ReviewNeeded."""
         ...
 
 
@@ -67,5 +67,5 @@ class ReviewNeeded(Exception):
 
 
 def unsettled(json: Json) -> Json:
-    """Leaves an object as it is: what has no defaults needs none filled in."""
+    """Leave an object as it is: what has no defaults needs none filled in."""
     return json

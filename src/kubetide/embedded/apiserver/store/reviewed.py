@@ -22,7 +22,7 @@ from kubetide.ports.errors import BadRequest, InternalError
 def mutated_new(
     store: Store, kind: Kind[Any], json: Json, namespace: str, manage: Manage | None, review: Review
 ) -> Json:
-    """Gives a new object as mutating webhooks want it. Raises ReviewNeeded, BadRequest, Forbidden."""
+    """Return a new object as mutating webhooks want it. Raises ReviewNeeded, BadRequest, Forbidden."""
     json = _typed(kind, json)
     json["metadata"] = metadata.for_review(metadata.sent_in(kind, json), namespace)
     json = filled(kind, with_priority(store, kind, json))
@@ -38,7 +38,7 @@ def mutated_new(
 
 
 def mutated_update(kind: Kind[Any], old: Revision, new: Json, manage: Manage | None, review: Review) -> Json:
-    """Gives a changed object as mutating webhooks want it. Raises ReviewNeeded, BadRequest."""
+    """Return a changed object as mutating webhooks want it. Raises ReviewNeeded, BadRequest."""
     new = readable(kind, _typed(kind, new))
     meta = {**metadata.sent_in(kind, new), "name": old.key[1]}
     if old.key[0]:

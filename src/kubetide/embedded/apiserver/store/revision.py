@@ -35,7 +35,7 @@ class Revision:
         self._others: dict[type[Any], Any] | None = None
 
     def read_as(self, model: type[T]) -> T:
-        """Gives the object as ``model``; ``dict`` gives the JSON itself.
+        """Return the object as ``model``; ``dict`` gives the JSON itself.
 
         Raises: msgspec.ValidationError when a field has another type than the model says. Stored
         objects have been read as their kind's model before, so for that it cannot happen.
@@ -54,7 +54,7 @@ class Revision:
         return struct
 
     def read_after(self, old: Revision, model: type[T], *, same_metadata: bool) -> T:
-        """Gives the object as ``model``, with the parts of the revision before it that are still its JSON.
+        """Return the object as ``model``, with the parts of the revision before it that are still its JSON.
 
         Most writes change one part: the others are then neither read anew nor held twice, and readers
         see at once that they are the same. With ``same_metadata`` the metadata is too, but for the

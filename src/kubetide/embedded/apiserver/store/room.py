@@ -14,7 +14,7 @@ from kubetide.units.quantity import ZERO, Quantity
 
 
 def check_node_capacity(store: Store, pod: Json) -> None:
-    """Raises Forbidden for a bound pod that asks for more than its node's allocatable, whoever else is there."""
+    """Raise Forbidden for a bound pod that asks for more than its node's allocatable, whoever else is there."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     node_name = spec.get("nodeName")
     if not node_name:

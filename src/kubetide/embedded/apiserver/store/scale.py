@@ -18,7 +18,7 @@ SCALE = Kind("autoscaling", "v1", "Scale", "scales", Scale)
 
 
 def scale_of(kind: Kind[Any], revision: Revision) -> Revision:
-    """Gives the Scale of a Deployment, a ReplicaSet or a StatefulSet, at the version of that object."""
+    """Return the Scale of a Deployment, a ReplicaSet or a StatefulSet, at the version of that object."""
     if isinstance(kind, CustomKind):
         return _scale_of_custom(kind, revision)
     workload: Deployment | ReplicaSet | StatefulSet = revision.read_as(kind.model)
@@ -47,7 +47,7 @@ def _scale_of_custom(kind: CustomKind, revision: Revision) -> Revision:
 
 
 def with_replicas(kind: Kind[Any], json: Json, replicas: int) -> Json:
-    """Gives the object with that many replicas asked for."""
+    """Return the object with that many replicas asked for."""
     path = kind.scale.spec_replicas_path if isinstance(kind, CustomKind) and kind.scale else ".spec.replicas"
     return with_value_at(json, path, replicas)
 
@@ -69,7 +69,7 @@ def _scale(revision: Revision, replicas: int, running: int, selector: str) -> Re
 
 
 def replicas_in(body: Json, name: str) -> int:
-    """Gives the replicas that a Scale asks for. Raises BadRequest, Invalid."""
+    """Return the replicas that a Scale asks for. Raises BadRequest, Invalid."""
     spec = body.get("spec") or {}
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
     if isinstance(replicas, bool) or not isinstance(replicas, int):

@@ -49,7 +49,7 @@ _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 def schema_faults(schema: Any, at: str, *, root: bool = True) -> list[FieldError]:
-    """Gives what keeps a schema from being structural."""
+    """Return what keeps a schema from being structural."""
     wrong = word_faults(schema, at)
     if wrong:
         return wrong
@@ -98,7 +98,7 @@ def schema_faults(schema: Any, at: str, *, root: bool = True) -> list[FieldError
 
 
 def _children(schema: Json) -> Iterator[tuple[str, Any, bool]]:
-    """Gives the schemas within a schema, and whether each shapes the object."""
+    """Return the schemas within a schema, and whether each shapes the object."""
     properties = schema.get("properties")
     for name, child in properties.items() if isinstance(properties, dict) else ():
         yield f".properties[{name}]", child, True
@@ -157,7 +157,7 @@ def _list_faults(schema: Json, at: str) -> list[FieldError]:
 
 
 def pruned(value: Any, schema: Json, *, root: bool = False) -> Any:
-    """Gives the value without the fields that the schema does not know."""
+    """Return the value without the fields that the schema does not know."""
     if isinstance(value, list):
         items = schema.get("items")
         return [pruned(item, items) for item in value] if isinstance(items, dict) else value
@@ -186,7 +186,7 @@ def _known_metadata(metadata: Any) -> Any:
 
 
 def defaulted(value: Any, schema: Json) -> Any:
-    """Gives the value with the schema's defaults where something is missing."""
+    """Return the value with the schema's defaults where something is missing."""
     if isinstance(value, list):
         items = schema.get("items")
         return [defaulted(item, items) for item in value] if isinstance(items, dict) else value
@@ -213,7 +213,7 @@ ABSENT = object()
 
 
 def faults_in(value: Any, schema: Json, at: str, old: Any = ABSENT) -> list[FieldError]:
-    """Gives every rule of the schema that the value breaks.
+    """Return every rule of the schema that the value breaks.
 
     ``old`` is what stands there before an update: what has not changed is not held against it, so
     that an object from before a stricter schema can still be written (KEP-4008, ratcheting).
@@ -339,7 +339,7 @@ def _items_faults(value: list[Any], schema: Json, at: str, old: Any) -> list[Fie
 
 
 def _old_items(old: Any, keys: Any) -> dict[str, Any]:
-    """Gives the items of a list before, by their keys; items of other lists have no before."""
+    """Return the items of a list before, by their keys; items of other lists have no before."""
     return {_item_key(item, keys): item for item in old} if keys and isinstance(old, list) else {}
 
 

@@ -10,7 +10,7 @@ from kubetide.objects.base import Json
 
 
 def shape_of_schema(schema: Json) -> Shape:
-    """Gives how server-side apply sees objects of the schema."""
+    """Return how server-side apply sees objects of the schema."""
     more = schema.get("additionalProperties")
     properties = schema.get("properties") or {}
     if isinstance(schema.get("items"), dict):

@@ -67,7 +67,7 @@ class Selection:
     __slots__ = ("_fields", "_labels", "everything", "namespace", "node_name")
 
     def __init__(self, kind: Kind[Any], namespace: str = "", labels: str = "", fields: str = "") -> None:
-        """Reads the selectors. Raises BadRequest for one that cannot be read or a field that cannot be selected by."""
+        """Read the selectors. Raises BadRequest for one that cannot be read or a field that cannot be selected by."""
         self.namespace = namespace if kind.namespaced else ""
         self.everything = not labels and not fields
         self.node_name = ""
@@ -89,7 +89,7 @@ class Selection:
                 self.node_name = term.value
 
     def matches(self, revision: Revision) -> bool:
-        """Whether both selectors match."""
+        """Return whether both selectors match."""
         if self.everything:
             return True
         json = revision.json

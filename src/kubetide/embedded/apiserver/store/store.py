@@ -79,11 +79,11 @@ class Store:
         return tuple(table.kind for table in self._tables.values())
 
     def registered(self, kind: Kind[Any]) -> Kind[Any]:
-        """Gives the kind as it was registered, with the model that checks its objects. Raises NotFound."""
+        """Return the kind as it was registered, with the model that checks its objects. Raises NotFound."""
         return self._table(kind).kind
 
     def serve(self, kind: Kind[Any]) -> None:
-        """Stores a kind from now on, or from now on in this version and with this model."""
+        """Store a kind from now on, or from now on in this version and with this model."""
         table = self._tables.get(kind.resource)
         if table is None:
             table = self._tables[kind.resource] = _Table(kind, self._history)
@@ -98,21 +98,21 @@ class Store:
                 self._places[uid] = (kind, key)
 
     def withdraw(self, kind: Kind[Any]) -> None:
-        """Stores a kind no longer, of which there are no objects any more; its watches end."""
+        """Store a kind no longer, of which there are no objects any more; its watches end."""
         table = self._tables.pop(kind.resource)
         for watcher in tuple(table.watchers):
             watcher.close()
 
     def get(self, kind: Kind[Any], key: Key) -> Revision | None:
-        """Gives the newest revision, or None. Raises NotFound for a kind that is not stored."""
+        """Return the newest revision, or None. Raises NotFound for a kind that is not stored."""
         return self._table(kind).objects.get(key)
 
     def count(self, kind: Kind[Any]) -> int:
-        """Gives how many objects of a kind there are."""
+        """Return how many objects of a kind there are."""
         return len(self._table(kind).objects)
 
     def select(self, kind: Kind[Any], selection: Selection) -> list[Revision]:
-        """Gives the selected objects in the order of namespace and name."""
+        """Return the selected objects in the order of namespace and name."""
         table = self._table(kind)
         found: Iterable[Revision]
         if selection.node_name:
@@ -130,7 +130,7 @@ class Store:
         return [revision for revision in found if selection.matches(revision)]
 
     def select_at(self, kind: Kind[Any], selection: Selection, version: int) -> list[Revision]:
-        """Gives the selected objects as they were at ``version``, in the order of ``select``.
+        """Return the selected objects as they were at ``version``, in the order of ``select``.
 
         Raises: Expired when the history does not reach back so far, or the version was never given.
         """
@@ -156,15 +156,15 @@ class Store:
         return sorted(found, key=_key_of)
 
     def dependents(self, uid: str) -> list[Place]:
-        """Gives where the objects are that name this uid as an owner, in the order they came."""
+        """Return where the objects are that name this uid as an owner, in the order they came."""
         return [(self._tables[resource].kind, key) for resource, key in self._dependents.get(uid, ())]
 
     def place_of(self, uid: str) -> Place | None:
-        """Gives where the object of that uid is, or None."""
+        """Return where the object of that uid is, or None."""
         return self._places.get(uid)
 
     def in_namespace(self, namespace: str) -> list[Place]:
-        """Gives where the objects of the namespace are, kind by kind, each in order of name."""
+        """Return where the objects of the namespace are, kind by kind, each in order of name."""
         return [
             (table.kind, key)
             for table in self._tables.values()
@@ -172,7 +172,7 @@ class Store:
         ]
 
     def put(self, kind: Kind[Any], key: Key, json: Json) -> Revision:
-        """Writes an object and gives its new revision; only top level and metadata are copied.
+        """Write an object and return its new revision; only top level and metadata are copied.
 
         Raises: msgspec.ValidationError, with nothing written, when the kind's model cannot read it.
         """
@@ -197,7 +197,7 @@ class Store:
         return new
 
     def remove(self, kind: Kind[Any], key: Key) -> Revision:
-        """Removes an object that is there and gives its last state, with the version of the removal."""
+        """Remove an object that is there and return its last state, with the version of the removal."""
         table = self._table(kind)
         old = table.objects[key]
         last = Revision(self.version + 1, key, _stamped(old.json, self.version + 1))
@@ -213,7 +213,7 @@ class Store:
         return last
 
     def restore(self, version: int, objects: Iterable[tuple[str, Key, Json]]) -> None:
-        """Puts back what an earlier store held: (resource, key, JSON). Watches can begin at ``version``.
+        """Put back what an earlier store held: (resource, key, JSON). Watches can begin at ``version``.
 
         Raises: NotFound for a kind that is not stored, msgspec.ValidationError for an object that
         its kind's model cannot read.
@@ -238,7 +238,7 @@ class Store:
             table.horizon = self.version
 
     def watch(self, kind: Kind[Any], selection: Selection, version: int | None) -> Watcher:
-        """Opens a watch for the changes after ``version``; None begins with what is there.
+        """Open a watch for the changes after ``version``; None begins with what is there.
 
         Raises: Expired when the version is older than the history, or was never given by this store.
         """
@@ -258,12 +258,12 @@ class Store:
         return watcher
 
     def on_change(self, kind: Kind[Any], listener: Callable[[], None]) -> None:
-        """Calls ``listener`` after each write of the kind from now on."""
+        """Call ``listener`` after each write of the kind from now on."""
         table = self._table(kind)
         table.listeners = (*table.listeners, listener)
 
     def close_watches(self, *, expire: bool) -> None:
-        """Ends every open watch; with ``expire``, forgets the history too, so that all must list again."""
+        """End every open watch; with ``expire``, forgets the history too, so that all must list again."""
         if expire:
             # Whatever a reader has seen last is now older than the horizon.
             if self.before_version is not None:
@@ -288,7 +288,7 @@ class Store:
         return [objects[key] for key in sorted(keys or ()) if not namespace or key[0] == namespace]
 
     def _index(self, table: _Table, old: Revision | None, new: Revision | None) -> None:
-        """Keeps the indexes of what can change: owners, and the node of a pod."""
+        """Keep the indexes of what can change: owners, and the node of a pod."""
         key = (new or old).key  # type: ignore[union-attr]  # one of them is there
         if _owner_references(old) != _owner_references(new):
             before, after = _owners(old), _owners(new)
@@ -319,7 +319,7 @@ class Store:
 
 
 def _provisional(resource: str, key: Key, json: Json) -> Kind[Any]:
-    """Gives what an object says of its custom kind, until the kind's definition is read."""
+    """Return what an object says of its custom kind, until the kind's definition is read."""
     plural, _, group = resource.partition(".")
     version = json["apiVersion"].rpartition("/")[2]
     return Kind(group, version, json["kind"], plural, dict, namespaced=bool(key[0]))

@@ -16,7 +16,7 @@ _ROOT_KEPT = ("apiVersion", "kind", "metadata")
 
 
 def unknown_paths(obj: Json, schema: Json) -> list[str]:
-    """Gives the paths that pruning cuts off, in order; metadata is not looked into."""
+    """Return the paths that pruning cuts off, in order; metadata is not looked into."""
     return sorted(_unknown(obj, {**schema, EMBEDDED: True}, ""))
 
 
@@ -38,7 +38,7 @@ def _unknown(value: Any, schema: Json, path: str) -> Iterator[str]:
 
 
 def embedded_metadata(value: Any, schema: Json, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Gives the metadata of each whole object that stands within an object, with its path."""
+    """Return the metadata of each whole object that stands within an object, with its path."""
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         for index, item in enumerate(value):
             yield from embedded_metadata(item, schema["items"], f"{path}[{index}]")
@@ -53,7 +53,7 @@ def embedded_metadata(value: Any, schema: Json, path: str = "") -> Iterator[tupl
 
 
 def _child(schema: Json, name: str) -> Json | None:
-    """Gives the schema of a member, None where there is none."""
+    """Return the schema of a member, None where there is none."""
     found = (schema.get("properties") or {}).get(name, schema.get("additionalProperties"))
     return found if isinstance(found, dict) else None
 

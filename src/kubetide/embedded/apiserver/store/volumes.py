@@ -23,7 +23,7 @@ _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def with_volume_rules(store: Store, kind: Kind[Any], json: Json) -> Json:
-    """Gives a new volume or claim as it is admitted."""
+    """Return a new volume or claim as it is admitted."""
     meta = json["metadata"]
     finalizers = meta.get("finalizers") or []
     guard = VOLUME_PROTECTION[kind.resource]
@@ -40,7 +40,7 @@ def with_volume_rules(store: Store, kind: Kind[Any], json: Json) -> Json:
 
 
 def _default_class(store: Store) -> str | None:
-    """Gives the default class: of several the one created last, of those the first by name."""
+    """Return the default class: of several the one created last, of those the first by name."""
     found = [
         (revision.metadata["creationTimestamp"], revision.metadata["name"])
         for revision in store.select(STORAGE_CLASSES, Selection(STORAGE_CLASSES))

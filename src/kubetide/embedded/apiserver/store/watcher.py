@@ -49,7 +49,7 @@ class Watcher:
         self._wake = Wake()
 
     def offer(self, change: Change) -> None:
-        """Takes in a change, as the selection sees it: by whether the old and the new state match."""
+        """Take in a change, as the selection sees it: by whether the old and the new state match."""
         selection = self.selection
         if selection.namespace and change.last.key[0] != selection.namespace:
             return
@@ -63,20 +63,20 @@ class Watcher:
         self._push(Entry(kind, change.last, change.last.version))
 
     def show(self, revision: Revision, version: int) -> None:
-        """Takes in an object that was there before the watch began, as an ADDED event at ``version``."""
+        """Take in an object that was there before the watch began, as an ADDED event at ``version``."""
         self._push(Entry("ADDED", revision, version))
 
     def opened(self) -> None:
-        """Begins to count what is left unread: what a watch begins with may be long."""
+        """Begin to count what is left unread: what a watch begins with may be long."""
         self._limit = self._spare + len(self._backlog)
 
     def bookmark(self, version: int) -> None:
-        """Says that everything up to ``version`` has been handed over, unless something waits to be read."""
+        """Say that everything up to ``version`` has been handed over, unless something waits to be read."""
         if not self._backlog:
             self._push(Entry("BOOKMARK", None, version))
 
     def take(self) -> list[Entry]:
-        """Gives what has come since the last call."""
+        """Return what has come since the last call."""
         backlog, self._backlog = self._backlog, []
         self._limit = self._spare
         show = self._show
@@ -88,18 +88,18 @@ class Watcher:
         ]
 
     def show_as(self, show: Callable[[Revision], Revision]) -> None:
-        """Hands every object over as ``show`` gives it, as another version of its kind does."""
+        """Hand every object over as ``show`` gives it, as another version of its kind does."""
         self._show = show
 
     async def wait(self) -> None:
-        """Returns when there is something to take or the watch is closed."""
+        """Return when there is something to take or the watch is closed."""
         if self._backlog or self.closed:
             return
         self._wake.clear()
         await self._wake.wait()
 
     def close(self, error: ApiError | None = None) -> None:
-        """Ends the watch; what is in the backlog can still be taken."""
+        """End the watch; what is in the backlog can still be taken."""
         if self.closed:
             return
         self.closed, self.error = True, error

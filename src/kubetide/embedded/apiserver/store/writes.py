@@ -55,7 +55,7 @@ class Writer:
         self._event_ends: deque[tuple[Instant, Key, int]] = deque()
 
     def take_up(self) -> None:
-        """Goes on where the writer of a store that was brought back had been interrupted.
+        """Go on where the writer of a store that was brought back had been interrupted.
 
         What follows from a write, and may not have been done when it ended, is looked at again.
         """
@@ -85,7 +85,7 @@ class Writer:
         given: bool = False,
         review: Review | None = None,
     ) -> Revision:
-        """Creates an object; ``manage`` notes whose its fields are, ``review`` what webhooks say of it.
+        """Create an object; ``manage`` notes whose its fields are, ``review`` what webhooks say of it.
 
         Raises AlreadyExists, Invalid, NotFound (namespace), Forbidden, BadRequest.
         """
@@ -126,7 +126,7 @@ class Writer:
         return revision
 
     def _identity(self, kind: Kind[Any], namespace: str, sent: Json) -> tuple[Key, str, Instant]:
-        """Gives key, uid and time of a new object; the uid is empty where the name is taken."""
+        """Return key, uid and time of a new object; the uid is empty where the name is taken."""
         name = sent.get("name") or ""
         prefix = "" if name else sent.get("generateName") or ""
         for _ in range(_TRIES if prefix else 1):
@@ -148,7 +148,7 @@ class Writer:
         dry_run: bool = False,
         review: Review | None = None,
     ) -> Revision:
-        """Makes ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
+        """Make ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
 
         ``new`` may share structure with the old JSON and is kept; ``manage`` notes whose the fields
         are, ``review`` what webhooks say of it. Raises Invalid, Forbidden.
@@ -202,7 +202,7 @@ class Writer:
     def delete(
         self, kind: Kind[Any], key: Key, options: Options = NO_OPTIONS, review: Review | None = None
     ) -> Revision:
-        """Deletes an object, at once or when its time and its finalizers allow; gives its last state.
+        """Delete an object, at once or when its time and its finalizers allow; return its last state.
 
         Raises NotFound, Conflict (preconditions), Forbidden (the namespaces that must stay).
         """
@@ -216,7 +216,7 @@ class Writer:
         return revision
 
     def mark_deleted(self, kind: Kind[Any], key: Key, options: Options = NO_OPTIONS) -> Revision:
-        """Does a delete up to what follows from it, which ``Garbage.settle`` does."""
+        """Do a delete up to what follows from it, which ``Garbage.settle`` does."""
         old = self._store.get(kind, key)
         if old is None:
             raise not_found(kind, key[1])
@@ -239,7 +239,7 @@ class Writer:
         return revision
 
     def put(self, kind: Kind[Any], key: Key, json: Json, *, dry_run: bool = False) -> Revision:
-        """Writes past every rule but one: the object can be read as its kind. Raises BadRequest."""
+        """Write past every rule but one: the object can be read as its kind. Raises BadRequest."""
         try:
             if dry_run:
                 revision = Revision(self._store.version, key, json)
@@ -250,13 +250,13 @@ class Writer:
             return self.put(kind, key, readable(kind, json), dry_run=dry_run)
 
     def remove(self, kind: Kind[Any], key: Key) -> Revision:
-        """Removes an object past every rule, and notes what follows."""
+        """Remove an object past every rule, and notes what follows."""
         last = self._store.remove(kind, key)
         self._garbage.removed(kind, last)
         return last
 
     def _finish(self, kind: Kind[Any], key: Key, last: Json, *, dry_run: bool) -> Revision:
-        """Removes an object whose last finalizer an update has taken away."""
+        """Remove an object whose last finalizer an update has taken away."""
         if dry_run:
             return Revision(self._store.version, key, last)
         if kind is NAMESPACES and self._store.in_namespace(key[1]):
@@ -297,7 +297,7 @@ class Writer:
         return revision
 
     def _expire_events(self, now: Instant, written: Revision) -> None:
-        """Lets events go an hour after their last write; looked at whenever a new one comes."""
+        """Let events go an hour after their last write; looked at whenever a new one comes."""
         self._event_ends.append((after(now, _EVENT_LIFE), written.key, written.version))
         while self._event_ends and self._event_ends[0][0] <= now:
             _, key, version = self._event_ends.popleft()
@@ -312,7 +312,7 @@ class Writer:
 
 
 def _check_delete(kind: Kind[Any], old: Revision, options: Options) -> None:
-    """Raises Conflict when the preconditions of a delete do not hold."""
+    """Raise Conflict when the preconditions of a delete do not hold."""
     uid, version = options.uid, options.resource_version
     # Upstream says the kind in the place of the resource here.
     resource = f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -35,12 +35,12 @@ _OTHERS = Columns((NAME, AGE), lambda obj, now: [obj["metadata"]["name"], age(ob
 
 
 def columns_of(kind: Kind[Any]) -> list[Json]:
-    """Gives the columnDefinitions of a kind's table."""
+    """Return the columnDefinitions of a kind's table."""
     return [column.definition() for column in _columns(kind).columns]
 
 
 def row_of(kind: Kind[Any], obj: Json, now: Instant) -> list[Any]:
-    """Gives the cells of an object, as many as the kind has columns."""
+    """Return the cells of an object, as many as the kind has columns."""
     return _columns(kind).cells(obj, now)
 
 

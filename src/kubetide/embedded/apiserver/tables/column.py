@@ -58,7 +58,7 @@ def whole(name: str) -> Column:
 
 
 def at(obj: Any, *path: str) -> Any:
-    """Gives the member at a path, None where any part is absent or null."""
+    """Return the member at a path, None where any part is absent or null."""
     for part in path:
         if not isinstance(obj, Mapping):
             return None
@@ -67,17 +67,17 @@ def at(obj: Any, *path: str) -> Any:
 
 
 def number(obj: Any, *path: str) -> int:
-    """Gives the number at a path, 0 where there is none."""
+    """Return the number at a path, 0 where there is none."""
     return at(obj, *path) or 0
 
 
 def age(obj: Json, now: Instant) -> str:
-    """Gives how long ago the object was created."""
+    """Return how long ago the object was created."""
     return since(at(obj, "metadata", "creationTimestamp"), now)
 
 
 def since(timestamp: str | None, now: Instant) -> str:
-    """Gives how long ago a timestamp was, as ``short_duration`` says it."""
+    """Return how long ago a timestamp was, as ``short_duration`` says it."""
     if not timestamp:
         return UNKNOWN
     try:
@@ -87,7 +87,7 @@ def since(timestamp: str | None, now: Instant) -> str:
 
 
 def short_duration(d: Duration) -> str:
-    """Gives a duration in two or three figures: ``95s``, ``4m10s``, ``47h``, ``3d2h``, ``2y11d``.
+    """Return a duration in two or three figures: ``95s``, ``4m10s``, ``47h``, ``3d2h``, ``2y11d``.
 
     Source: apimachinery v1.36, util/duration HumanDuration.
     """
@@ -117,19 +117,19 @@ def short_duration(d: Duration) -> str:
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
-    """Gives labels as a selector text, ``<none>`` for none."""
+    """Return labels as a selector text, ``<none>`` for none."""
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
 
 
 def selector_text(selector: Json | None) -> str:
-    """Gives a LabelSelector as text."""
+    """Return a LabelSelector as text."""
     if not selector:
         return NONE
     return str(Selector.from_object(msgspec.convert(selector, LabelSelector))) or NONE
 
 
 def containers_and_images(template: Json | None) -> tuple[str, str]:
-    """Gives the container names and the images of a pod template, joined by commas."""
+    """Return the container names and the images of a pod template, joined by commas."""
     containers = at(template, "spec", "containers") or ()
     return (
         ",".join(container.get("name", "") for container in containers),

@@ -24,7 +24,7 @@ _STEP = re.compile(
 
 
 def custom_columns(kind: CustomKind) -> Columns:
-    """Gives the columns of a custom kind: name and age, where its definition prints none."""
+    """Return the columns of a custom kind: name and age, where its definition prints none."""
     printed = kind.columns
     if not printed:
         return Columns((NAME, AGE), lambda obj, now: [obj["metadata"]["name"], age(obj, now)])
@@ -54,7 +54,7 @@ def _cell(column: PrinterColumn, obj: Json, now: Instant) -> Any:
 
 
 def _value_at(value: Any, path: str) -> Any:
-    """Gives the first value at a path, None where there is none or the path is of another form."""
+    """Return the first value at a path, None where there is none or the path is of another form."""
     end = 0
     while end < len(path):
         step = _STEP.match(path, end)

@@ -31,7 +31,7 @@ def _pod(pod: Json, now: Instant) -> list[Any]:
 
 
 def _phase(pod: Json) -> str:
-    """Gives the word of the Status column: why a container waits or ended says more than the phase."""
+    """Return the word of the Status column: why a container waits or ended says more than the phase."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     said = status.get("reason") or status.get("phase") or ""
     scheduled: Json = next((c for c in status.get("conditions") or () if c.get("type") == "PodScheduled"), {})

@@ -125,7 +125,7 @@ def _class(obj: Json) -> str:
 
 
 def _modes(modes: list[str] | None) -> str:
-    """Gives access modes in upstream's order, each once."""
+    """Return access modes in upstream's order, each once."""
     return ",".join(short for mode, short in _MODES.items() if mode in (modes or ()))
 
 

@@ -170,7 +170,7 @@ _SHOWN_METRICS = 2
 
 
 def _targets(specs: Any, statuses: Any) -> str:
-    """Gives the Targets column: the first two metrics as ``cpu: 12%/80%`` or ``12/100 (avg)``."""
+    """Return the Targets column: the first two metrics as ``cpu: 12%/80%`` or ``12/100 (avg)``."""
     texts = [
         _target(spec, statuses[index] if index < len(statuses) else {})
         for index, spec in enumerate(specs[:_SHOWN_METRICS])

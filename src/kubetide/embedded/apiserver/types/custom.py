@@ -21,17 +21,17 @@ _COMBINED = ("allOf", "anyOf", "oneOf", "not")
 
 
 def name_of(kind: CustomKind) -> str:
-    """Gives the name of a kind's schema: ``com.example.stable.v1.CronTab``."""
+    """Return the name of a kind's schema: ``com.example.stable.v1.CronTab``."""
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
 
 
 def schema_of(kind: CustomKind) -> Json:
-    """Gives the schema for a document of version 3."""
+    """Return the schema for a document of version 3."""
     return _with_object_fields(_third(kind.schema), _THIRD_METADATA)
 
 
 def second_schema_of(kind: CustomKind) -> Json:
-    """Gives the schema for the document of version 2."""
+    """Return the schema for the document of version 2."""
     if kind.schema.get(PRESERVE):
         # The members that are known must not look like all there are.
         return {"type": "object"}
@@ -64,7 +64,7 @@ def _second(schema: Json) -> Json:
 
 
 def _mapped(schema: Json, change: Any) -> Json:
-    """Gives the schema with those within it that shape the object changed."""
+    """Return the schema with those within it that shape the object changed."""
     found = dict(schema)
     if isinstance(found.get("properties"), dict):
         found["properties"] = {name: change(member) for name, member in found["properties"].items()}

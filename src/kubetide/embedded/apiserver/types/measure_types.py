@@ -78,7 +78,7 @@ _PATHS = {
 
 
 def measure_index(groups: Sequence[tuple[str, str]]) -> Json:
-    """Gives the entries of these groups and versions for the list of OpenAPI v3 documents."""
+    """Return the entries of these groups and versions for the list of OpenAPI v3 documents."""
     paths: Json = {}
     for group, version in groups:
         digest = sha256(msgspec.json.encode(_document(group, version))).hexdigest()[:32].upper()
@@ -88,7 +88,7 @@ def measure_index(groups: Sequence[tuple[str, str]]) -> Json:
 
 
 def measure_document(path: str, groups: Sequence[tuple[str, str]]) -> Json | None:
-    """Gives the OpenAPI v3 document of ``apis/<group>/<version>``; None where it is none of these."""
+    """Return the OpenAPI v3 document of ``apis/<group>/<version>``; None where it is none of these."""
     for group, version in groups:
         if path == f"apis/{group}/{version}":
             return _document(group, version)
@@ -96,7 +96,7 @@ def measure_document(path: str, groups: Sequence[tuple[str, str]]) -> Json | Non
 
 
 def measure_definitions(groups: Sequence[tuple[str, str]]) -> Json:
-    """Gives the types of these groups and versions for OpenAPI v2."""
+    """Return the types of these groups and versions for OpenAPI v2."""
     found: Json = {}
     for group, version in groups:
         for name, schema in _schemas(group, version, "#/definitions/").items():
@@ -145,7 +145,7 @@ def _schemas(group: str, version: str, where: str) -> Json:
 
 
 def _second(schema: Json) -> Json:
-    """Gives a schema as version 2 writes it: a quantity is a string there."""
+    """Return a schema as version 2 writes it: a quantity is a string there."""
     if "oneOf" in schema:
         return _STRING
     return {key: _second(value) if isinstance(value, dict) else value for key, value in schema.items()}

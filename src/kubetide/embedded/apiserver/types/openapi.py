@@ -56,7 +56,7 @@ _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 
 def index(kinds: Sequence[Kind[Any]]) -> Json:
-    """Gives the list of documents, each address with a hash by which clients cache it."""
+    """Return the list of documents, each address with a hash by which clients cache it."""
     paths: Json = {}
     for kind in kinds:
         path = _root(kind)
@@ -67,7 +67,7 @@ def index(kinds: Sequence[Kind[Any]]) -> Json:
 
 
 def document(path: str, kinds: Sequence[Kind[Any]]) -> Json | None:
-    """Gives the document of ``api/v1`` or ``apis/<group>/<version>``, None where nothing is served."""
+    """Return the document of ``api/v1`` or ``apis/<group>/<version>``, None where nothing is served."""
     chosen = [kind for kind in kinds if _root(kind) == path]
     if not chosen:
         return None
@@ -103,7 +103,7 @@ def _gvk(kind: Kind[Any]) -> Json:
 
 
 def _add_schemas(schemas: Json, name: str) -> None:
-    """Adds a type and all that it refers to."""
+    """Add a type and all that it refers to."""
     todo = [name]
     while todo:
         current = todo.pop()
@@ -124,7 +124,7 @@ def _schema(name: str) -> Json:
 
 
 def _free_schema() -> Json:
-    """Gives the schema of a kind of which no type is known."""
+    """Return the schema of a kind of which no type is known."""
     return {
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": True,

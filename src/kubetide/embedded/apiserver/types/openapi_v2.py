@@ -27,7 +27,7 @@ _INFO = {"title": "Kubernetes", "version": "v1.36.0"}
 
 
 def document_v2(kinds: Sequence[Kind[Any]]) -> Json:
-    """Gives the document of all kinds: definitions, and of the paths their patches.
+    """Return the document of all kinds: definitions, and of the paths their patches.
 
     By the parameters of the patch kubectl before 1.27 knows whether a kind can be tried out (dryRun).
     """
@@ -62,7 +62,7 @@ def _definition(name: str, schema: Json) -> Json:
 
 
 def _second(value: Any) -> Any:
-    """Gives a part of a schema with references as version 2 writes them."""
+    """Return a part of a schema with references as version 2 writes them."""
     if isinstance(value, list):
         return [_second(item) for item in value]
     if not isinstance(value, dict):
@@ -83,7 +83,7 @@ def _patch(operation: Json) -> Json:
 
 
 def protobuf_v2(found: Json) -> bytes:
-    """Gives the document in its protobuf form."""
+    """Return the document in its protobuf form."""
     info = _field(1, found["info"]["title"]) + _field(2, found["info"]["version"])
     named = b"".join(_field(1, _named(name, schema)) for name, schema in found["definitions"].items())
     paths = b"".join(
@@ -94,7 +94,7 @@ def protobuf_v2(found: Json) -> bytes:
 
 
 def _operation(operation: Json) -> bytes:
-    """Gives parameters of the query, each three messages deep, and the kind that is meant."""
+    """Return parameters of the query, each three messages deep, and the kind that is meant."""
     parameters = b"".join(
         _field(8, _field(1, _field(2, _field(3, _query_parameter(one))))) for one in operation["parameters"]
     )

@@ -11,7 +11,7 @@ from kubetide.ports.errors import BadRequest
 
 
 def decode_protobuf(raw: bytes) -> Json:
-    """Gives the object of a body as JSON, with its apiVersion and kind. Raises BadRequest."""
+    """Return the object of a body as JSON, with its apiVersion and kind. Raises BadRequest."""
     try:
         return decode_object(raw)
     except ProtobufError as error:

@@ -53,7 +53,7 @@ class Columns:
         self.rounds = 0
 
     def add(self, patterns: Iterable[Pattern]) -> int:
-        """Adds those patterns that are new and gives their number."""
+        """Add those patterns that are new and return their number."""
         new = [one for one in dict.fromkeys(patterns) if one not in self._patterns and any(one.pods)]
         self._patterns.update(dict.fromkeys(new))
         _add_patterns(self._master, self._problem, new)
@@ -85,7 +85,7 @@ class Columns:
     def _round(
         self, worth: FloatVector, duals: tuple[FloatVector, FloatVector], budget: Budget, *, last: bool
     ) -> tuple[int, bool]:
-        """Looks for patterns at these worths; gives how many were new, and whether the searches are used up.
+        """Look for patterns at these worths; return how many were new, and whether the searches are used up.
 
         Searches are made where rounding finds nothing new, and in the last round for the bound.
         """
@@ -122,7 +122,7 @@ class Columns:
         )
 
     def _prove(self, worth: FloatVector, extra: FloatVector, at_most: FloatVector) -> None:
-        """Takes over the bound that follows from what no pattern is worth more than."""
+        """Take over the bound that follows from what no pattern is worth more than."""
         problem = self._problem
         if extra.any():
             # Limits bind: what a pattern is worth above its price counts for as many nodes as may be bought.
@@ -139,7 +139,7 @@ class Columns:
             self.bound, self._centre = bound, worth
 
     def round_off(self, budget: Budget) -> list[tuple[Purchase, ...]]:
-        """Gives choices of whole nodes: the whole part of the best mix, or a part of it, and for the rest the best of known patterns."""
+        """Return choices of whole nodes: the whole part of the best mix, or a part of it, and for the rest the best of known patterns."""
         patterns = list(self._patterns)
         mix = self._master.solve().values[len(self._problem.demand) :]
         whole = np.floor(mix + 1e-6).astype(np.int64)
@@ -152,7 +152,7 @@ class Columns:
         return found
 
     def _completed(self, patterns: list[Pattern], kept: Int64Vector, budget: Budget) -> Int64Vector:
-        """Gives numbers of nodes by pattern: those kept, and what an integer program adds to them."""
+        """Return numbers of nodes by pattern: those kept, and what an integer program adds to them."""
         problem = self._problem
         most, left = problem.most.copy(), problem.left.copy()
         covered = np.zeros(len(problem.demand), np.int64)
@@ -219,7 +219,7 @@ def _add_patterns(program: Program, problem: FleetProblem, patterns: Iterable[Pa
 
 
 def _split(problem: FleetProblem, duals: FloatVector) -> tuple[FloatVector, FloatVector]:
-    """Gives (classes,) what a pod is worth, and (offers,) what a node costs beside its price because limits bind."""
+    """Return (classes,) what a pod is worth, and (offers,) what a node costs beside its price because limits bind."""
     classes, offers = len(problem.demand), len(problem.prices)
     extra = -duals[classes : classes + offers] - duals[classes + offers :] @ problem.uses
     return np.maximum(duals[:classes], 0.0), np.maximum(extra, 0.0)

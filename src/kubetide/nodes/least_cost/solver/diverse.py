@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.nodes.least_cost.solver.domain_counts import Company
+from kubetide.nodes.least_cost.solver.domain_counts import DomainCounts
 from kubetide.nodes.least_cost.solver.inter_pod import Place
 from kubetide.nodes.least_cost.solver.problem import FleetProblem, FloatMatrix, FloatVector, Int64Matrix
 from kubetide.nodes.least_cost.solver.rates import Rates
@@ -63,12 +63,12 @@ class Diverse:
         self,
         problem: FleetProblem,
         rates: Rates,
-        company: Company,
+        domain_counts: DomainCounts,
         minds: Sequence[int],
         *,
         by_number: bool = False,
     ) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             problem: The problem; pods of a class have one mind, and the first resource is the pod itself.
@@ -78,7 +78,7 @@ class Diverse:
             by_number: Whether the node is best that takes most pods, whatever its price: where limits bind.
         """
         self._problem = problem
-        self._company = company
+        self._domain_counts = domain_counts
         self._minds = np.array(minds, np.int64)
         self._mind_of = list(minds)
         offers = len(problem.prices)
@@ -90,19 +90,19 @@ class Diverse:
         self._most = problem.most.copy()
         self._left = problem.left.copy()
         self.rest = problem.demand.copy()
-        self._waiting = np.bincount(self._minds, weights=self.rest, minlength=len(company.minds))
+        self._waiting = np.bincount(self._minds, weights=self.rest, minlength=len(domain_counts.minds))
         self._room = problem.room > 0
         self._promise = np.full(offers, np.inf) if by_number else rates.promise.copy()
         numbers: dict[Place, int] = {}
-        places = [numbers.setdefault(place, len(numbers)) for place in company.places]
+        places = [numbers.setdefault(place, len(numbers)) for place in domain_counts.places]
         self._places = np.array(places, np.int64)
-        self._a_node = np.array([mind.a_node for mind in company.minds], np.int64)
+        self._a_node = np.array([mind.a_node for mind in domain_counts.minds], np.int64)
         # Good until a node is kept.
         self._taken_in_at: dict[int, BoolVector] = {}
         self._weights: FloatVector | None = None
 
     def choose(self) -> list[Planned]:
-        """Chooses until nothing that waits can be placed within the limits."""
+        """Choose until nothing that waits can be placed within the limits."""
         found: list[Planned] = []
         while self.rest.any():
             best = self._best(self._share_of_price())
@@ -125,7 +125,7 @@ class Diverse:
         return within
 
     def _cheapest(self, node: Planned) -> Planned:
-        """Gives the node of the cheapest offer that is the same to its pods, within the limits."""
+        """Return the node of the cheapest offer that is the same to its pods, within the limits."""
         problem, old = self._problem, node.offer
         classes = list(node.pods)
         asked = problem.requests[classes].sum(axis=0)
@@ -157,13 +157,13 @@ class Diverse:
         if self._by_number:
             return np.inf
         nodes = 1.0
-        for mind, waiting in zip(self._company.minds, self._waiting.tolist(), strict=True):
+        for mind, waiting in zip(self._domain_counts.minds, self._waiting.tolist(), strict=True):
             if mind.a_node:
                 nodes = max(nodes, waiting / mind.a_node)
         return float(self.rest @ self._worth) / nodes
 
     def _best(self, share: float) -> _Trial | None:
-        """Gives the best node to buy next, of those about as dear as the share if any of these takes a pod."""
+        """Return the best node to buy next, of those about as dear as the share if any of these takes a pod."""
         problem = self._problem
         within = self._within()
         liking = 1.0 + _LARGER * np.minimum(1.0, problem.prices / max(share, 1e-9))
@@ -186,13 +186,13 @@ class Diverse:
         return best
 
     def _keep(self, node: Planned) -> None:
-        company = self._company
+        domain_counts = self._domain_counts
         self._taken_in_at.clear()
         self._weights = None
-        company.open(node.offer)
+        domain_counts.open(node.offer)
         for number in node.pods:
             mind = self._mind_of[number]
-            company.put(mind)
+            domain_counts.put(mind)
             self.rest[number] -= 1
             self._waiting[mind] -= 1
         self._most[node.offer] -= 1
@@ -201,9 +201,9 @@ class Diverse:
     # ── Filling one node ──
 
     def _fill(self, offer: int) -> _Trial:
-        """Fills a node as a trial: nothing of it counts."""
-        company, problem = self._company, self._problem
-        company.open(offer)
+        """Fill a node as a trial: nothing of it counts."""
+        domain_counts, problem = self._domain_counts, self._problem
+        domain_counts.open(offer)
         takes = self._taken_in(offer).copy()
         kept = np.flatnonzero(takes[self._minds] & self._room[:, offer] & (self.rest > 0))
         minds, rest = self._minds[kept], self.rest[kept]
@@ -220,20 +220,20 @@ class Diverse:
                 break
             taken.append(int(kept[at]))
             mind = int(minds[at])
-            company.put(mind)
+            domain_counts.put(mind)
             changed = free.take(at)
             rest[at] -= 1
             if not rest[at]:
                 weight[at] = factor[at] = 0.0
-            for other in company.minds[mind].touched:
-                accepts = company.accepts(other)
+            for other in domain_counts.minds[mind].touched:
+                accepts = domain_counts.accepts(other)
                 if accepts != takes[other]:
                     takes[other] = accepts
                     changed = True
             if changed:
                 np.multiply(weight, takes[minds], out=factor)
                 factor *= free.fits
-        company.close((self._mind_of[number] for number in taken), keep=False)
+        domain_counts.close((self._mind_of[number] for number in taken), keep=False)
         value = float(self._worth[taken].sum()) / float(self._prices[offer]) if taken else 0.0
         return _Trial(Planned(offer, tuple(taken)), value)
 
@@ -242,9 +242,9 @@ class Diverse:
         place = int(self._places[offer])
         takes = self._taken_in_at.get(place)
         if takes is None:
-            takes = self._taken_in_at[place] = np.zeros(len(self._company.minds), np.bool_)
+            takes = self._taken_in_at[place] = np.zeros(len(self._domain_counts.minds), np.bool_)
             for number in np.flatnonzero(self._waiting).tolist():
-                takes[number] = self._company.accepts(number)
+                takes[number] = self._domain_counts.accepts(number)
         return takes
 
     def _first(self) -> FloatVector:
@@ -266,7 +266,7 @@ class _Free:
     """
 
     def __init__(self, requests: Int64Matrix, stock: Int64Vector) -> None:
-        """Takes (resources, classes) what a pod asks for, at most the stock."""
+        """Take (resources, classes) what a pod asks for, at most the stock."""
         self.left: list[int] = stock.tolist()
         most = requests.max(axis=1, initial=0).tolist()
         self.used = [at for at, asked in enumerate(most) if asked]
@@ -275,7 +275,7 @@ class _Free:
         self._most = most
 
     def take(self, at: int) -> bool:
-        """Takes a pod of a class off; says whether some class may fit no more."""
+        """Take a pod of a class off; says whether some class may fit no more."""
         requests, left = self._requests, self.left
         changed = False
         for resource in self.used:
@@ -291,7 +291,7 @@ class _Along:
     """How well classes lie along what is left of a node; works in place, as it is asked for every pod."""
 
     def __init__(self, amounts: FloatMatrix, used: Sequence[int]) -> None:
-        """Takes (resources, classes) what a pod asks for, and the resources that count."""
+        """Take (resources, classes) what a pod asks for, and the resources that count."""
         self._amounts = amounts[used]
         self._used = used
         size = amounts.shape[1]
@@ -301,7 +301,7 @@ class _Along:
         self._sum, self._squares, self._score = np.empty(size), np.empty(size), np.empty(size)
 
     def score(self, free: Sequence[int]) -> FloatVector:
-        """Gives the part of what is left that a pod takes, by the cosine between the two; above 0, good until the next call."""
+        """Return the part of what is left that a pod takes, by the cosine between the two; above 0, good until the next call."""
         parts, total, squares, score = self._parts, self._sum, self._squares, self._score
         for number, at in enumerate(self._used):
             self._inverse[number] = 1.0 / max(free[at], 1)

@@ -23,7 +23,7 @@ from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
-class Company:
+class DomainCounts:
     """All minds over the offers, and the counts as they are while nodes are filled.
 
     Attributes:
@@ -34,7 +34,7 @@ class Company:
     def __init__(
         self, snapshot: Snapshot, classes: Sequence[PodClass], templates: Sequence[tuple[Node, Sequence[Pod]]]
     ) -> None:
-        """Reads what the snapshot says about classes for which ``can_be_reckoned`` was asked and true.
+        """Read what the snapshot says about classes for which ``can_be_reckoned`` was asked and true.
 
         Args:
             snapshot: The cluster.
@@ -61,7 +61,7 @@ class Company:
         ]
 
     def narrow(self, kept: Iterable[int]) -> None:
-        """Keeps some of the offers, which are numbered anew in the order given."""
+        """Keep some of the offers, which are numbered anew in the order given."""
         kept = [int(one) for one in kept]
         self.domains = [self.domains[one] for one in kept]
         self._daemons = [self._daemons[one] for one in kept]
@@ -69,7 +69,7 @@ class Company:
     # ── Sharing out ──
 
     def share_out(self, numbers: Sequence[int], offers: Sequence[Sequence[int]]) -> None:
-        """Says how many pods each domain is to have, and where pods that stand together begin.
+        """Say how many pods each domain is to have, and where pods that stand together begin.
 
         Args:
             numbers: How many pods there are of each mind.
@@ -101,7 +101,7 @@ class Company:
         self._anchor(offers)
 
     def _anchor(self, offers: Sequence[Sequence[int]]) -> None:
-        """Chooses where pods begin that are to stand together: the best offer's domains that all of them reach."""
+        """Choose where pods begin that are to stand together: the best offer's domains that all of them reach."""
         together: dict[tuple[int, ...], list[int]] = {}
         for number, mind in enumerate(self.minds):
             if mind.near:
@@ -120,13 +120,13 @@ class Company:
                     break
 
     def start_again(self) -> None:
-        """Forgets the nodes that were filled."""
+        """Forget the nodes that were filled."""
         for term in self._terms:
             term.counts = list(term.start)
             term.total = term.started_with
 
     def levels(self, nodes: Iterable[tuple[int, Sequence[int]]]) -> list[tuple[int, ...]]:
-        """Gives a level to each pod of planned nodes: pods that are spread go round their domains when lower levels go first.
+        """Return a level to each pod of planned nodes: pods that are spread go round their domains when lower levels go first.
 
         Args:
             nodes: Offer and minds of each.
@@ -151,7 +151,7 @@ class Company:
     # ── Filling ──
 
     def open(self, offer: int) -> None:
-        """Turns to a new node of the offer."""
+        """Turn to a new node of the offer."""
         self._offer = offer
         self._here = self.domains[offer]
         for term in self._by_node:
@@ -159,7 +159,7 @@ class Company:
         self._add(self._daemons[offer], 1)
 
     def close(self, minds: Iterable[int], *, keep: bool) -> None:
-        """Ends the node, with these minds on it; without ``keep`` nothing of it counts."""
+        """End the node, with these minds on it; without ``keep`` nothing of it counts."""
         if keep:
             return
         for number in minds:
@@ -167,11 +167,11 @@ class Company:
         self._add(self._daemons[self._offer], -1)
 
     def put(self, number: int) -> None:
-        """Counts a pod of the mind on the node that is being filled."""
+        """Count a pod of the mind on the node that is being filled."""
         self._add(self.minds[number].adds, 1)
 
     def accepts(self, number: int) -> bool:
-        """Whether the node that is being filled takes one more pod of the mind."""
+        """Return whether the node that is being filled takes one more pod of the mind."""
         mind, here = self.minds[number], self._here
         for term in mind.apart:
             if term.here if term.at < 0 else here[term.at] and term.counts[here[term.at]]:
@@ -189,7 +189,7 @@ class Company:
 
     @staticmethod
     def _allowed(rule: SpreadRule, code: int) -> int:
-        """How many pods the domain may have for one more to be let in."""
+        """Return how many pods the domain may have for one more to be let in."""
         term = rule.term
         if term.most is not None:
             return term.most[code] - 1

@@ -11,7 +11,7 @@ from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 
 
 def useful_offers(problem: FleetProblem, nodes: int | None = None) -> BoolVector:
-    """Says for each offer whether it is worth looking at: (offers,) bool.
+    """Say for each offer whether it is worth looking at: (offers,) bool.
 
     An offer is of no use when another has no less of everything, takes every class that it takes, costs
     no more and uses no more of any limit, and there are as many nodes of that as there can be need for; or of
@@ -33,7 +33,7 @@ def useful_offers(problem: FleetProblem, nodes: int | None = None) -> BoolVector
 
 
 def _cheapest_of_like(problem: FleetProblem, needed: Int64Vector) -> Int64Vector:
-    """Gives offers without those that differ from an earlier or cheaper one, of which there are enough, in price alone."""
+    """Return offers without those that differ from an earlier or cheaper one, of which there are enough, in price alone."""
     rows = np.ascontiguousarray(
         np.concatenate([problem.stock, problem.uses.T, problem.allowed.T], axis=1, dtype=np.int64)
     )
@@ -53,7 +53,7 @@ def _cheapest_of_like(problem: FleetProblem, needed: Int64Vector) -> Int64Vector
 
 
 def _compared(problem: FleetProblem, needed: Int64Vector, total: int, most_needed: int) -> BoolVector:
-    """Says of each offer whether no other makes it useless, each compared with each."""
+    """Say of each offer whether no other makes it useless, each compared with each."""
     prices, stock, uses = problem.prices, problem.stock, problem.uses
     as_good: BoolMatrix = np.less_equal(prices[:, None], prices)
     for column in stock.T:
@@ -71,7 +71,7 @@ def _compared(problem: FleetProblem, needed: Int64Vector, total: int, most_neede
 
 
 def narrowed(problem: FleetProblem, nodes: int | None = None) -> tuple[FleetProblem, Int64Vector]:
-    """Gives the problem with useful offers alone, and for each of these its number in the whole problem."""
+    """Return the problem with useful offers alone, and for each of these its number in the whole problem."""
     useful = useful_offers(problem, nodes)
     kept: Int64Vector = np.flatnonzero(useful)
     if useful.all():
@@ -80,7 +80,7 @@ def narrowed(problem: FleetProblem, nodes: int | None = None) -> tuple[FleetProb
 
 
 def _some(problem: FleetProblem, kept: Int64Vector) -> FleetProblem:
-    """Gives the problem with some of its offers."""
+    """Return the problem with some of its offers."""
     return replace(
         problem,
         stock=problem.stock[kept],

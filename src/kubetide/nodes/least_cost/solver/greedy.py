@@ -13,7 +13,7 @@ from kubetide.scheduling.columns.rows import Int64Vector
 def fill(
     requests: Sequence[Sequence[int]], stock: Sequence[int], order: Iterable[int], most: Sequence[int]
 ) -> tuple[int, ...]:
-    """Fills a node with pods, class after class in the order given, as many of each as go in.
+    """Fill a node with pods, class after class in the order given, as many of each as go in.
 
     Args:
         requests: What a pod of each class takes of each resource.
@@ -36,7 +36,7 @@ def fill(
 
 
 def orders(worth: FloatVector, shares: Sequence[FloatVector]) -> list[list[int]]:
-    """Gives orders of the classes that are worth something: by worth for each of the given shares, and by worth.
+    """Return orders of the classes that are worth something: by worth for each of the given shares, and by worth.
 
     A share says what part of a node one pod of each class takes, by one way of weighing resources.
     """
@@ -50,7 +50,7 @@ def orders(worth: FloatVector, shares: Sequence[FloatVector]) -> list[list[int]]
 
 
 def choose_greedily(problem: FleetProblem, worth: FloatVector) -> tuple[Purchase, ...]:
-    """Buys node after node by the greatest worth for the price, until no offer holds another pod.
+    """Buy node after node by the greatest worth for the price, until no offer holds another pod.
 
     Args:
         problem: The problem.
@@ -98,7 +98,7 @@ def _best_filling(
     requests: Sequence[Sequence[int]],
     rest: Int64Vector,
 ) -> tuple[float, Pattern]:
-    """Gives the worth for the price and the pattern of the best of several ways to fill a node."""
+    """Return the worth for the price and the pattern of the best of several ways to fill a node."""
     stock, most = problem.stock[offer].tolist(), rest.tolist()
     price = max(float(problem.prices[offer]), 1e-9)
     best = 0.0, Pattern(offer, (0,) * len(requests))

@@ -89,8 +89,8 @@ class Mind:
         return (*self.apart, *self.near, *(rule.term for rule in self.spread))
 
 
-def can_be_reckoned(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Whether all that the class minds is of a form that is known here; adds its guards to the snapshot."""
+def is_plain(snapshot: Snapshot, pod_class: PodClass) -> bool:
+    """Return whether all that the class minds is of a form that is known here; adds its guards to the snapshot."""
     if pod_class.minding is None or pod_class.ports or pod_class.names_nodes:
         return False
     if snapshot.asks_for_devices(pod_class):
@@ -140,7 +140,7 @@ class Reader:
         return list(self._terms.values())
 
     def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[Mind]:
-        """Gives the minds of classes for which ``can_be_reckoned`` was asked and true; new nodes have labels as these."""
+        """Return the minds of classes for which ``can_be_reckoned`` was asked and true; new nodes have labels as these."""
         judges = [self._snapshot.prepare(one).judges for one in classes]
         for found in judges:
             for judge in found:
@@ -152,11 +152,11 @@ class Reader:
         return minds
 
     def domains_of(self, node: Node) -> Domains:
-        """Gives the domains of a new node."""
+        """Return the domains of a new node."""
         return self._labels.of(node)
 
     def counted(self, pods: Iterable[Pod]) -> tuple[Term, ...]:
-        """Gives the terms that count pods of DaemonSets."""
+        """Return the terms that count pods of DaemonSets."""
         return tuple(term for pod in pods for term in self._added_by(classify_unbound(pod)))
 
     def _note_labels(self, judge: object, nodes: Sequence[Node]) -> None:

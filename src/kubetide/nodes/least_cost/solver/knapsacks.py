@@ -38,7 +38,7 @@ class Knapsack:
         self._whole: Program | None = None
 
     def estimate(self, worth: FloatVector) -> Filling:
-        """Gives what the linear relaxation comes to, and patterns that are rounded from it.
+        """Return what the linear relaxation comes to, and patterns that are rounded from it.
 
         Args:
             worth: (classes,) what a pod of each class is worth.
@@ -64,7 +64,7 @@ class Knapsack:
         return Filling(tuple(dict.fromkeys(found)), solution.objective)
 
     def search(self, worth: FloatVector, *, nodes: int) -> Filling:
-        """Gives the best pattern that branch and bound finds within so many nodes, and the bound it proves."""
+        """Return the best pattern that branch and bound finds within so many nodes, and the bound it proves."""
         own = worth[self._classes]
         if self._whole is None:
             self._whole = self._program()

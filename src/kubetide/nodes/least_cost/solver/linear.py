@@ -27,7 +27,7 @@ _WORK_A_CHECK = 10
 
 
 def has_solver() -> bool:
-    """Whether HiGHS is installed; it is not loaded."""
+    """Return whether HiGHS is installed; it is not loaded."""
     return importlib.util.find_spec("highspy") is not None
 
 
@@ -85,7 +85,7 @@ class Program:
         rows: Int64Vector,
         entries: FloatVector,
     ) -> None:
-        """Adds columns; column c has ``entries[starts[c]:starts[c + 1]]`` in ``rows`` of the same places."""
+        """Add columns; column c has ``entries[starts[c]:starts[c + 1]]`` in ``rows`` of the same places."""
         self._solver.addCols(
             len(costs),
             np.ascontiguousarray(costs, np.float64),
@@ -99,7 +99,7 @@ class Program:
         self._columns += len(costs)
 
     def make_integer(self, columns: Int64Vector) -> None:
-        """Lets these columns take whole numbers only."""
+        """Let these columns take whole numbers only."""
         self._solver.changeColsIntegrality(
             len(columns), columns.astype(np.int32), np.full(len(columns), self._integer)
         )
@@ -120,7 +120,7 @@ class Program:
         self._solver.cbMipInterrupt.subscribe(ask)
 
     def set_costs(self, costs: FloatVector) -> None:
-        """Changes the costs of all columns."""
+        """Change the costs of all columns."""
         self._solver.changeColsCost(
             self._columns,
             np.arange(self._columns, dtype=np.int32),

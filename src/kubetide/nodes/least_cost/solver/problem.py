@@ -146,12 +146,12 @@ class Fleet:
 
 
 def price_of(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> float:
-    """Gives the price of all nodes together."""
+    """Return the price of all nodes together."""
     return float(sum(problem.prices[one.pattern.offer] * one.nodes for one in purchases))
 
 
 def placed_by(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> Int64Vector:
-    """Gives (classes,): the pods that the nodes hold."""
+    """Return (classes,): the pods that the nodes hold."""
     placed = np.zeros(len(problem.demand), np.int64)
     for one in purchases:
         placed += np.array(one.pattern.pods, np.int64) * one.nodes
@@ -159,7 +159,7 @@ def placed_by(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> Int64Ve
 
 
 def check(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> str:
-    """Says what is wrong with a choice; empty when it keeps to stock, demand and limits."""
+    """Say what is wrong with a choice; empty when it keeps to stock, demand and limits."""
     nodes = np.zeros(len(problem.prices), np.int64)
     for one in purchases:
         offer, pods = one.pattern.offer, np.array(one.pattern.pods, np.int64)
@@ -178,5 +178,5 @@ def check(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> str:
 
 
 def no_limits(offers: int) -> dict[str, Any]:
-    """Gives the fields of a problem without limits that hold for all offers together."""
+    """Return the fields of a problem without limits that hold for all offers together."""
     return {"uses": np.zeros((0, offers), np.int64), "left": np.zeros(0, np.int64)}

@@ -38,7 +38,7 @@ class Rates(NamedTuple):
 
 
 def rates_of(problem: FleetProblem, patterns: Sequence[int], *, may_leave_out: bool) -> Rates:
-    """Gives the rates.
+    """Return the rates.
 
     Args:
         problem: The problem.

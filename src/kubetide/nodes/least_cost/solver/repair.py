@@ -10,12 +10,12 @@ from kubetide.scheduling.columns.rows import Int64Vector
 
 
 def mend(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> tuple[Purchase, ...]:
-    """Gives a choice that places each pod once, and at least the same pods, for no higher price."""
+    """Return a choice that places each pod once, and at least the same pods, for no higher price."""
     return _merged(_topped_up(problem, _cheaper(problem, _trimmed(problem, purchases))))
 
 
 def _trimmed(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> list[Purchase]:
-    """Takes off what is too much, and nodes that are empty then; dear nodes keep theirs first."""
+    """Take off what is too much, and nodes that are empty then; dear nodes keep theirs first."""
     rest = problem.demand.copy()
     found: list[Purchase] = []
     for pattern, number in sorted(
@@ -36,7 +36,7 @@ def _trimmed(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> list[Pur
 
 
 def _cheaper(problem: FleetProblem, purchases: list[Purchase]) -> list[Purchase]:
-    """Moves pods to the cheapest offer that holds them, as far as the limits let."""
+    """Move pods to the cheapest offer that holds them, as far as the limits let."""
     most, left = problem.most.copy(), problem.left.copy()
     for one in purchases:
         most[one.pattern.offer] -= one.nodes
@@ -60,7 +60,7 @@ def _cheaper(problem: FleetProblem, purchases: list[Purchase]) -> list[Purchase]
 
 
 def _cheapest_for(problem: FleetProblem, pattern: Pattern, most: Int64Vector) -> int:
-    """Gives the cheapest offer that holds the pods and of which there are more; the pattern's own if it is that."""
+    """Return the cheapest offer that holds the pods and of which there are more; the pattern's own if it is that."""
     pods = np.array(pattern.pods, np.int64)
     holds = (problem.stock >= pods @ problem.requests).all(axis=1) & (most > 0)
     holds &= problem.allowed[pods > 0].all(axis=0)
@@ -70,7 +70,7 @@ def _cheapest_for(problem: FleetProblem, pattern: Pattern, most: Int64Vector) ->
 
 
 def _topped_up(problem: FleetProblem, purchases: list[Purchase]) -> list[Purchase]:
-    """Puts pods that have no place where there is room for them."""
+    """Put pods that have no place where there is room for them."""
     missing = problem.demand - placed_by(problem, tuple(purchases))
     requests: list[list[int]] = problem.requests.tolist()
     found: list[Purchase] = []

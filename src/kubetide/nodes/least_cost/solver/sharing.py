@@ -14,7 +14,7 @@ def share_out(
     max_skew: int,
     min_domains: int,
 ) -> list[int]:
-    """Gives by domain how many pods it has in the end: the emptiest gets the next, as long as the skew allows.
+    """Return by domain how many pods it has in the end: the emptiest gets the next, as long as the skew allows.
 
     Args:
         counts: How many there are now, by domain.

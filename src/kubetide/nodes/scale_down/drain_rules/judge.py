@@ -73,7 +73,7 @@ class Prepared:
 
 
 def judge(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tuple[Answer, str]:
-    """Gives the first answer of the rules and the rule's name; DRAIN and "" when none objects."""
+    """Return the first answer of the rules and the rule's name; DRAIN and "" when none objects."""
     for rule in rules:
         answer = rule.check(pod, context)
         if answer is not None:
@@ -82,7 +82,7 @@ def judge(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tup
 
 
 def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
-    """Asks the rules that do not read budgets, up to the first that answers."""
+    """Ask the rules that do not read budgets, up to the first that answers."""
     changes: list[Instant] = []
     of_node = is_daemon_set_pod(pod) or is_mirror_pod(pod)
     for index, rule in enumerate(RULES):
@@ -99,13 +99,13 @@ def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
 
 
 def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
-    """Gives the verdicts on a node's pods, one each, as one."""
+    """Return the verdicts on a node's pods, one each, as one."""
     changes = [verdict.valid_until for verdict in verdicts if verdict.valid_until is not None]
     return Prepared(tuple(pods), tuple(verdicts), min(changes, default=None))
 
 
 def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
-    """Asks all rules that do not read budgets, for each pod up to the first that answers."""
+    """Ask all rules that do not read budgets, for each pod up to the first that answers."""
     return together(pods, [verdict_on(pod, context) for pod in pods])
 
 
@@ -132,17 +132,17 @@ def settle(prepared: Prepared, context: DrainContext) -> Moves:
 
 
 def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
-    """Gives what removing a node with these pods asks for."""
+    """Return what removing a node with these pods asks for."""
     return settle(prepare(pods, context), context)
 
 
 def counts_as_empty(prepared: Prepared) -> bool:
-    """Whether no rule objects and no pod needs another place; budgets are not asked, for the order of candidates."""
+    """Return whether no rule objects and no pod needs another place; budgets are not asked, for the order of candidates."""
     return all(leaves_empty(verdict) for verdict in prepared.verdicts)
 
 
 def leaves_empty(verdict: Verdict) -> bool:
-    """Whether a node with this pod can count as empty."""
+    """Return whether a node with this pod can count as empty."""
     answer = verdict.answer
     if answer is not None and answer.outcome == "skip":
         return True

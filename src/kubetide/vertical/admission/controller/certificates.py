@@ -55,7 +55,7 @@ class Brought:
         ]
 
     def exist(self) -> bool:
-        """Whether any of the files is there."""
+        """Return whether any of the files is there."""
         return any(path.exists() for path in self._paths)
 
     def current(self, now: Instant) -> Pems:  # noqa: ARG002  # the files say how long they are good

@@ -82,5 +82,5 @@ class Actor:
 
 
 def _is_node_capacity(error: ApiError) -> bool:
-    """Whether the node of the pod can never hold what the resize asks for."""
+    """Return whether the node of the pod can never hold what the resize asks for."""
     return error.reason == _FORBIDDEN and any(cause.get("reason") == _NODE_CAPACITY for cause in error.causes)

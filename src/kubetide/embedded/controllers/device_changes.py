@@ -14,7 +14,7 @@ from kubetide.scheduling import PodClass
 from kubetide.watching import Key
 
 
-class DeviceNews:
+class DeviceChanges:
     """What has changed since it was last taken."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class DeviceNews:
         self._claims: dict[Key, None] = {}
 
     def note(self, kind: Kind[Any], key: Key, old: Any, new: Any) -> None:
-        """Notes a change of an object."""
+        """Note a change of an object."""
         if kind in {RESOURCE_SLICES, DEVICE_CLASSES}:
             self._offers = True
         elif kind is RESOURCE_CLAIMS:
@@ -31,7 +31,7 @@ class DeviceNews:
             self._claims[key] = None
 
     def taken(self, waiting: Iterable[PodClass]) -> list[PodClass]:
-        """Gives which of the waiting classes it may help, and forgets it."""
+        """Return which of the waiting classes it may help, and forgets it."""
         offers, claims = self._offers, self._claims
         self._offers, self._claims = False, {}
         return [

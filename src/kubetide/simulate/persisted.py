@@ -17,7 +17,7 @@ _MACHINES = "machines"
 _RUN = "run"
 
 
-class KeptRun:
+class PersistedRun:
     """One folder of kept state, for one scenario; a context manager that closes it.
 
     Args:
@@ -74,21 +74,21 @@ class KeptRun:
         return self._journal.restored.parts.get(_MACHINES)
 
     def seed_of(self, seed: int) -> int:
-        """Gives the seed of this start: names and uids that an earlier start has drawn do not come again."""
+        """Return the seed of this start: names and uids that an earlier start has drawn do not come again."""
         return seed + (self._journal.restored.starts << 32)
 
     def attach(self, store: Store, clock: Clock) -> None:
-        """Puts back what was kept, and keeps what is written from now on. Raises JournalError."""
+        """Put back what was kept, and keep what is written from now on. Raises JournalError."""
         self._journal.attach(store, clock.now)
 
     def keep_machines(self, machines: Json) -> None:
-        """Keeps the machines as they are now."""
+        """Keep the machines as they are now."""
         self._journal.keep(_MACHINES, machines)
 
     def note_begun(self) -> None:
-        """Notes that the cluster stands: from now on a start goes on from what is kept."""
+        """Note that the cluster stands: from now on a start goes on from what is kept."""
         self._journal.keep(_RUN, {"scenario": self._scenario})
 
     def mark_time(self) -> None:
-        """Notes how late it is."""
+        """Note how late it is."""
         self._journal.mark_time()

@@ -8,7 +8,7 @@ NAME = "default-scheduler"
 
 
 def is_ours(pod: Pod) -> bool:
-    """Whether the pod waits for this scheduler."""
+    """Return whether the pod waits for this scheduler."""
     spec = pod.spec
     return (
         spec.scheduler_name in {"", NAME}
@@ -18,7 +18,7 @@ def is_ours(pod: Pod) -> bool:
 
 
 def asks_other(old: Pod, new: Pod) -> bool:
-    """Whether a waiting pod is another one to the filters now."""
+    """Return whether a waiting pod is another one to the filters now."""
     return (
         not _same_spec(old, new)
         or old.metadata.labels != new.metadata.labels
@@ -27,7 +27,7 @@ def asks_other(old: Pod, new: Pod) -> bool:
 
 
 def counts_the_same(old: Pod, new: Pod) -> bool:
-    """Whether nothing changed that a node's columns hold: the case of most status updates."""
+    """Return whether nothing changed that a node's columns hold: the case of most status updates."""
     return (
         old.spec.node_name == new.spec.node_name
         and _same_spec(old, new)
@@ -45,7 +45,7 @@ def _same_spec(old: Pod, new: Pod) -> bool:
 
 
 def _resizes(pod: Pod) -> list[object]:
-    """Gives what in-place resizing reports of a pod; empty for almost all pods."""
+    """Return what in-place resizing reports of a pod; empty for almost all pods."""
     status = pod.status
     found: list[object] = [
         (c.name, c.resources, c.allocated_resources)
