@@ -80,7 +80,7 @@ def in_the_loop(kinds, count, groups=2):
 @pytest.mark.parametrize("kind", sorted(crowds.KINDS))
 def test_the_scheduler_s_work_grows_as_the_pods_do(kind, monkeypatch):
     """Four times as many pods are four times the work, also when there are more counts than are kept unused."""
-    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 64)
+    monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 64)
     few, many = (calls_of(lambda count=count: scheduled([kind], count)) for count in (150, 600))
     assert many < 5.5 * few
 
@@ -130,7 +130,7 @@ def test_counts_of_few_pods_take_little():
         snapshot, make_node("template", memory=str(1 << 30)), (), equivalence_groups(pods), Limits()
     )
     assert sum(map(len, fits.scheduled)) == count
-    columns = snapshot._compacted().counts.values()
+    columns = snapshot._store.compacted().counts.values()
     assert len(columns) >= 2 * count
     assert all(column.few is not None for column in columns)
     assert all(table.few is not None for column in columns for table in column.tables.values())
@@ -138,8 +138,8 @@ def test_counts_of_few_pods_take_little():
 
 def test_counts_of_pods_that_are_gone_are_forgotten(monkeypatch):
     """What was kept of classes that no pod is of any more goes, and what is left is right."""
-    monkeypatch.setattr(snapshot_store, "_MOST_COUNTS", 40)
-    monkeypatch.setattr(rows, "_FEW_CHANGES", 40)
+    monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 40)
+    monkeypatch.setattr(rows, "POD_INDEX_CHANGES", 40)
     snapshot = Snapshot()
     for number in range(4):
         snapshot.set_node(make_node(f"n{number}", memory=str(1 << 30)))
@@ -149,9 +149,9 @@ def test_counts_of_pods_that_are_gone_are_forgotten(monkeypatch):
         assert not snapshot.fits(snapshot.placed_on("n0")[-1][2], "n0")
         if number >= 5:
             snapshot.remove_pod(("default", f"p{number - 5}"))
-        kinds = snapshot._compacted()._kinds
+        kinds = snapshot._store.compacted()._kinds
         assert kinds is None or len(kinds.kinds) <= 60
-    assert len(snapshot._compacted().counts) <= 60
+    assert len(snapshot._store.compacted().counts) <= 60
     assert [pod.metadata.name for pod in snapshot.pods_on("n0")] == [
         f"p{number}" for number in range(395, 400)
     ]

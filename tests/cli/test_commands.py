@@ -247,6 +247,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         "from-zero-wrong-catalogue",
         "gpu-claims",
         "queue-workers",
+        "vertical",
         "web-shop",
         "worldcup98",
     ]

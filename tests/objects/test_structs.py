@@ -11,10 +11,12 @@ from kubetide.objects.kinds import KINDS, POD_METRICS, STORED_KINDS
 
 
 def structs():
+    """Return the types of the Kubernetes API and of the Cloud port; clouds spell their own APIs as they do."""
     found, left = {}, [ApiStruct]
     while left:
         for struct in left.pop().__subclasses__():
-            found[struct.__qualname__] = struct
+            if struct.__module__.startswith(("kubetide.objects.", "kubetide.ports.")):
+                found[struct.__qualname__] = struct
             left.append(struct)
     return [found[name] for name in sorted(found)]
 
