@@ -17,6 +17,8 @@ from kubetide.objects.kinds import (
     HPAS,
     HPCS,
     SCALED_OBJECTS,
+    STORED_KINDS,
+    TIME_TABLE_KINDS,
     TKESTACK_CRON_HPAS,
 )
 from kubetide.plan.board import Board, Workload
@@ -47,7 +49,7 @@ class Records:
 class World:
     def __init__(self, clock):
         self.clock, self.board, self.records = clock, Board(), Records()
-        self.cluster = EmbeddedCluster(Store(), clock, seed=1)
+        self.cluster = EmbeddedCluster(Store((*STORED_KINDS, *TIME_TABLE_KINDS)), clock, seed=1)
         self.caches = Caches(self.cluster, clock)
         parts = Parts(
             cluster=self.cluster, clock=clock, recorder=self.records, caches=self.caches, board=self.board

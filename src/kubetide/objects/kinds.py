@@ -365,7 +365,7 @@ POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", PodMetrics
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", NodeMetrics, namespaced=False)
 
 TIME_TABLE_KINDS: tuple[Kind[Any], ...] = (HPCS, CRON_HPAS, TKESTACK_CRON_HPAS, SCALED_OBJECTS)
-"""What sets replicas or bounds by the clock."""
+"""Custom kinds that set replicas or bounds by the clock; a cluster has them once their definitions are installed."""
 
 VOLUME_KINDS: tuple[Kind[Any], ...] = (
     PERSISTENT_VOLUMES,
@@ -404,12 +404,12 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     *DEVICE_KINDS,
     RESOURCE_CLAIM_TEMPLATES,
     *INERT_KINDS,
-    *TIME_TABLE_KINDS,
 )
 """Kinds that a cluster stores; metrics are computed on reading."""
 
 KINDS: dict[tuple[str, str], Kind[Any]] = {
-    (kind.api_version, kind.kind): kind for kind in (*STORED_KINDS, POD_METRICS, NODE_METRICS)
+    (kind.api_version, kind.kind): kind
+    for kind in (*STORED_KINDS, *TIME_TABLE_KINDS, POD_METRICS, NODE_METRICS)
 }
 """By (apiVersion, kind), as they stand in a manifest."""
 
@@ -422,6 +422,7 @@ _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
         REPLICATION_CONTROLLERS,
         LIMIT_RANGES,
         *VERTICAL_KINDS,
+        *TIME_TABLE_KINDS,
         POD_METRICS,
         NODE_METRICS,
     )

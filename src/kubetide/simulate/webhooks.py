@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from kubetide.embedded.apiserver.admission import Caller
 from kubetide.embedded.apiserver.admission.caller import Address, CallError
 from kubetide.loop import spelled_out
-from kubetide.objects.kinds import VERTICAL_KINDS
+from kubetide.objects.kinds import TIME_TABLE_KINDS, VERTICAL_KINDS
 from kubetide.simulate.build import Manifests
 from kubetide.vertical.admission.registration import IN_PROCESS
 
@@ -43,3 +43,8 @@ class OwnWebhooks:
 def needs_definitions(loops: Iterable[str], manifests: Manifests) -> bool:
     """Return whether the cluster of a run must know VPA objects: a loop reads them, or one is among the objects."""
     return not _LOOPS.isdisjoint(spelled_out(loops)) or any(kind in VERTICAL_KINDS for kind, _ in manifests)
+
+
+def needs_time_tables(loops: Iterable[str], manifests: Manifests) -> bool:
+    """Return whether the cluster of a run must know time tables: their loop runs, or one is among the objects."""
+    return "schedules" in spelled_out(loops) or any(kind in TIME_TABLE_KINDS for kind, _ in manifests)

@@ -13,7 +13,7 @@ from kubetide.embedded.apiserver.types import openapi
 from kubetide.embedded.apiserver.types.openapi_v2 import document_v2, protobuf_v2
 from kubetide.embedded.apiserver.types.protobuf import decode_protobuf
 from kubetide.objects.api_types import api_types, type_of_kind
-from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, POD_METRICS, STORED_KINDS, TIME_TABLE_KINDS
+from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, POD_METRICS, STORED_KINDS
 from kubetide.ports.errors import BadRequest
 
 
@@ -105,13 +105,9 @@ def test_no_body_is_nested_without_end():
         decode_protobuf(b"k8s\x00" + message)
 
 
-BUILT_IN = [kind for kind in STORED_KINDS if kind not in TIME_TABLE_KINDS]
-"""Time tables are custom kinds: Kubernetes' own API documents do not hold them."""
-
-
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.resource)
+@pytest.mark.parametrize("kind", STORED_KINDS, ids=lambda kind: kind.resource)
 def test_every_field_in_use_is_a_field_of_the_api(kind):
-    """The top of every built-in kind is in the table of types, with the fields that are read."""
+    """The top of every stored kind is in the table of types, with the fields that are read."""
     names = {field.name for field in api_types()[type_of_kind(kind)]}
     ours = {field.encode_name for field in type_of(kind).fields} - {"apiVersion", "kind"}
     assert ours <= names

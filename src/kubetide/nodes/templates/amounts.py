@@ -33,7 +33,7 @@ MOST_TYPES: Final = 512
 """So many instance types are remembered, and as many groups as there are."""
 MOST_IMAGES: Final = 4
 """So many images of one type."""
-_MACHINE: Final = ("cpu", "memory")
+MACHINE_AMOUNTS: Final = ("cpu", "memory")
 """What the machine alone decides: an amount that was seen stands in the place of a larger or a smaller one."""
 _ADDED: Final = ("cpu", "ephemeral-storage", "memory", "pods")
 """What every node has: added where a template lacks it."""
@@ -129,7 +129,7 @@ def corrected(node: Node, seen: SeenAmounts) -> Node:
     offered = _readable(node.status.allocatable) or said
     capacity = _corrected(said, seen.capacity)
     allocatable = _corrected(offered, seen.allocatable or seen.capacity)
-    for name in _MACHINE:
+    for name in MACHINE_AMOUNTS:
         if name in said and name in offered and name in seen.capacity:
             reserved = Quantity.parse(said[name]) - Quantity.parse(offered[name])
             left = Quantity.parse(seen.capacity[name]) - reserved
@@ -193,5 +193,7 @@ def _corrected(said: Quantities, seen: Quantities) -> Quantities:
         said,
         seen,
         names,
-        lambda name: name in seen and (name not in said or name in _MACHINE or _is_less(seen, said, name)),
+        lambda name: (
+            name in seen and (name not in said or name in MACHINE_AMOUNTS or _is_less(seen, said, name))
+        ),
     )

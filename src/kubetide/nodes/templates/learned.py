@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from kubetide.nodes.memory import GroupLearned, SeenAmounts
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.amounts import corrected, instance_type, least_of, of_image
+from kubetide.nodes.templates.amounts import MACHINE_AMOUNTS, corrected, instance_type, least_of, of_image
+from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, Taint
 from kubetide.ports.cloud import NodeGroup, Offering
+from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import format_rfc3339
 
 _NOTHING = GroupLearned()
@@ -30,7 +32,9 @@ def what_makes(state: State, group: NodeGroup) -> tuple[object, ...]:
     if seen is not None:
         return seen, types
     own = "" if group.template is None else instance_type(group.template.node)
-    return seen, group.template, types, learned.types.get(own), learned.groups.get(group.id)
+    entries = learned.types.get(own, ())
+    sources = tuple(_said_of(state, entry.from_group) for entry in entries)
+    return seen, group.template, types, entries, sources, learned.groups.get(group.id)
 
 
 def by_machines(
@@ -51,7 +55,7 @@ def by_machines(
         words = f"learned by group: node {own.from_node} at {format_rfc3339(own.seen_at)}"
         return corrected(node, own), "group", f"{words}; labels and taints by {cloud}"
     found = _of_type(state, kind, node)
-    if found is None:
+    if found is None or not _same_machine(node, _said_of(state, found.from_group)):
         return node, "cloud", cloud
     where = f" of group {found.from_group}" if found.from_group else ""
     words = (
@@ -95,6 +99,30 @@ def _open(group: NodeGroup) -> list[Offering]:
 
 def _of_type(state: State, kind: str, node: Node) -> SeenAmounts | None:
     return of_image(state.memory.learned.types.get(kind, ()), node.metadata.labels or {}) if kind else None
+
+
+def _said_of(state: State, group_id: str) -> Quantities | None:
+    """Return the capacity that the cloud says a group's nodes have; None where it says nothing, or the group is gone."""
+    group = state.groups.get(group_id)
+    return None if group is None or group.template is None else group.template.node.status.capacity
+
+
+def _same_machine(node: Node, said: Quantities | None) -> bool:
+    """Return whether a cloud says the same CPU and memory of two groups; without a word for one of them, yes.
+
+    Where it does not, the instance type of the labels is not the machine, and neither group teaches the other.
+    """
+    mine = node.status.capacity or {}
+    return said is None or all(
+        _equal(mine[name], said[name]) for name in MACHINE_AMOUNTS if name in mine and name in said
+    )
+
+
+def _equal(one: str | float, other: str | float) -> bool:
+    if one == other:
+        return True
+    readable = quantity_error(one) is None and quantity_error(other) is None
+    return readable and Quantity.parse(one) == Quantity.parse(other)
 
 
 def _without_taints(node: Node, keys: tuple[str, ...]) -> Node:
