@@ -139,6 +139,10 @@ def story(main, tmp_path):
     run_real(run)
 
 
+async def reasons(cluster):
+    return {event.reason for event in (await cluster.list(EVENTS, namespace="default")).items}
+
+
 @pytest.mark.slow
 def test_it_acts_as_upstream_does(tmp_path):
     """It takes the named Lease, serves health and metrics, buys a node, and says so by upstream's event and ConfigMap."""
@@ -153,6 +157,9 @@ def test_it_acts_as_upstream_does(tmp_path):
             address = (await line_with(process, "health and metrics on")).split()[-1]
             await line_with(process, "leading by lease ca-two")
             await line_with(process, "group workers was increased from 0 to 1")
+            async with asyncio.timeout(60):  # events are written beside the tick
+                while "TriggeredScaleUp" not in await reasons(cluster):  # noqa: ASYNC110  # another process writes them
+                    await asyncio.sleep(0.05)
             async with aiohttp.ClientSession() as session:
                 answer = await session.get(f"{address}/health-check")
                 assert (answer.status, await answer.text()) == (200, "OK")
@@ -161,8 +168,6 @@ def test_it_acts_as_upstream_does(tmp_path):
         assert (tmp_path / "increases").read_text() == "workers +1\n"
         lease = await cluster.get(LEASES, "ca-two", namespace="kube-system")
         assert lease.spec.holder_identity == ""
-        events = [event.reason for event in (await cluster.list(EVENTS, namespace="default")).items]
-        assert "TriggeredScaleUp" in events
 
     story(main, tmp_path)
 

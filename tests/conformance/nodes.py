@@ -35,9 +35,9 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import (
     GroupOptions,
-    HasInstance,
     Instance,
     InstanceError,
+    KnowsMachines,
     NodeGroup,
     NodeTemplate,
     PodPrices,
@@ -121,12 +121,12 @@ class _Cloud:
 
     gpu_label = _GPU_LABEL
     pod_prices = PodPrices()
-    has_instance: HasInstance = "groups"
+    knows_machines: KnowsMachines = "groups"
 
     def __init__(self, case: Case) -> None:
         self.name = str(case["provider"].get("comparator", ""))
         if not case["provider"].get("hasInstanceImplemented", True):
-            self.has_instance = "unknown"
+            self.knows_machines = "unknown"
         pricing = case["provider"].get("pricing", {})
         prices = pricing.get("nodePricePerHourByInstanceType", {})
         if pricing:

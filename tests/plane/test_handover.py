@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +15,7 @@ from tests.plane.towns import ROOT, kubetide_run
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, NAMESPACES
+from kubetide.ports.errors import NotFound
 from kubetide.runtime.clock import run_real
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually
@@ -124,6 +125,9 @@ def play(plane, folder, story):
             made = await client.create(NAMESPACES, {"metadata": {"generateName": "handover-"}})
             shop = Shop(client, clock, made.metadata.name)
             place = SimpleNamespace(plane=plane, folder=folder, socket=str(folder / "none.sock"))
+            for left in (await client.list(HPAS)).items:  # what an earlier test has left would be moved too
+                with suppress(NotFound):
+                    await client.delete(HPAS, left.metadata.name, namespace=left.metadata.namespace)
             try:
                 await shop.open()
                 await story(shop, place)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubetide.ports.cloud import HasInstance, PodPrices
+from kubetide.ports.cloud import KnowsMachines, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
-WITHOUT_FLAG = frozenset({"provider", "gpu_label", "has_instance", "pod_prices", "seed", "advises"})
+WITHOUT_FLAG = frozenset({"provider", "gpu_label", "knows_machines", "pod_prices", "seed", "advises"})
 """Fields that no flag sets: the cloud, the run's seed and ``act`` say them."""
 
 
@@ -58,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cloud's name; no flag. aws, gce and azure have rules of their own for similar groups."""
     gpu_label: str = ""
     """The node label of GPU nodes; no flag, the cloud says it."""
-    has_instance: HasInstance = "any"
+    knows_machines: KnowsMachines = "any"
     """Of which nodes the cloud can say whether their machine is there; no flag, the cloud says it."""
     pod_prices: PodPrices = PodPrices()
     """What a pod's share of a machine costs; no flag, the cloud says it."""

@@ -155,7 +155,7 @@ class State:
     def has_instance(self, node_name: str) -> bool:
         """Return whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
         node = self.nodes[node_name]
-        match self.settings.has_instance:
+        match self.settings.knows_machines:
             case "unknown":
                 return not has_taint(node, TO_BE_DELETED)
             case "groups":

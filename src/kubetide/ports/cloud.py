@@ -138,7 +138,7 @@ class NodeGroup(ApiStruct):
     stale: str = ""
 
 
-HasInstance = Literal["any", "groups", "unknown"]
+KnowsMachines = Literal["any", "groups", "unknown"]
 """Of which nodes a cloud can say whether their machine is there.
 
 ``any``: of all; a node in no group is taken to have its machine. ``groups``: only of nodes in its groups; it knows no
@@ -162,9 +162,9 @@ def pod_prices_of(cloud: Cloud) -> PodPrices:
     return found if isinstance(found, PodPrices) else PodPrices()
 
 
-def has_instance_of(cloud: Cloud) -> HasInstance:
-    """Return of which nodes the cloud knows the machines: its attribute ``has_instance``, or else ``any``."""
-    found: HasInstance = getattr(cloud, "has_instance", "any")
+def machines_known_to(cloud: Cloud) -> KnowsMachines:
+    """Return of which nodes the cloud knows the machines: its attribute ``knows_machines``, or else ``any``."""
+    found: KnowsMachines = getattr(cloud, "knows_machines", "any")
     return found
 
 
