@@ -63,6 +63,20 @@ def test_one_machine_of_a_type_corrects_all_groups_of_it():
     )
 
 
+def test_groups_of_which_the_cloud_says_other_sizes_do_not_teach_each_other():
+    """Where one label stands for two sizes of machines, each group has the cloud's word for its own."""
+    smaller = template(cpu="2", memory="2Gi", labels=C5D, source="catalogue: half of it")
+    world = World(
+        nodes=[of_type("a-1")],
+        groups=[group("a", made=CATALOGUE, nodes=("a-1",)), group("b", made=smaller)],
+    )
+    world.tick()
+    assert memory_of(world, "b")[:2] == ("2Gi", "cloud")
+    world.change("b", template=CATALOGUE)
+    world.tick(at=seconds(10))
+    assert memory_of(world, "b")[:2] == ("16Gi", "type")
+
+
 def test_without_the_flag_each_group_learns_for_itself():
     """With --templates-by-instance-type=false the catalogue's word holds for a group without nodes, as upstream."""
     world = World(
