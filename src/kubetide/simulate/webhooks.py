@@ -1,13 +1,20 @@
-"""What the VPA loops of a run need: definitions of their kinds, and webhooks that answer in virtual time."""
+"""What custom kinds of a run need: a place in the store, definitions, and the VPA's webhooks in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from kubetide.embedded.apiserver.admission import Caller
 from kubetide.embedded.apiserver.admission.caller import Address, CallError
 from kubetide.loop import spelled_out
-from kubetide.objects.kinds import TIME_TABLE_KINDS, VERTICAL_KINDS
+from kubetide.objects.kinds import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    STORED_KINDS,
+    TIME_TABLE_KINDS,
+    VERTICAL_KINDS,
+    Kind,
+)
 from kubetide.simulate.build import Manifests
 from kubetide.vertical.admission.registration import IN_PROCESS
 
@@ -45,6 +52,7 @@ def needs_definitions(loops: Iterable[str], manifests: Manifests) -> bool:
     return not _LOOPS.isdisjoint(spelled_out(loops)) or any(kind in VERTICAL_KINDS for kind, _ in manifests)
 
 
-def needs_time_tables(loops: Iterable[str], manifests: Manifests) -> bool:
-    """Return whether the cluster of a run must know time tables: their loop runs, or one is among the objects."""
-    return "schedules" in spelled_out(loops) or any(kind in TIME_TABLE_KINDS for kind, _ in manifests)
+def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any], ...]:
+    """Return the kinds that the cluster of a run stores: time tables where their loop runs, or one is among the objects."""
+    tables = "schedules" in spelled_out(loops) or any(kind in TIME_TABLE_KINDS for kind, _ in manifests)
+    return (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, *(TIME_TABLE_KINDS if tables else ()))

@@ -56,8 +56,6 @@ from kubetide.objects.kinds import (
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
-    STORED_KINDS,
-    TIME_TABLE_KINDS,
     VALIDATING_WEBHOOKS,
     Kind,
 )
@@ -81,7 +79,7 @@ from kubetide.simulate.observe import Observer
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
-from kubetide.simulate.webhooks import OwnWebhooks, needs_definitions, needs_time_tables
+from kubetide.simulate.webhooks import OwnWebhooks, needs_definitions, stored_kinds
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
@@ -146,11 +144,7 @@ class World:
 
         self._vertical = needs_definitions(scenario.loops, self._manifests)
         own = OwnWebhooks(webhooks)
-        store = Store(
-            (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, *TIME_TABLE_KINDS)
-            if needs_time_tables(scenario.loops, self._manifests)
-            else (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS)
-        )
+        store = Store(stored_kinds(scenario.loops, self._manifests))
         if kept is not None:
             kept.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
