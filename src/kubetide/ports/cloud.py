@@ -153,21 +153,6 @@ class PodPrices(ApiStruct):
     gib_hour: float = 0.004446
 
 
-def pod_prices_of(cloud: Cloud) -> PodPrices:
-    """Return what a pod's share of the cloud's machines costs: its attribute ``pod_prices``, or else the defaults.
-
-    The attribute is optional: only the expander ``price`` asks for it.
-    """
-    found = getattr(cloud, "pod_prices", None)
-    return found if isinstance(found, PodPrices) else PodPrices()
-
-
-def machines_known_to(cloud: Cloud) -> KnowsMachines:
-    """Return of which nodes the cloud knows the machines: its attribute ``knows_machines``, or else ``any``."""
-    found: KnowsMachines = getattr(cloud, "knows_machines", "any")
-    return found
-
-
 class Cloud(Protocol):
     """A cloud provider. Every method may raise CloudError.
 
@@ -193,6 +178,16 @@ class Cloud(Protocol):
     def resource_limits(self) -> ResourceLimits | None:
         """The provider's own limits of the cluster; None when it has none and the flags' hold."""
         return None
+
+    @property
+    def knows_machines(self) -> KnowsMachines:
+        """Of which nodes the provider can say whether their machine is there."""
+        return "any"
+
+    @property
+    def pod_prices(self) -> PodPrices:
+        """What a pod's share of the provider's machines costs; only the expander ``price`` asks for it."""
+        return PodPrices()
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all node groups as they are now, ordered by id."""

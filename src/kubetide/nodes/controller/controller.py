@@ -40,7 +40,7 @@ from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.objects.cluster import ObjectReference
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, machines_known_to, pod_prices_of
+from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
@@ -88,8 +88,8 @@ class NodesController(BaseLoop):
             replace(
                 settings,
                 gpu_label=cloud.gpu_label,
-                knows_machines=machines_known_to(cloud),
-                pod_prices=pod_prices_of(cloud),
+                knows_machines=cloud.knows_machines,
+                pod_prices=cloud.pod_prices,
                 provider=cloud.name,
                 seed=seed,
             )
