@@ -73,13 +73,14 @@ from kubetide.simulate.build import (
     services_of,
 )
 from kubetide.simulate.checkers import Checkers, unsettled
+from kubetide.simulate.custom_kinds import needs_vpa_definitions, stored_kinds
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
-from kubetide.simulate.webhooks import OwnWebhooks, needs_definitions, stored_kinds
+from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
@@ -142,7 +143,7 @@ class World:
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
-        self._vertical = needs_definitions(scenario.loops, self._manifests)
+        self._vertical = needs_vpa_definitions(scenario.loops, self._manifests)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))
         if kept is not None:
