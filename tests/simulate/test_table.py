@@ -23,7 +23,8 @@ burst         0-1         0.3
 general         2         2.0
 
 cost 0.24 USD   without scaling 0.40   lower bound 0.07   SLO minutes lost 2
-pods started 6   most pods pending 4   pending pod-minutes 2.0   decisions 5"""
+pods started 6   most pods pending 4   pending pod-minutes 2.0   evictions 0
+nodes bought 0   decisions 5"""
 
 
 def test_the_summary_of_a_run():

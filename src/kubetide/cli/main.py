@@ -22,6 +22,8 @@ _COMMANDS = {
     "config": "Show and check what `run` would be configured with.",
     "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
+    "what-if": "Run a scenario as it is and with changes, and set both side by side.",
+    "test": "Test policies: scenarios with what must hold in them.",
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",

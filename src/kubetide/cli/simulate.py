@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from kubetide.units.time import Instant
-
 
 @click.command("simulate")
 @click.argument("scenario", type=click.Path(path_type=Path))
@@ -44,35 +42,14 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
-    from kubetide.runtime.folder import claimed
-    from kubetide.simulate.run import RunResult, run_simulation
-    from kubetide.simulate.scenario import load_scenario, start_of
-    from kubetide.units.time import format_rfc3339, parse_duration
+    from kubetide.cli.progress import simulated
+    from kubetide.simulate.scenario import load_scenario
+    from kubetide.units.time import Instant, format_rfc3339
 
     scenario = scenario_path(scenario)
     loaded = load_scenario(scenario, trace=trace)
-    start, length = start_of(loaded), parse_duration(loaded.duration)
-
-    def run() -> RunResult:
-        with click.progressbar(
-            length=length // 1_000_000_000, label=loaded.name, file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as bar:
-
-            def progress(now: Instant) -> None:
-                bar.update((now - start) // 1_000_000_000 - bar.pos)
-
-            return run_simulation(
-                loaded,
-                base=scenario.parent,
-                out=out,
-                seed=seed,
-                warn=lambda text: click.echo(f"kubetide: {text}", err=True),
-                progress=progress,
-            )
-
-    with claimed(out):
-        result = run()
-        finish(loaded.name, result, out, strict=strict)
+    result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
+    finish(loaded.name, result, out, strict=strict)
     if result.interrupted:
         summary = result.summary
         reached = format_rfc3339(Instant(summary.start + round(summary.hours * 3600e9)))

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
-from kubetide.embedded.load import Service, ServiceLoad, ServiceStep
+from kubetide.embedded.load import ServiceLoad, ServiceStep
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
 from kubetide.objects.workload import Deployment
+from kubetide.ports.clock import Clock
 from kubetide.scheduling import pod_requests
-from kubetide.simulate.timeline import ServiceSeries, Timeline
+from kubetide.simulate.timeline import NodeLife, ServiceSeries, Timeline
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
 from kubetide.watching import Informer, Key
@@ -26,6 +27,7 @@ class Observer:
         self,
         *,
         start: Instant,
+        clock: Clock,
         load: ServiceLoad,
         cloud: EmbeddedCloud,
         groups: Sequence[str],
@@ -34,16 +36,20 @@ class Observer:
         deployments: Informer[Deployment],
         on_sample: Callable[[Timeline], None] | None = None,
     ) -> None:
+        names = [shown_name(service.namespace, service.name) for service in load.services]
         self.timeline = Timeline(
             start=Instant(start + load.step),
             step_s=to_seconds(load.step),
-            services={name: ServiceSeries(name) for name in map(_shown_name, load.services)},
+            services={name: ServiceSeries(name) for name in names},
             nodes={name: [] for name in groups},
         )
         self._start = start
         self._load = load
         self._series = [
-            ((service.namespace, service.name), self.timeline.services[_shown_name(service)])
+            (
+                (service.namespace, service.name),
+                self.timeline.services[shown_name(service.namespace, service.name)],
+            )
             for service in load.services
         ]
         self._cloud = cloud
@@ -51,18 +57,21 @@ class Observer:
         self._deployments = deployments
         self._on_sample = on_sample
         self._counts = _Counts(groups)
+        self._lives = _NodeLives(self.timeline.node_lives, clock)
         for key, pod in pods.objects.items():
             self._counts.pod_changed(key, None, pod)
         for node_key, node in nodes.objects.items():
             self._counts.node_changed(node_key, None, node)
+            self._lives.node_changed(node_key, None, node)
         pods.on_change(self._counts.pod_changed)
         nodes.on_change(self._counts.node_changed)
+        nodes.on_change(self._lives.node_changed)
         load.on_step(self._sample)
 
     def begin(self) -> None:
         """Start the account: what was spent and started before does not count."""
         self._spent_before = self._cloud.spent()
-        self._counts.starts = 0
+        self._counts.starts = self._counts.evictions = 0
 
     def _sample(self, end: Instant, step: ServiceStep) -> None:
         if end <= self._start:
@@ -99,14 +108,32 @@ class Observer:
         line.cpu_used.append(round(self._load.cpu_used_milli / 1000, 3))
         line.cpu_allocatable.append(counts.allocatable_milli / 1000)
         line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
-        line.pod_starts = counts.starts
+        line.pod_starts, line.evictions = counts.starts, counts.evictions
         if self._on_sample is not None:
             self._on_sample(line)
 
 
-def _shown_name(service: Service) -> str:
-    """Return the name that a reader meets: with the namespace where it is not the default one."""
-    return service.name if service.namespace == "default" else f"{service.namespace}/{service.name}"
+def shown_name(namespace: str, name: str) -> str:
+    """Return the name of a service that a reader meets: with the namespace where it is not the default one."""
+    return name if namespace == "default" else f"{namespace}/{name}"
+
+
+class _NodeLives:
+    """Notes when nodes come and go."""
+
+    def __init__(self, lives: list[NodeLife], clock: Clock) -> None:
+        self._lives = lives
+        self._clock = clock
+        self._there: dict[Key, NodeLife] = {}
+
+    def node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._there.pop(key).deleted = self._clock.now()
+            old = None
+        if old is None and new is not None:
+            group = (new.metadata.labels or {}).get(GROUP_LABEL, "")
+            life = self._there[key] = NodeLife(new.metadata.name, group, self._clock.now())
+            self._lives.append(life)
 
 
 class _Counts:
@@ -120,8 +147,11 @@ class _Counts:
         self.allocatable_milli = 0
         self.ready_nodes = dict.fromkeys(groups, 0)
         self.starts = 0
+        self.evictions = 0
 
     def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and _is_evicted(new) and not _is_evicted(old):
+            self.evictions += 1
         if (
             old is not None
             and new is not None
@@ -167,6 +197,12 @@ class _Counts:
 
 def _counts(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not is_finished(pod)
+
+
+def _is_evicted(pod: Pod) -> bool:
+    """Return whether the Eviction API asked the pod to go."""
+    condition = pod_condition(pod, "DisruptionTarget")
+    return condition is not None and condition.reason == "EvictionByEvictionAPI"
 
 
 def _is_ready(pod: Pod) -> bool:

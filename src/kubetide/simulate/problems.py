@@ -29,11 +29,12 @@ class Checker:
 
     def that(self, holds: bool, field: str, problem: str) -> None:
         if not holds:
-            line = self._document.line_of(field)
+            # A scenario that no file holds, or one in JSON, has no lines to name.
+            line = f" line {self._document.line_of(field)}" if self.has_lines else ""
             for entry, name in self._names.items():
                 if field.startswith(entry):
                     field = f"{entry} ({name}){field[len(entry) :]}"
-            self._errors.append(f"{self._path} line {line}: {field}: {problem}")
+            self._errors.append(f"{self._path}{line}: {field}: {problem}")
 
     def parses(self, parse: Callable[[Any], Any], value: Any, field: str) -> None:
         try:
@@ -73,6 +74,11 @@ class Checker:
     def told(self, text: str) -> None:
         """Take a message that names its place already."""
         self._errors.append(text)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the scenario stands in a file as YAML, so that its fields have lines."""
+        return self._document.node is not None
 
     def line_of(self, field: str) -> int:
         return self._document.line_of(field)

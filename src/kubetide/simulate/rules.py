@@ -165,7 +165,7 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifest
         field = f"manifests[{index}]"
         try:
             # The text of a block begins on the line after its `|`.
-            within = (str(check.path), check.line_of(field))
+            within = (str(check.path), check.line_of(field)) if check.has_lines else None
             found += manifests_in(entry, field, base, within=within, custom=custom)
         except ScenarioError as error:
             whole = False

@@ -37,7 +37,7 @@ def summary_table(summary: Summary) -> str:
     facts = _filled([f"{label} {value}" for label, value in cells.facts])
     blocks = [
         f"{cells.name}   {cells.period}",
-        *(_aligned(table) for table in (cells.services, cells.groups) if table.rows),
+        *(aligned(table) for table in (cells.services, cells.groups) if table.rows),
         facts,
         *(["\n".join(cells.notices)] if cells.notices else []),
     ]
@@ -60,6 +60,8 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("pods started", count(summary.pod_starts)),
             ("most pods pending", count(summary.pending_max)),
             ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
+            ("evictions", count(summary.evictions)),
+            ("nodes bought", count(summary.nodes_added)),
             ("decisions", count(summary.decisions)),
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
@@ -123,7 +125,8 @@ def _filled(words: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _aligned(table: Table) -> str:
+def aligned(table: Table) -> str:
+    """Return a table as text: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
     return "\n".join(_line(row, widths) for row in (table.columns, *table.rows))
 

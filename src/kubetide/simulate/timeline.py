@@ -69,6 +69,15 @@ class Mark(msgspec.Struct, frozen=True):
     fruitless: bool = False
 
 
+class NodeLife(msgspec.Struct):
+    """A node of a group: when its object came and, unless it is still there, when it went."""
+
+    name: str
+    group: str
+    created: Instant
+    deleted: Instant | None = None
+
+
 class Timeline(msgspec.Struct):
     """A whole run.
 
@@ -78,6 +87,8 @@ class Timeline(msgspec.Struct):
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
         cost: Money spent since the start, in ``currency``.
+        node_lives: Of each node that was there, in the order of their coming.
+        evictions: Pods that were asked to go by the Eviction API.
         prices: Of each node group.
         warm_up_s: How long the run was before the start; nothing of it counts.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
@@ -93,7 +104,9 @@ class Timeline(msgspec.Struct):
     cpu_allocatable: list[float] = msgspec.field(default_factory=list)
     cost: list[float] = msgspec.field(default_factory=list)
     marks: list[Mark] = msgspec.field(default_factory=list)
+    node_lives: list[NodeLife] = msgspec.field(default_factory=list)
     pod_starts: int = 0
+    evictions: int = 0
     currency: str = "USD"
     prices: dict[str, GroupPrice] = msgspec.field(default_factory=dict)
     warm_up_s: float = 0.0
@@ -129,6 +142,8 @@ class Summary(msgspec.Struct, frozen=True):
         start: When the run began.
         cost_unscaled: What the groups at their largest sizes would have cost.
         cost_bound: What the same pods cost at least.
+        evictions: Pods that were asked to go by the Eviction API.
+        nodes_added, nodes_removed: Nodes that came and that went after the start.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
     """
 
@@ -145,6 +160,9 @@ class Summary(msgspec.Struct, frozen=True):
     currency: str = "USD"
     cost_unscaled: float = 0.0
     cost_bound: float = 0.0
+    evictions: int = 0
+    nodes_added: int = 0
+    nodes_removed: int = 0
     warm_up_s: float = 0.0
     notices: tuple[str, ...] = ()
 
@@ -153,9 +171,10 @@ def summarize(name: str, timeline: Timeline) -> Summary:
     """Return the summary of a run."""
     step_s = timeline.step_s
     steps = len(timeline.pending)
+    start = Instant(timeline.start - round(step_s * 1e9))
     return Summary(
         name=name,
-        start=Instant(timeline.start - round(step_s * 1e9)),
+        start=start,
         hours=round(steps * step_s / 3600, 4),
         services=tuple(_service(series, step_s) for _, series in sorted(timeline.services.items())),
         groups=tuple(
@@ -175,6 +194,9 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         currency=timeline.currency,
         cost_unscaled=round(_cost_unscaled(timeline), 4),
         cost_bound=round(_cost_bound(timeline), 4),
+        evictions=timeline.evictions,
+        nodes_added=sum(life.created >= start for life in timeline.node_lives),
+        nodes_removed=sum(life.deleted is not None and life.deleted >= start for life in timeline.node_lives),
         warm_up_s=timeline.warm_up_s,
         notices=timeline.notices,
     )

@@ -212,6 +212,7 @@ class World:
         )
         self.observer = Observer(
             start=self.start,
+            clock=clock,
             load=self.load,
             cloud=self.cloud,
             groups=[group.name for group in scenario.node_groups],

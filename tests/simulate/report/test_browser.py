@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 
 import pytest
+from tests.browsers import chromium
 from tests.simulate import made
 
 from kubetide.simulate.report import write_report
@@ -31,37 +30,9 @@ def report(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser(report, tmp_path_factory):
     """A headless Chromium with the report open."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        missing = "no Chromium or no chromedriver on PATH"
-        if os.environ.get("KUBETIDE_REQUIRE_BROWSER") == "1":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-sync",
-        "--window-size=1400,1000",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(driver))
-    try:
+    for started in chromium(tmp_path_factory.mktemp("profile")):
         started.get(report[0].as_uri())
         yield started
-    finally:
-        started.quit()
 
 
 def element(browser, selector):

@@ -17,7 +17,10 @@ import msgspec
 from kubetide.simulate.report.series import Json, report_data
 from kubetide.simulate.timeline import Summary, Timeline
 
-_SCRIPTS = ("format.js", "plots.js", "charts.js", "marks.js", "decisions.js", "main.js")
+_SHARED = ("shell.js", "format.js", "plots.js", "marks.js", "decisions.js")
+_OWN = {"report": ("charts.js", "main.js"), "what-if": ("what-if.js",)}
+"""The scripts that a page has beside those of all; its markup is the file of its name."""
+
 _IN_HTML = {
     ord("<"): "\\u003c",
     ord(">"): "\\u003e",
@@ -32,11 +35,11 @@ def write_report(path: Path, name: str, timeline: Timeline, summary: Summary) ->
     path.write_text(render_page(name, report_data(name, timeline, summary)), encoding="utf-8")
 
 
-def render_page(title: str, data: Json) -> str:
-    """Return the page with the data in it."""
+def render_page(title: str, data: Json, *, page: str = "report") -> str:
+    """Return a page, ``report`` or ``what-if``, with the data in it."""
     style = _uplot_notice() + _static("uPlot.min.css") + "\n" + _static("report.css")
     plotting = _uplot_notice() + _after_banner(_static("uPlot.iife.min.js"))
-    own = '"use strict";\n' + "\n".join(_static(name) for name in _SCRIPTS)
+    own = '"use strict";\n' + "\n".join(_static(name) for name in (*_SHARED, *_OWN[page]))
     parts = {
         "TITLE": html.escape(f"{title} · kubetide"),
         "POLICY": html.escape(_policy(style, plotting, own)),
@@ -46,7 +49,7 @@ def render_page(title: str, data: Json) -> str:
         "SCRIPT": own,
     }
     # The template is cut once, so that nothing put in is looked through for further places.
-    pieces = _static("page.html").split("@@")
+    pieces = _static(f"{page}.html").split("@@")
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
 

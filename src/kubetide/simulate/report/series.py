@@ -45,7 +45,7 @@ def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
         "stepSeconds": step_s,
         "bucketSteps": size,
         "steps": steps,
-        "time": _times(timeline, steps, size),
+        "time": times_of(timeline, steps, size),
         "services": [_service(series, step_s, size) for _, series in sorted(timeline.services.items())],
         "groups": [
             {"name": group, "nodes": lasts(counts, size)} for group, counts in sorted(timeline.nodes.items())
@@ -59,7 +59,7 @@ def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
         "cost": lasts(timeline.cost, size),
         "currency": timeline.currency,
         "arrows": {str(sign): arrow for sign, arrow in ARROWS.items()},
-        "marks": [_mark(mark) for mark in marks],
+        "marks": [mark_data(mark) for mark in marks],
         "marksLeftOut": len(timeline.marks) - len(marks),
     }
 
@@ -86,9 +86,9 @@ def _buckets(values: Sequence[Number], size: int, pick: Callable[[Sequence[Numbe
     return [pick(values[start : start + size]) for start in range(0, len(values), size)]
 
 
-def _times(timeline: Timeline, steps: int, size: int) -> list[float]:
+def times_of(timeline: Timeline, steps: int, size: int) -> list[float]:
     """Return when each bucket ends, in seconds since 1970; the columns of one step end one step apart."""
-    first = _epoch_seconds(timeline.start)
+    first = epoch_seconds(timeline.start)
     ends = (min(start + size, steps) - 1 for start in range(0, steps, size))
     return [round(first + end * timeline.step_s, 3) for end in ends]
 
@@ -113,9 +113,10 @@ def _service(series: ServiceSeries, step_s: float, size: int) -> Json:
     }
 
 
-def _mark(mark: Mark) -> Json:
+def mark_data(mark: Mark) -> Json:
+    """Return a decision as the page takes it."""
     return {
-        "at": _epoch_seconds(mark.at),
+        "at": epoch_seconds(mark.at),
         "loop": mark.loop,
         "subject": mark.subject,
         "title": mark.title,
@@ -124,5 +125,6 @@ def _mark(mark: Mark) -> Json:
     }
 
 
-def _epoch_seconds(at: Instant) -> float:
+def epoch_seconds(at: Instant) -> float:
+    """Return a time as pages count it: seconds since 1970, exact to the millisecond."""
     return at // 1_000_000 / 1000

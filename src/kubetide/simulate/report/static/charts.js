@@ -1,5 +1,4 @@
 // Which plots there are, and which decisions each of them shows.
-const DATA = JSON.parse(document.getElementById("kubetide-data").textContent);
 const COLOURS = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];
 
 function ofMany(items, kind, values) {
@@ -30,8 +29,8 @@ function drawAll() {
       { label: "used", values: DATA.cpu.used, colour: "--c1", kind: "line" },
     ],
   });
-  add({ title: "SLO minutes lost", unit: `${DATA.currency} since the start`, series: ofMany(DATA.services, "step", (service) => service.lost), whole: true });
-  add({ title: "Cost", unit: "since the start", series: [{ label: "spent", values: DATA.cost, colour: "--c2", kind: "load" }], marks: nodes });
+  add({ title: "SLO minutes lost", unit: "since the start", series: ofMany(DATA.services, "step", (service) => service.lost), whole: true });
+  add({ title: "Cost", unit: `${DATA.currency} since the start`, series: [{ label: "spent", values: DATA.cost, colour: "--c2", kind: "load" }], marks: nodes });
   if (DATA.services.length) parent.append(make("h2", {}, "Services"));
   for (const service of DATA.services) addService(service, add, pods);
 }

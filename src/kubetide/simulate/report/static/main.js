@@ -1,11 +1,4 @@
 // Fills the page from the inline data.
-function cellsTable(cells) {
-  const head = make("tr", {}, ...cells.columns.map((column) => make("th", { scope: "col" }, column)));
-  const rows = cells.rows.map(([name, ...values]) =>
-    make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", {}, value))));
-  return make("div", {}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
-}
-
 function fillSummary() {
   const { cells } = DATA;
   document.getElementById("name").textContent = cells.name;
@@ -36,35 +29,7 @@ function fillNotes() {
   document.getElementById("notes").append(...notes.map((note) => make("li", {}, note)));
 }
 
-function showCursorTime(seconds) {
-  document.getElementById("cursor-time").textContent = seconds === null ? "end of the run" : timeText(seconds);
-}
-
-function showRange() {
-  const whole = wholeRun();
-  const isWhole = view.min <= whole.min && view.max >= whole.max;
-  document.getElementById("whole-run").disabled = isWhole;
-  document.getElementById("hint").hidden = !isWhole;
-  document.getElementById("range").textContent = isWhole ? "" : `${timeText(view.min)} to ${timeText(view.max)}`;
-}
-
-function start() {
-  fillSummary();
-  fillNotes();
-  drawAll();
-  viewListeners.push(showRange);
-  startList();
-  showWholeRun();
-  pointAt(null);
-  document.getElementById("whole-run").addEventListener("click", showWholeRun);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawPlots);
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth !== width) redrawPlots();
-    width = innerWidth;
-  });
-  addEventListener("scroll", placeTip, { passive: true });
-  document.documentElement.dataset.ready = "true";
-}
-
-start();
+fillSummary();
+fillNotes();
+drawAll();
+showPage();

@@ -1,0 +1,103 @@
+"""``kubetide what-if``: a scenario as it is and with changes, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("what-if")
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What to change: a flag, group/NAME.FIELD, service/NAME.FIELD, KIND/[NAMESPACE/]NAME.FIELD; may be repeated.",
+)
+@click.option(
+    "--patch",
+    "patches",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file of objects to merge into those of the manifests, or to add; may be repeated.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="What everything random is drawn from, in both runs.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out/what-if"),
+    show_default=True,
+    help="Folder for the page and for both runs.",
+)
+def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], seed: int, out: Path) -> None:
+    """Run SCENARIO as it is and with changes, on one seed, and print both side by side.
+
+    SCENARIO is a file or the name of a shipped example. Both runs are the loops of production on the embedded
+    cluster. Writes into --out:
+
+    \b
+      what-if.html   both runs under one cursor, their figures, and the first decision that differs
+      as-it-is/      report, summary, timeline and records of the scenario as it is
+      changed/       the same of the scenario with the changes
+
+    \b
+    Examples:
+      kubetide what-if web-shop --set expander=least-cost
+      kubetide what-if web-shop --set hpa/storefront.target=75 --set group/general.max=20
+      kubetide what-if web-shop --set deploy/cart.spec.replicas=4 --set scheduler=mostAllocated
+      kubetide what-if my-shop.yaml --patch vpa.yaml
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.examples import scenario_path
+    from kubetide.cli.output import report_problems, write_results
+    from kubetide.cli.progress import simulated
+    from kubetide.experiments.changes import with_changes
+    from kubetide.experiments.divergence import first_divergence
+    from kubetide.experiments.figures import comparison_table, figures
+    from kubetide.experiments.page import SIDES, write_comparison
+    from kubetide.runtime.folder import write_whole
+    from kubetide.simulate.decisions import decision_line, time_of_day
+    from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.table import aligned, printable
+
+    if not sets and not patches:
+        raise click.UsageError("nothing is changed: name what to change with --set or --patch")
+    scenario = scenario_path(scenario)
+    loaded = load_scenario(scenario)
+    changed = with_changes(scenario, loaded, sets=sets, patches=patches)
+    folders = out / "as-it-is", out / "changed"
+    results = []
+    for title, one, folder in zip(SIDES, (loaded, changed), folders, strict=True):
+        result = simulated(one, base=scenario.parent, out=folder, seed=seed, label=title)
+        write_results(one.name, result, folder)
+        results.append(result)
+        if result.interrupted:
+            raise click.Abort
+    before, after = results
+    differs = first_divergence(before.timeline.marks, after.timeline.marks, folders)
+    page = out / "what-if.html"
+    changes = [*sets, *(f"patch {path.name}" for path in patches)]
+    write_whole(page, lambda path: write_comparison(path, before, after, differs, changes))
+    click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
+    click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
+    if differs is None:
+        click.echo("\nboth runs took the same decisions")
+    else:
+        click.echo(f"\nthe first decision that differs, at {time_of_day(differs.at)}:")
+        for title, side in zip(SIDES, (differs.before, differs.after), strict=True):
+            for mark in side.decided:
+                click.echo(f"  {title}: {decision_line(mark)}")
+            if not side.decided:
+                said = "; ".join(map(printable, side.instead))
+                click.echo(f"  {title}: decided nothing{f': {said}' if said else ''}")
+    click.echo(f"\npage     {page}")
+    click.echo(f"runs     {folders[0]}, {folders[1]}, for `kubetide explain` and `kubetide replay`")
+    report_problems(before)
+    report_problems(after)

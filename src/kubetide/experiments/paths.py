@@ -1,0 +1,88 @@
+"""Fields of nested values by their path: ``spec.minReplicas``, ``containers[app].image``, ``metrics[0].type``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+_PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
+
+
+class PathError(ValueError):
+    """A path that leads nowhere; the text says where it ends and what is there."""
+
+
+def set_at(value: dict[str, Any], path: str, new: Any) -> None:
+    """Set what is at a path, or take it away where ``new`` is None.
+
+    ``[0]`` counts entries of a list, ``[app]`` is the entry of that ``name``. Mappings that are not there are made.
+
+    Raises: PathError.
+    """
+    *parents, last = _parts(path)
+    at: Any = value
+    done = ""
+    for part in parents:
+        at = _member(at, part, done)
+        done += _shown(part, first=not done)
+    if isinstance(at, list):
+        at[_index(at, last, done)] = new
+    elif not isinstance(at, dict):
+        raise PathError(f"{done} is {at!r}, which has no fields")
+    elif new is None:
+        at.pop(last, None)
+    else:
+        at[last] = new
+
+
+def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
+    """Part ``NAME.FIELD`` after the longest name that is known. Raises PathError offering the nearest names."""
+    names = list(known)
+    for name in sorted(names, key=len, reverse=True):
+        if rest == name or rest.startswith((f"{name}.", f"{name}[")):
+            return name, rest[len(name) :].removeprefix(".")
+    raise PathError(
+        f"there is no {what} `{rest.partition('.')[0]}`; {nearest(rest.partition('.')[0], names)}"
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return what to offer in the place of a name that nothing has."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        return f"did you mean {', '.join(f'`{one}`' for one in near)}?"
+    return f"there are {', '.join(names[:20]) or 'none'}" + (" ..." if len(names) > 20 else "")
+
+
+def _parts(path: str) -> list[str]:
+    found = list(_PART.finditer(path))
+    if not found or "".join(one.group() for one in found) != path:
+        raise PathError(f"`{path}` is not a path; write it as a.b[0].c")
+    return [one.group(1) or one.group(2) for one in found]
+
+
+def _member(at: Any, part: str, done: str) -> Any:
+    if isinstance(at, list):
+        return at[_index(at, part, done)]
+    if not isinstance(at, dict):
+        raise PathError(f"{done} is {at!r}, which has no field {part}")
+    if at.get(part) is None:
+        at[part] = {}
+    return at[part]
+
+
+def _index(at: list[Any], part: str, done: str) -> int:
+    names = [one.get("name") if isinstance(one, dict) else None for one in at]
+    if part in names:
+        return names.index(part)
+    if part.isdigit() and int(part) < len(at):
+        return int(part)
+    there = ", ".join(str(name) for name in names if name) or f"0 to {len(at) - 1}" if at else "none"
+    raise PathError(f"{done} has no entry [{part}]; there are {there}")
+
+
+def _shown(part: str, *, first: bool) -> str:
+    return part if first else f"[{part}]" if part.isdigit() else f".{part}"

@@ -1,0 +1,119 @@
+"""`kubetide what-if` and `kubetide test` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.simulate.worlds import small
+
+from kubetide.cli.main import cli
+from kubetide.experiments.changes import without_nulls
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """The small scenario as a file."""
+    path = tmp_path / "shop.yaml"
+    path.write_text(yaml.safe_dump(without_nulls(json.loads(msgspec.json.encode(small(duration="10m"))))))
+    return path
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli, [str(one) for one in arguments])
+
+
+@pytest.mark.slow
+def test_what_if_sets_both_runs_side_by_side(shop, tmp_path):
+    """The figures of both runs, the decision at which they part, and a page with both."""
+    out = tmp_path / "out"
+    result = invoke("what-if", shop, "--set", "hpa/web.target=30", "--out", out)
+    assert result.exit_code == 0, result.output
+    summaries = [json.loads((out / run / "summary.json").read_text()) for run in ("as-it-is", "changed")]
+    minutes = [f"{one['services'][0]['pod_minutes']:,.0f}" for one in summaries]
+    line = next(line for line in result.output.splitlines() if line.startswith("web: pod-minutes"))
+    assert line.split()[2:4] == minutes
+    assert "the first decision that differs, at 00:00:" in result.output
+    assert "with changes: 00:00:" in result.output
+    assert "default/web: scaled from " in result.output
+    data = (out / "what-if.html").read_text().partition('id="kubetide-data">')[2].partition("</script>")[0]
+    assert json.loads(data)["changes"] == ["hpa/web.target=30"]
+    assert {len(pair["before"]) for pair in json.loads(data)["pairs"]} == {40}
+    assert invoke("replay", out / "changed").exit_code == 0
+
+
+@pytest.mark.slow
+def test_what_if_nothing_differs(shop, tmp_path):
+    """A change that matters to no decision says so."""
+    result = invoke("what-if", shop, "--set", "group/general.max=5", "--out", tmp_path / "out")
+    assert "both runs took the same decisions" in result.output
+
+
+def test_what_if_without_a_change(shop):
+    """Nothing to compare is an error of use."""
+    result = invoke("what-if", shop)
+    assert result.exit_code == 2
+    assert "--set or --patch" in result.output
+
+
+@pytest.mark.slow
+def test_policies_hold_and_fail(shop, tmp_path):
+    """Each expectation is told; what fails says when and why; the XML holds the same; the exit status is 1."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        yaml.safe_dump(
+            {
+                "scenario": "shop.yaml",
+                "set": {"hpa/web.max": 2},
+                "seeds": [3],
+                "expect": [
+                    "podMinutes(web) <= baseline",
+                    "always(replicas(web) >= 3 between 00:05 and 00:08)",
+                    "sloMinutes <= 0",
+                ],
+            }
+        )
+    )
+    junit = tmp_path / "results.xml"
+    result = invoke("test", policy, "--junit", junit, "--out", tmp_path / "out")
+    assert result.exit_code == 1, result.output
+    assert "ok    podMinutes(web) <= baseline" in result.output
+    assert "FAIL  always(replicas(web) >= 3 between 00:05 and 00:08)" in result.output
+    assert "replicas(web) was 2 from 2026-03-02 00:05:00 for 3m0s" in result.output
+    suite = ET.parse(junit).getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1" if "1 failed" in result.output else "2")
+    assert [case.get("name") for case in suite if case.find("failure") is not None]
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("expect: [cost <= 1]\n", "missing required field `scenario`"),
+        ("scenario: shop.yaml\nexpect: []\n", "line 2: expect: empty"),
+        ("scenario: shop.yaml\nexpect:\n- cost <= 1\n- costs <= 1\n", "line 4: `costs <= 1` at character 1"),
+        ("scenario: shop.yaml\nexpect: [sloMinutes(cart) <= 1]\n", "has no service `cart`; there are web"),
+        ("scenario: shop.yaml\nexpect: [cost <= 1]\nset: {expandr: x}\n", "did you mean `expander`?"),
+        ("scenario: shop.yaml\nexpect: [cost <= 1]\nsed: [1]\n", "unknown field `sed`"),
+        ("scenario: nowhere\nexpect: [cost <= 1]\n", "no example of that name"),
+        ("- a\n", "a policy is one YAML mapping"),
+    ],
+)
+def test_policies_that_cannot_be_read(shop, tmp_path, policy, told):
+    """The file, the line and what is wrong; nothing is run, and the exit status is 2."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(policy)
+    result = invoke("test", path, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert told in result.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_shipped_policies_hold(tmp_path):
+    """`kubetide test examples/policies/` passes, as the docs say."""
+    result = invoke("test", "examples/policies", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
