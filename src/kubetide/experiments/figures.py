@@ -95,10 +95,14 @@ def _get(one: ServiceSummary | GroupSummary | None, field: str) -> float | None:
 
 def comparison_table(found: list[Figure]) -> Table:
     """Return the figures as cells: of the whole run all, of services and groups those that differ."""
-    rows = [figure for figure in found if not figure.subject or figure.before != figure.after]
+    rows = [figure for figure in found if not figure.subject or _differs(figure)]
     return Table(
         columns=("", "as it is", "with changes", "change"), rows=tuple(_row(figure) for figure in rows)
     )
+
+
+def _differs(figure: Figure) -> bool:
+    return written(figure.before, figure.digits) != written(figure.after, figure.digits)
 
 
 def _row(figure: Figure) -> tuple[str, str, str, str]:
@@ -116,7 +120,7 @@ def written(value: float | None, digits: int) -> str:
 
 
 def _change(figure: Figure) -> str:
-    if figure.before is None or figure.after is None or not figure.change:
+    if figure.before is None or figure.after is None or not _differs(figure):
         return ""
     sign = "+" if figure.change > 0 else "-"
     if figure.digits < 0:
