@@ -41,7 +41,9 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["up", "simulate", "what-if", "test", "examples", "explain", "status", "doctor", "replay"])
+@pytest.mark.parametrize(
+    "name", ["up", "simulate", "what-if", "test", "ui", "examples", "explain", "status", "doctor", "replay"]
+)
 def test_every_command_helps_with_examples(name):
     """The help page of a command says what it is for and shows how it is called."""
     result = CliRunner().invoke(cli, [name, "--help"])

@@ -27,6 +27,7 @@ _COMMANDS = {
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
+    "ui": "Show a run in a browser, live or afterwards.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",
     "replay": "Decide every recorded tick again and compare the bytes.",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -110,6 +110,9 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the cluster in this folder, and go on from there the next time.",
 )
+@click.option(
+    "--ui/--no-ui", default=None, help="Show the run in a browser as well.  [default: on a terminal]"
+)
 @click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
 def command(
     scenario: Path | None,
@@ -119,6 +122,7 @@ def command(
     out: Path,
     serve: str | None,
     state: Path | None,
+    ui: bool | None,
     strict: bool,
 ) -> None:
     """Run SCENARIO, a file or the name of a shipped example, live: an embedded cluster under load, the loops at work, the reason for every step.
@@ -129,6 +133,8 @@ def command(
     On a terminal it shows a live view (with: pip install 'rich>=14'); elsewhere it
     prints one line a decision. Ctrl-C or SIGTERM ends the run early. Either way it ends with the summary and
     leaves the report and the decision records in --out.
+
+    With --ui the dashboard (`kubetide ui`) runs beside it, and its address is printed.
 
     With --serve (with: pip install 'cryptography>=45') the cluster speaks the Kubernetes API over
     HTTPS; the kubeconfig for it lies in --out while the run lasts.
@@ -145,6 +151,7 @@ def command(
       kubetide up my-shop.yaml --speed 1 --serve
       kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.beside import dashboard
     from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
     from kubetide.embedded.apiserver.admission.http import HttpCaller
@@ -163,9 +170,11 @@ def command(
     chosen = loaded.show.speed if speed is None else speed
     address = None if serve is None else _address(serve)
     with claimed(out):
-        with _kept(state, loaded, end) as kept, _view()(loaded, chosen, end) as view:
+        with _kept(state, loaded, end) as kept, _view()(loaded, chosen, end) as view, ExitStack() as beside:
             if kept is not None and kept.cut:
                 view.warn(kept.cut)
+            if sys.stdout.isatty() if ui is None else ui:
+                beside.enter_context(dashboard(out, view.warn))
             run = LiveRun(
                 loaded,
                 base=path.parent,

@@ -16,6 +16,7 @@ from kubetide.simulate.bringing import bring, finish
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.simulate.timeline import Mark
+from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, before, format_rfc3339, hours
 
 _SEGMENTS = 2
@@ -32,7 +33,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
         name: Of the loop.
         last_tick: When it decided last (RFC 3339).
         tick: Count of that tick since the process began.
-        state: ``ended`` where the run ended cleanly; ``open`` for one that goes on, or was cut.
+        state: ``ended`` where the run ended cleanly; ``open`` for one that goes on, or was cut; ``went on`` where the
+            time that is asked about is before its end.
         decisions: How many decisions the last hour has.
         failures: How many of these came to nothing: refused, failed, or only advised.
         last_failure: The last of them.
@@ -69,10 +71,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     decisions: tuple[Decision, ...]
 
 
-def status_of(folder: Path) -> tuple[Status, tuple[Table, ...]]:
+def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Table, ...]]:
     """Return the page of the records in a folder, and its tables with their columns.
 
-    Raises: RecordError where there are none.
+    Args:
+        at: The moment that is asked about; None is the end of the records. Loops that had not begun are left out.
+    Raises: RecordError where there are none, or none until then.
     """
     loops: list[LoopStatus] = []
     tables: list[Table] = []
@@ -81,10 +85,17 @@ def status_of(folder: Path) -> tuple[Status, tuple[Table, ...]]:
         if name not in loop_names():
             continue
         with recorded_plugins() as plugins:
-            one, own, said = _loop(folder, loop_entry(name), plugins)
+            found = _loop(folder, loop_entry(name), plugins, at)
+        if found is None:
+            continue
+        one, own, said = found
         loops.append(one)
         tables += own
         marks += said
+    if not loops and at is not None:
+        raise RecordError(
+            f"nothing is recorded under {folder} until {format_rfc3339(at.at)}; ask about a later time"
+        )
     if not loops:
         raise RecordError(f"no loop of {folder} is known here; install the packages that the run had")
     marks.sort(key=lambda mark: mark.at)
@@ -96,25 +107,32 @@ def status_of(folder: Path) -> tuple[Status, tuple[Table, ...]]:
                 table.title: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
                 for table in tables
             },
-            decisions=tuple(map(_decision, _distinct(marks)[-_DECISIONS:])),
+            decisions=tuple(map(decision_of, _distinct(marks)[-_DECISIONS:])),
         ),
         tuple(tables),
     )
 
 
 def _loop(
-    folder: Path, entry: LoopEntry[Any], plugins: RecordedPlugins
-) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]]:
+    folder: Path, entry: LoopEntry[Any], plugins: RecordedPlugins, at: Moment | None
+) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]] | None:
     headers: list[Header] = []
     header: Header | None = None
     waiting: list[Record] = []
     marks: list[Mark] = []
-    for record in read_records(folder, entry.name, on_segment=headers.append, last=_SEGMENTS):
+    last_segments = _SEGMENTS if at is None else None
+    over = False
+    for record in read_records(folder, entry.name, on_segment=headers.append, last=last_segments):
+        if at is not None and record.now >= at.end:
+            over = True
+            break
         if record.full:
             waiting.clear()
             header = headers[-1]
         waiting.append(record)
         marks += marks_of(record)
+    if header is None and over:
+        return None
     if header is None:
         raise RecordError(
             f"no whole record of the {entry.name} loop under {folder} yet; try again in a moment"
@@ -137,7 +155,7 @@ def _loop(
         name=entry.name,
         last_tick=format_rfc3339(last.now),
         tick=last.tick,
-        state="ended" if ending(folder, entry.name) is Ending.WHOLE else "open",
+        state="went on" if over else "ended" if ending(folder, entry.name) is Ending.WHOLE else "open",
         decisions=len(recent),
         failures=len(failed),
         last_failure=with_hint(failed[-1].title, (entry.name,)) if failed else "",
@@ -158,7 +176,8 @@ def _distinct(marks: list[Mark]) -> list[Mark]:
     return found
 
 
-def _decision(mark: Mark) -> Decision:
+def decision_of(mark: Mark) -> Decision:
+    """Return a decision as programs read it."""
     return Decision(
         at=format_rfc3339(Instant(mark.at)),
         loop=mark.loop,

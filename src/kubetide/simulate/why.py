@@ -89,6 +89,30 @@ def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, v
         return [f"There is no {explainer.kind} {subject} any more at this time."]
 
 
+def objects_of(folder: Path, at: Moment | None) -> dict[str, list[str]]:
+    """Return the names of all objects that can be asked about at a moment, by kind; None is the end of the records.
+
+    Names of kinds with namespaces are ``namespace/name``. Loops that had not begun know none.
+
+    Raises: RecordError.
+    """
+    found: dict[str, list[str]] = {}
+    recorded = set(recorded_loops(folder))
+    for entry in _loops(folder):
+        if entry.core is None or entry.name not in recorded or not entry.explainers:
+            continue
+        core = entry.core()
+        with recorded_plugins() as plugins:
+            try:
+                brought = _bring_to(core, folder, entry.name, at, "", plugins)
+            except WhyError:
+                continue
+            finish(core, brought.last)
+        for explainer in entry.explainers:
+            found[explainer.kind] = sorted(explainer.names(core))
+    return found
+
+
 def explained_kinds(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
     """Return what can be asked about, and the views of each: of the package's loops, and of those in the folder."""
     return {one.kind: one.views for entry in _loops(folder) for one in entry.explainers}

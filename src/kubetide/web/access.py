@@ -1,0 +1,42 @@
+"""Who may look: a token, in the address that is printed, in a cookie from then on, or as a bearer token."""
+
+from __future__ import annotations
+
+import hmac
+
+from aiohttp import web
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""On every answer. A page of ours loads nothing but ours, and no other page can hold it."""
+
+
+def token_given(request: web.Request) -> str:
+    """Return the token of a request: a bearer token, that of the cookie, or that of the address."""
+    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    return request.query.get("token") or request.cookies.get(_cookie(request), "")
+
+
+def is_right(given: str, token: str) -> bool:
+    """Compare tokens in a time that tells nothing of them."""
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def keep_token(request: web.Request, response: web.StreamResponse, token: str) -> None:
+    """Let the browser keep the token for this server alone, out of reach of scripts."""
+    response.set_cookie(_cookie(request), token, httponly=True, samesite="Strict", path="/")
+
+
+def _cookie(request: web.Request) -> str:
+    # Browsers do not tell the ports of a host apart; two dashboards of one machine must.
+    return f"kubetide-{request.url.port}"

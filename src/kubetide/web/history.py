@@ -1,0 +1,185 @@
+"""What the dashboard knows: answers of a records folder, kept for as long as nothing is added to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kubetide.objects.base import json_name
+from kubetide.runtime.folder import is_running
+from kubetide.runtime.records import RecordError, RecordTail, recorded_loops
+from kubetide.simulate.marks import marks_of
+from kubetide.simulate.status import Decision, Status, decision_of, status_of
+from kubetide.simulate.timeline import Mark
+from kubetide.simulate.when import Moment, read_moment
+from kubetide.simulate.why import explain_object, explained_kinds, objects_of
+from kubetide.units.time import Instant, format_rfc3339
+
+T = TypeVar("T")
+
+BUCKETS: Final = 240
+"""Of the histogram of decisions."""
+
+MOST_DECISIONS: Final = 500
+"""In one answer."""
+
+_MOST_ANSWERS = 256
+"""Kept at once."""
+
+
+class _Api(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
+    """Base of what the API answers with."""
+
+
+class Span(_Api, frozen=True, kw_only=True):
+    """What the records hold.
+
+    Attributes:
+        start, end: Of the first and the last tick (RFC 3339).
+        running: Whether the run goes on.
+        decisions: How many each of equal parts of the time between has, by loop.
+        kinds: What can be explained, and the views of each.
+    """
+
+    start: str
+    end: str
+    running: bool
+    decisions: dict[str, list[int]]
+    kinds: dict[str, tuple[str, ...]]
+
+
+class Decisions(_Api, frozen=True, kw_only=True):
+    """The newest decisions that were asked for, newest first; ``found`` counts those that fit."""
+
+    found: int
+    decisions: tuple[Decision, ...]
+
+
+class Explanation(_Api, frozen=True, kw_only=True):
+    """Why an object is as it is: the lines of ``kubetide explain``."""
+
+    kind: str
+    name: str
+    lines: tuple[str, ...]
+
+
+class History:
+    """A records folder, also of a run that goes on. One caller at a time.
+
+    Each method raises RecordError where the records cannot be read, and ValueError for a time that is none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tails: dict[str, RecordTail] = {}
+        self._marks: list[Mark] = []
+        self._first: Instant | None = None
+        self._last: Instant | None = None
+        self._version: tuple[int, ...] = ()
+        self._answers: dict[tuple[Any, ...], Any] = {}
+
+    def version(self) -> tuple[int, ...]:
+        """Return the sizes of the record files: what changes when something is recorded."""
+        files = sorted((self._folder / "records").glob("*.jsonl"))
+        return tuple(path.stat().st_size for path in files)
+
+    def span(self) -> Span:
+        """Return what the records hold."""
+        self._follow()
+        if self._first is None or self._last is None:
+            raise RecordError(f"nothing is recorded under {self._folder} yet; try again in a moment")
+        length = max(self._last - self._first, 1)
+        counts: dict[str, Counter[int]] = {loop: Counter() for loop in self._tails}
+        for mark in self._marks:
+            counts[mark.loop][min((mark.at - self._first) * BUCKETS // length, BUCKETS - 1)] += 1
+        return Span(
+            start=format_rfc3339(self._first),
+            end=format_rfc3339(self._last),
+            running=is_running(self._folder),
+            decisions={loop: [one[bucket] for bucket in range(BUCKETS)] for loop, one in counts.items()},
+            kinds=explained_kinds(self._folder),
+        )
+
+    def status(self, at: str) -> Status:
+        """Return the page of ``kubetide status`` at a time; empty is the end."""
+        return self._kept(("status", at), lambda: status_of(self._folder, self._moment(at))[0])
+
+    def objects(self, at: str) -> dict[str, list[str]]:
+        """Return the names of all that can be explained at a time, by kind."""
+        return self._kept(("objects", at), lambda: objects_of(self._folder, self._moment(at)))
+
+    def explain(self, kind: str, name: str, at: str, view: str) -> Explanation:
+        """Return why an object is as it is. Raises WhyError where there is none."""
+        namespace, slash, own = name.rpartition("/")
+
+        def answer() -> Explanation:
+            text = explain_object(
+                self._folder,
+                kind,
+                own if slash else name,
+                namespace=namespace or "default",
+                at=self._moment(at),
+                view=view,
+            )
+            return Explanation(kind=kind, name=name, lines=tuple(text.splitlines()))
+
+        return self._kept(("explain", kind, name, at, view), answer)
+
+    def decisions(self, *, words: str, loop: str, subject: str, until: str, limit: int) -> Decisions:
+        """Return the newest decisions: of a loop, about a subject, with all the words, until a time."""
+        self._follow()
+        moment = self._moment(until)
+        parts = words.lower().split()
+        found = [
+            mark
+            for mark in self._marks
+            if (not loop or mark.loop == loop)
+            and (moment is None or mark.at < moment.end)
+            and (not subject or _is_about(mark, subject))
+            and (not parts or _has(mark, parts))
+        ]
+        newest = found[: -min(limit, MOST_DECISIONS) - 1 : -1]
+        return Decisions(found=len(found), decisions=tuple(map(decision_of, newest)))
+
+    def _moment(self, at: str) -> Moment | None:
+        if not at:
+            return None
+        if self._first is None:
+            self._follow()
+        return read_moment(at, self._first or Instant(0))
+
+    def _follow(self) -> None:
+        """Take in what was recorded since the last time."""
+        new: list[Mark] = []
+        for loop in recorded_loops(self._folder):
+            tail = self._tails.setdefault(loop, RecordTail(self._folder, loop))
+            for record in tail.read():
+                new += marks_of(record)
+                self._first = record.now if self._first is None else min(self._first, record.now)
+                self._last = record.now if self._last is None else max(self._last, record.now)
+        if new:
+            self._marks = sorted((*self._marks, *new), key=lambda mark: mark.at)
+
+    def _kept(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
+        """Return an answer that was given before, as long as nothing was recorded since."""
+        version = self.version()
+        if version != self._version or len(self._answers) > _MOST_ANSWERS:
+            self._version = version
+            self._answers.clear()
+        if key not in self._answers:
+            self._answers[key] = answer()
+        found: T = self._answers[key]
+        return found
+
+
+def _is_about(mark: Mark, subject: str) -> bool:
+    return subject == mark.subject or subject in mark.title.replace(",", " ").replace(":", " ").split()
+
+
+def _has(mark: Mark, words: list[str]) -> bool:
+    text = " ".join((mark.title, mark.subject, *mark.why)).lower()
+    return all(word in text for word in words)

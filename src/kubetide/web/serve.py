@@ -1,0 +1,94 @@
+"""Serves the dashboard until Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import KubetideError
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.folder import is_running
+from kubetide.runtime.records import recorded_loops
+from kubetide.serving.listener import Listener
+from kubetide.web.history import History
+from kubetide.web.server import Dashboard
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LEAST_TOKEN = 16
+
+
+class DashboardError(KubetideError):
+    """The dashboard cannot be served so; the text says why and what to do."""
+
+
+def serve(
+    folder: Path,
+    listen: str,
+    token_file: Path | None,
+    *,
+    say: Callable[[str], object],
+    visit: Callable[[str], object] | None = None,
+) -> None:
+    """Serve the dashboard of a records folder.
+
+    Args:
+        listen: ``HOST:PORT``; port 0 takes a free one. Beyond loopback a token of one's own is needed.
+        token_file: Holds the token; without one it is made up.
+        say: Takes the line with the address.
+        visit: Opens an address.
+
+    Raises: DashboardError; RecordError where the folder holds no records.
+    """
+    host, colon, port = listen.rpartition(":")
+    host = host.strip("[]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise DashboardError(
+            f"--listen: `{listen}` is not an address: write HOST:PORT, for example 127.0.0.1:8080"
+        )
+    if host not in _LOOPBACK and token_file is None:
+        raise DashboardError(
+            f"--listen: {listen} can be reached from other machines; name a file with a token (--token-file), "
+            "and put TLS before it"
+        )
+    token = secrets.token_urlsafe(24) if token_file is None else _read_token(token_file)
+    if not is_running(folder):
+        recorded_loops(folder)  # a run that goes on may not have decided yet
+
+    async def main(clock: Clock) -> None:
+        listener = Listener(Dashboard(History(folder), token, clock).app())
+        try:
+            await listener.listen(host, int(port))
+        except OSError as error:
+            raise DashboardError(f"--listen: cannot listen on {listen}: {error.strerror}") from error
+        address = f"http://{listener.authority}/"
+        try:
+            say(f"dashboard {address}{'' if token_file else f'?token={token}'}")
+            if visit is not None:
+                visit(f"{address}?token={token}")
+            await _ended()
+        finally:
+            await listener.close()
+
+    run_real(main)
+
+
+async def _ended() -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, ended.set)
+    await ended.wait()
+
+
+def _read_token(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DashboardError(f"--token-file: {path} cannot be read: {error}; check the path") from error
+    if len(token) < _LEAST_TOKEN:
+        raise DashboardError(f"--token-file: the token in {path} is shorter than {_LEAST_TOKEN} characters")
+    return token

@@ -1,0 +1,256 @@
+"""The dashboard's server: pages, one JSON API over a records folder, and server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from typing import Any, Final, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import KubetideError
+from kubetide.runtime.records import RecordError
+from kubetide.simulate.status import Status
+from kubetide.simulate.why import WhyError
+from kubetide.units.time import seconds
+from kubetide.web.access import HEADERS, is_right, keep_token, token_given
+from kubetide.web.history import Decisions, Explanation, History, Span
+from kubetide.web.openapi import Parameter, Route, openapi
+
+T = TypeVar("T")
+
+API: Final = "/api/v1"
+MOST_WAITING: Final = 32
+"""Questions that wait for the one that is being answered; more are sent away."""
+
+MOST_STREAMS: Final = 1000
+"""Browsers that listen for news at once."""
+
+_SLOW_S = 10.0
+"""How long a listener may leave an event unread, and between two signs of life."""
+
+_AT = Parameter("at", "a time (RFC 3339), a time of day, or a duration from the start; the end without it")
+ROUTES: Final = (
+    Route(f"{API}/span", "span", "What the records hold, and how many decisions were when", Span),
+    Route(
+        f"{API}/status",
+        "status",
+        "Loops, node groups, workloads, what waits, the last decisions",
+        Status,
+        (_AT,),
+    ),
+    Route(
+        f"{API}/objects",
+        "objects",
+        "The names of all that can be explained, by kind",
+        dict[str, list[str]],
+        (_AT,),
+    ),
+    Route(
+        f"{API}/decisions",
+        "decisions",
+        "The newest decisions that fit, newest first",
+        Decisions,
+        (
+            Parameter("q", "words that must stand in the decision or its reasons"),
+            Parameter("loop", "of this loop only"),
+            Parameter("subject", "about this object only"),
+            Parameter("until", "not after this time"),
+            Parameter("limit", "at most so many", is_number=True),
+        ),
+    ),
+    Route(
+        f"{API}/explain/{{kind}}/{{name}}",
+        "explain",
+        "Why an object is as it is; a namespace stands before the name, with a slash",
+        Explanation,
+        (_AT, Parameter("view", "another answer about the same object")),
+    ),
+)
+
+_FILES = ("app.js", "pages.js", "style.css", "icon.svg")
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+
+
+class Dashboard:
+    """The application over one records folder; ``token`` is asked of everybody."""
+
+    def __init__(self, history: History, token: str, clock: Clock) -> None:
+        self._history = history
+        self._clock = clock
+        self._grown = asyncio.Event()
+        self._token = token
+        self._waiting = 0
+        self._streams = 0
+        # One thread: the answers share what they have read.
+        self._worker = ThreadPoolExecutor(1, "history")
+        self._documented = openapi(ROUTES)
+
+    def app(self) -> web.Application:
+        """Return the application, to be served once."""
+        app = web.Application(middlewares=[self._checked])
+        for route in ROUTES:
+            path = route.path.replace("{name}", "{name:.+}")
+            app.router.add_get(path, getattr(self, f"_{route.name}"))
+        app.router.add_get(f"{API}/openapi.json", self._openapi)
+        app.router.add_get(f"{API}/events", self._events)
+        app.router.add_get("/{page:.*}", self._page)
+        app.on_cleanup.append(self._close)
+        app.cleanup_ctx.append(self._watch)
+        return app
+
+    async def _close(self, _app: web.Application) -> None:
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    @web.middleware
+    async def _checked(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Ask for the token, and turn errors into answers."""
+        given = token_given(request)
+        if not is_right(given, self._token):
+            text = "kubetide: no token, or a wrong one: open the address that `kubetide ui` printed"
+            response: web.StreamResponse = web.Response(status=401, text=text)
+        elif "token" in request.query:
+            # The token leaves the address bar, so that an address can be pasted into a ticket.
+            to = str(request.rel_url.without_query_params("token"))
+            response = web.Response(status=303, headers={"Location": to})
+            keep_token(request, response, self._token)
+        else:
+            response = await self._answered(request, handler)
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    async def _answered(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except (WhyError, RecordError) as error:
+            return _error(404, str(error))
+        except (ValueError, KubetideError) as error:
+            return _error(400, str(error))
+        except OSError as error:
+            return _error(404, f"the records cannot be read: {error}")
+
+    async def _ask(self, question: Callable[[], T]) -> T:
+        """Answer in the thread of the history; too many at once are sent away."""
+        if self._waiting >= MOST_WAITING:
+            raise web.HTTPServiceUnavailable(headers={"Retry-After": "2"}, text="too many questions at once")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._worker, question)
+        finally:
+            self._waiting -= 1
+
+    async def _span(self, _request: web.Request) -> web.Response:
+        return _json(await self._ask(self._history.span))
+
+    async def _status(self, request: web.Request) -> web.Response:
+        at = request.query.get("at", "")
+        return _json(await self._ask(lambda: self._history.status(at)))
+
+    async def _objects(self, request: web.Request) -> web.Response:
+        at = request.query.get("at", "")
+        return _json(await self._ask(lambda: self._history.objects(at)))
+
+    async def _decisions(self, request: web.Request) -> web.Response:
+        query = request.query
+        limit = query.get("limit", "100")
+        if not limit.isdecimal():
+            raise ValueError(f"limit={limit}: not a whole number")
+        return _json(
+            await self._ask(
+                lambda: self._history.decisions(
+                    words=query.get("q", ""),
+                    loop=query.get("loop", ""),
+                    subject=query.get("subject", ""),
+                    until=query.get("until", ""),
+                    limit=int(limit),
+                )
+            )
+        )
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        kind, name = request.match_info["kind"], request.match_info["name"]
+        at, view = request.query.get("at", ""), request.query.get("view", "")
+        return _json(await self._ask(lambda: self._history.explain(kind, name, at, view)))
+
+    async def _openapi(self, _request: web.Request) -> web.Response:
+        return _json(self._documented)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        """Return a file of the front end; any other path is a page of it."""
+        asked = request.match_info["page"]
+        name = asked if asked in _FILES else "index.html"
+        if request.path.startswith("/api/"):
+            return _error(404, f"{request.path}: no such path; {API}/openapi.json lists them")
+        text = (resources.files("kubetide.web") / "static" / name).read_text(encoding="utf-8")
+        return web.Response(
+            text=text, content_type=_TYPES[name.rpartition(".")[2]], headers={"Cache-Control": "no-cache"}
+        )
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Tell of growth of the records, until the listener goes or no longer reads."""
+        if self._streams >= MOST_STREAMS:
+            return _error(503, "too many listeners")
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", **HEADERS}
+        )
+        self._streams += 1
+        try:
+            await response.prepare(request)
+            await self._tell(response)
+        except (ConnectionError, TimeoutError):
+            return response
+        finally:
+            self._streams -= 1
+        return response
+
+    async def _tell(self, response: web.StreamResponse) -> None:
+        told = b"event: grown\ndata: {}\n\n"
+        while True:
+            await asyncio.wait_for(response.write(told), _SLOW_S)
+            grown = self._grown
+            try:
+                await asyncio.wait_for(grown.wait(), _SLOW_S)
+            except TimeoutError:
+                told = b": still here\n\n"
+            else:
+                told = b"event: grown\ndata: {}\n\n"
+
+    async def _watch(self, _app: web.Application) -> AsyncIterator[None]:
+        """Look for growth once a second, for all listeners together."""
+
+        async def look() -> None:
+            before = self._history.version()
+            while True:
+                await self._clock.sleep(seconds(1))
+                version = await asyncio.to_thread(self._history.version)
+                if version != before:
+                    before = version
+                    self._grown.set()
+                    self._grown = asyncio.Event()
+
+        task = asyncio.get_running_loop().create_task(look())
+        yield
+        task.cancel()
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(value),
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.Response(
+        status=status, body=msgspec.json.encode({"error": text}), content_type="application/json"
+    )

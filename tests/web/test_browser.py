@@ -1,0 +1,196 @@
+"""The dashboard in a real browser: pages, the time slider, live updates, wild names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from selenium.webdriver.support.ui import Select, WebDriverWait
+from tests.browsers import chromium
+from tests.simulate.worlds import small
+
+from kubetide.runtime.records import RecordWriter, read_records
+from kubetide.simulate.run import run_simulation
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+WILD = "<img src=x onerror=alert(1)>"
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The address of a dashboard over a run's records, of which the last is held back."""
+    full, out = tmp_path_factory.mktemp("full"), tmp_path_factory.mktemp("run")
+    run_simulation(small(), base=full, out=full, seed=3, warn=lambda _: None)
+    writer = RecordWriter(out, warn=pytest.fail)
+    writer.start()
+    records = sorted(
+        (one for loop in ("horizontal", "nodes") for one in read_records(full, loop)),
+        key=lambda one: (one.now, one.loop, one.tick, one.phase),
+    )
+    *most, last = records
+    for record in most:
+        writer.write(record)
+    command = [sys.executable, "-m", "kubetide", "ui", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().split()[1]
+        yield address, out, writer, last
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser(site, tmp_path_factory):
+    for started in chromium(tmp_path_factory.mktemp("profile")):
+        started.get(site[0])
+        yield started
+
+
+def shown(browser, condition):
+    return WebDriverWait(browser, PATIENCE_S).until(condition)
+
+
+def element(browser, selector):
+    return shown(browser, lambda one: one.find_element("css selector", selector))
+
+
+def go(browser, site, path):
+    """Open a page by its address, and wait until it stands."""
+    browser.get(site[0].partition("?")[0].rstrip("/") + path)
+    shown(browser, lambda one: one.find_elements("css selector", "main h1"))
+
+
+def test_the_token_leaves_the_address(browser, site):
+    """After the first look the address can be pasted anywhere."""
+    go(browser, site, "/")
+    assert "token" not in browser.current_url
+    assert element(browser, "h1").text == "Overview"
+    assert browser.get_log("browser") == []
+
+
+def test_from_the_overview_to_the_reason_by_clicking(browser, site):
+    """Overview, an HPA, why, and a node group out of a decision's words."""
+    go(browser, site, "/")
+    element(browser, "a[href='/hpa/default/web']").click()
+    assert shown(browser, lambda one: "default/web" in one.find_element("css selector", "h1").text)
+    shown(browser, lambda one: "cpu utilization" in one.find_element("css selector", "main").text)
+    element(browser, "nav a[href='/decisions']").click()
+    shown(browser, lambda one: one.find_element("css selector", "h1").text == "Decisions")
+    Select(element(browser, "#of-loop")).select_by_visible_text("nodes")
+    shown(browser, lambda one: "loop=nodes" in one.current_url)
+    of_nodes = "const found = [...document.querySelectorAll('.decisions .loop')].map((one) => one.textContent); return found.length && found.every((one) => one === 'nodes')"
+    shown(browser, lambda one: one.execute_script(of_nodes))
+    browser.back()
+    shown(browser, lambda one: "loop=nodes" not in one.current_url)
+
+
+def test_a_time_is_part_of_the_address(browser, site):
+    """The slider goes to the past; the address of that moment shows the same again; Live comes back."""
+    go(browser, site, "/hpa/default/web")
+    now = element(browser, ".why").text
+    browser.execute_script(
+        "const s = document.getElementById('slider'); s.value = 200; s.dispatchEvent(new Event('change'))"
+    )
+    shown(browser, lambda one: "at=2026-03-02T00%3A0" in one.current_url)
+    past = shown(browser, lambda one: (text := one.find_element("css selector", ".why").text) != now and text)
+    here, at = browser.current_url, element(browser, "#at").text
+    assert at.startswith("2026-03-02 00:0")
+    go(browser, site, "/")
+    browser.get(here)
+    shown(browser, lambda one: one.find_elements("css selector", ".why"))
+    assert (element(browser, ".why").text, element(browser, "#at").text) == (past, at)
+    element(browser, "#live").click()
+    shown(browser, lambda one: "at=" not in one.current_url)
+
+
+def test_an_object_is_found_by_name(browser, site):
+    """Typing a name leads to its page; a part of one leads to the list."""
+    go(browser, site, "/")
+    element(browser, "#name").send_keys("general\n")
+    shown(browser, lambda one: one.current_url.endswith("/nodegroup/general"))
+    element(browser, "#name").clear()
+    element(browser, "#name").send_keys("gener\n")
+    shown(browser, lambda one: "/objects?q=gener" in one.current_url)
+    shown(browser, lambda one: "general" in one.find_element("css selector", "main").text)
+
+
+def test_wild_names_are_text(browser, site):
+    """Markup in an address or a search is shown as it is, and nothing of it runs."""
+    go(browser, site, f"/objects?q={WILD.replace(' ', '%20')}")
+    assert WILD in element(browser, "h1").text
+    go(browser, site, "/pod/default/%3Cimg%20src=x%20onerror=alert(1)%3E")
+    assert WILD in element(browser, "h1").text
+    assert browser.find_elements("css selector", "main img") == []
+
+
+def test_what_is_recorded_appears(browser, site):
+    """A tick that is written while the page is open moves its time, without a reload."""
+    _, _, writer, last = site
+    go(browser, site, "/")
+    before = element(browser, "#at").text
+    browser.execute_script("window.stayed = true")
+    later = msgspec.structs.replace(last, now=last.now + 5_000_000_000)
+    writer.write(later)
+    shown(browser, lambda one: one.find_element("css selector", "#at").text > before)
+    assert browser.execute_script("return window.stayed")
+
+
+def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
+    """At 360 px nothing is wider than the screen; the first stop of the Tab key skips to the page."""
+    size = browser.get_window_size()
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False},
+    )
+    try:
+        for path in ("/", "/decisions", "/objects", "/nodegroup/general"):
+            go(browser, site, path)
+            wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, path
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.set_window_size(size["width"], size["height"])
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('input, select')].filter((one) => !one.labels.length && !one.ariaLabel).length"
+    )
+    assert labels == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(browser, site, scheme):
+    """Every text stands out from its ground by 4.5 to 1 (WCAG AA), in both schemes."""
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    try:
+        for path in ("/", "/decisions", "/hpa/default/web"):
+            go(browser, site, path)
+            found = browser.execute_script(CONTRASTS)
+            assert len(found) > 10
+            assert min(found, key=lambda one: one[0])[0] >= 4.5, min(found)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+CONTRASTS = """
+const light = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ground = (one) => {
+  for (let at = one; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (!/rgba\\(.*, 0\\)/.test(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+return [...document.querySelectorAll("body *")]
+  .filter((one) => one.checkVisibility() && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
+  .filter((one) => !one.disabled)
+  .map((one) => {
+    const [a, b] = [light(getComputedStyle(one).color), light(ground(one))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), one.tagName, one.textContent.slice(0, 40)];
+  });
+"""

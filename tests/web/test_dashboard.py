@@ -1,0 +1,262 @@
+"""The dashboard's API over a recorded run, as its own process serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import aiohttp
+import msgspec
+import pytest
+from tests.simulate.worlds import small
+
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.records import RecordError, RecordTail, RecordWriter, read_records
+from kubetide.serving.listener import Listener
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.status import status_of
+from kubetide.web.history import BUCKETS, History
+from kubetide.web.server import API, MOST_WAITING, ROUTES, Dashboard
+
+TOKEN = "a-token-of-the-tests"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The records of a small run."""
+    out = tmp_path_factory.mktemp("run")
+    run_simulation(small(), base=out, out=out, seed=3, warn=lambda _: None)
+    return out
+
+
+def asked(folder, *paths, headers=HEADERS, history=None):
+    """Serve the folder, and return (status, headers, body) of each path."""
+
+    async def main(clock):
+        listener = Listener(Dashboard(history or History(folder), TOKEN, clock).app())
+        await listener.listen("127.0.0.1")
+        try:
+            async with aiohttp.ClientSession(headers=headers) as session:
+                found = []
+                for path in paths:
+                    url = f"http://{listener.authority}{path}"
+                    async with session.get(url, allow_redirects=False) as answer:
+                        found.append((answer.status, answer.headers, await answer.text()))
+                return found
+        finally:
+            await listener.close()
+
+    return run_real(main)
+
+
+def answers(folder, *paths):
+    found = asked(folder, *(f"{API}/{path}" for path in paths))
+    assert [status for status, _, _ in found] == [200] * len(paths), found
+    return [json.loads(body) for _, _, body in found]
+
+
+def test_every_route_answers_with_its_type(folder):
+    """Each answer can be read as the type that the OpenAPI document names; the document names each route."""
+    names = {"{kind}/{name}": "hpa/default/web"}
+    paths = [route.path.replace(*next(iter(names.items()))) for route in ROUTES]
+    found = asked(folder, *paths, f"{API}/openapi.json")
+    for route, (status, _, body) in zip(ROUTES, found, strict=False):
+        assert status == 200, body
+        msgspec.json.decode(body, type=route.answer)
+    document = json.loads(found[-1][2])
+    assert set(document["paths"]) == {route.path for route in ROUTES}
+    assert {"Span", "Status", "Decisions", "Explanation"} <= set(document["components"]["schemas"])
+
+
+def test_the_numbers_are_those_of_the_records(folder):
+    """Span and decisions count what the records hold; the status is that of `kubetide status`."""
+    span, found, status = answers(folder, "span", "decisions?limit=500", "status")
+    assert len(span["decisions"]["horizontal"]) == BUCKETS
+    assert sum(map(sum, span["decisions"].values())) == found["found"] == len(found["decisions"]) > 3
+    assert [one["at"] for one in found["decisions"]] == sorted(
+        (one["at"] for one in found["decisions"]), reverse=True
+    )
+    assert status == json.loads(msgspec.json.encode(status_of(folder)[0]))
+    ends = [list(read_records(folder, loop))[-1].now for loop in ("horizontal", "nodes")]
+    assert span["end"] == "2026-03-02T00:19:50Z"
+    assert max(ends) // 10**9 == 1772410790
+
+
+def test_decisions_are_filtered(folder):
+    """By words of the reason, by loop, by subject and by time."""
+    whole, *narrow = answers(
+        folder,
+        "decisions?limit=500",
+        "decisions?loop=nodes",
+        "decisions?subject=default/web",
+        "decisions?q=SCALED%20web",
+        "decisions?until=00:05:00",
+        "decisions?limit=1",
+    )
+    nodes, web, words, early, one = narrow
+    assert {found["loop"] for found in nodes["decisions"]} == {"nodes"}
+    assert {found["subject"] for found in web["decisions"]} == {"default/web"}
+    assert words["found"] == sum("scaled" in found["text"] for found in whole["decisions"])
+    assert early["found"] == sum(found["at"] <= "2026-03-02T00:05:00Z" for found in whole["decisions"])
+    assert one["decisions"] == whole["decisions"][:1]
+
+
+def test_the_past_is_as_it_was(folder):
+    """At an earlier time the status is that of the last tick before it, and explanations are of that time."""
+    status, objects, why = answers(
+        folder, "status?at=00:04:00", "objects?at=00:04:00", "explain/hpa/default/web?at=00:04:00"
+    )
+    assert status["at"] == "2026-03-02T00:04:00Z"
+    assert {one["state"] for one in status["loops"]} == {"went on"}
+    assert objects["hpa"] == ["default/web"]
+    assert why["lines"][0] == "hpa default/web at 2026-03-02T00:04:00Z"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        ("explain/hpa/default/wib", 404, "did you mean default/web?"),
+        ("explain/cow/default/web", 404, "nothing is known of a 'cow'"),
+        ("status?at=yesterday", 400, ""),
+        ("status?at=2020-01-01T00:00:00Z", 404, "ask about a later time"),
+        ("decisions?limit=many", 400, "not a whole number"),
+        ("nothing", 404, "openapi.json lists them"),
+    ],
+)
+def test_wrong_questions(folder, path, status, told):
+    """A question that cannot be answered says why, as JSON."""
+    ((found, _, body),) = asked(folder, f"{API}/{path}")
+    assert found == status
+    assert told in json.loads(body)["error"]
+
+
+def test_a_folder_without_records(tmp_path):
+    """An empty folder is told, and does not end the server."""
+    found = asked(tmp_path, f"{API}/span", f"{API}/status", "/")
+    assert [status for status, _, _ in found] == [404, 404, 200]
+
+
+def test_nobody_looks_without_the_token(folder):
+    """Pages and API ask for the token; the one of the address goes into a cookie and out of the address."""
+    paths = ("/", f"{API}/span", "/app.js", f"/?token={TOKEN}x")
+    assert [status for status, _, _ in asked(folder, *paths, headers={})] == [401] * 4
+    assert asked(folder, "/", headers={"Authorization": "Bearer no"})[0][0] == 401
+    ((status, headers, _),) = asked(folder, f"/decisions?q=web&token={TOKEN}", headers={})
+    assert (status, headers["Location"]) == (303, "/decisions?q=web")
+    assert "HttpOnly" in headers["Set-Cookie"]
+    assert "SameSite=Strict" in headers["Set-Cookie"]
+
+
+def test_pages_load_nothing_from_elsewhere(folder):
+    """Every answer carries the policy; no file of the front end names another host; all weigh under 100 kB."""
+    found = asked(folder, "/", "/app.js", "/pages.js", "/style.css", "/pod/default/some-pod")
+    assert all("default-src 'none'" in headers["Content-Security-Policy"] for _, headers, _ in found)
+    bodies = [body.replace("http://www.w3.org/2000/svg", "") for _, _, body in found]
+    assert not [body for body in bodies if "http://" in body or "https://" in body or "innerHTML" in body]
+    assert sum(map(len, bodies)) < 100_000
+    assert bodies[0] == bodies[4]
+
+
+def test_too_many_questions_are_sent_away(folder):
+    """While one question is answered a few wait; more are told to come again."""
+
+    class Slow(History):
+        def span(self):
+            return held.result() or super().span()
+
+    held = asyncio.Future
+
+    async def main(clock):
+        import concurrent.futures
+
+        nonlocal held
+        held = concurrent.futures.Future()
+        listener = Listener(Dashboard(Slow(folder), TOKEN, clock).app())
+        await listener.listen("127.0.0.1")
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(headers=HEADERS, connector=connector) as session:
+
+            async def ask():
+                async with session.get(f"http://{listener.authority}{API}/span") as answer:
+                    return answer.status
+
+            asking = [asyncio.ensure_future(ask()) for _ in range(MOST_WAITING + 5)]
+            refused, waiting = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+            while len(refused) < 5:
+                more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                refused |= more
+            held.set_result(None)
+            answered = await asyncio.gather(*waiting)
+        await listener.close()
+        return [one.result() for one in refused], answered
+
+    refused, answered = run_real(main)
+    assert refused == [503] * 5
+    assert answered == [200] * MOST_WAITING
+
+
+def test_growth_is_told(folder, tmp_path):
+    """A listener hears at once that it is there, and again when something is recorded."""
+    records = list(read_records(folder, "nodes"))
+    writer = RecordWriter(tmp_path, warn=pytest.fail)
+    writer.start()
+    writer.write(records[0])
+
+    async def main(clock):
+        listener = Listener(Dashboard(History(tmp_path), TOKEN, clock).app())
+        await listener.listen("127.0.0.1")
+        url = f"http://{listener.authority}{API}/events"
+        async with aiohttp.ClientSession(headers=HEADERS) as session, session.get(url) as answer:
+            first = await answer.content.readuntil(b"\n\n")
+            writer.write(records[1])
+            second = await answer.content.readuntil(b"\n\n")
+        await listener.close()
+        return first, second
+
+    assert run_real(main) == (b"event: grown\ndata: {}\n\n",) * 2
+    writer.close()
+
+
+def test_a_tail_reads_each_record_once(folder, tmp_path):
+    """Whatever is written between two looks, half a line too, each record is seen once and whole."""
+    whole = list(read_records(folder, "horizontal"))
+    text = next((folder / "records").glob("horizontal-*.jsonl")).read_bytes()
+    target = tmp_path / "records" / "horizontal-0001.jsonl"
+    target.parent.mkdir()
+    tail, found = RecordTail(tmp_path, "horizontal"), []
+    with target.open("wb") as file:
+        for start in range(0, len(text), 7919):
+            file.write(text[start : start + 7919])
+            file.flush()
+            found += tail.read()
+    assert found == whole
+    assert list(tail.read()) == []
+    target.write_bytes(text.splitlines(keepends=True)[0] + b"no record\n")
+    with pytest.raises(RecordError, match=r"horizontal-0001\.jsonl byte"):
+        list(RecordTail(tmp_path, "horizontal").read())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--listen", "0.0.0.0:0"], "name a file with a token"),
+        (["--listen", "nowhere"], "is not an address"),
+        (["--out", "{tmp}/none"], "no records under"),
+        (["--token-file", "{tmp}/none"], "cannot be read"),
+    ],
+)
+def test_wrong_flags(folder, tmp_path, arguments, told):
+    """What cannot be served is one line and exit status 1."""
+    command = [sys.executable, "-m", "kubetide", "ui", "--out", str(folder)]
+    result = subprocess.run(
+        [*command, *(one.format(tmp=tmp_path) for one in arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert told in result.stderr
