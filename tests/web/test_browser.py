@@ -7,6 +7,7 @@ import sys
 
 import msgspec
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from tests.browsers import chromium
 from tests.simulate.worlds import small
@@ -49,7 +50,8 @@ def browser(site, tmp_path_factory):
 
 
 def shown(browser, condition):
-    return WebDriverWait(browser, PATIENCE_S).until(condition)
+    stale = [StaleElementReferenceException]
+    return WebDriverWait(browser, PATIENCE_S, ignored_exceptions=stale).until(condition)
 
 
 def element(browser, selector):

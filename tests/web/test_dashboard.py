@@ -13,7 +13,8 @@ import pytest
 from tests.simulate.worlds import small
 
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.records import RecordError, RecordTail, RecordWriter, read_records
+from kubetide.runtime.record_tail import RecordTail
+from kubetide.runtime.records import RecordError, RecordWriter, read_records
 from kubetide.serving.listener import Listener
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.status import status_of
@@ -216,7 +217,7 @@ def test_growth_is_told(folder, tmp_path):
         await listener.close()
         return first, second
 
-    assert run_real(main) == (b"event: grown\ndata: {}\n\n",) * 2
+    assert run_real(main) == (b": here\n\n", b"event: grown\ndata: {}\n\n")
     writer.close()
 
 

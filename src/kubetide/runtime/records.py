@@ -295,62 +295,17 @@ def read_records(
     decoder = msgspec.json.Decoder(Record)
     for path in segments(folder, loop)[-(last or 0) :]:
         with path.open("rb") as lines:
-            on_segment(_checked_header(path, lines.readline()))
+            on_segment(checked_header(path, lines.readline()))
             for number, line in enumerate(lines, start=2):
                 if not line.endswith(b"\n"):
                     break
-                if _END.fullmatch(line):
+                if is_end(line):
                     _check_end(path, number, msgspec.json.decode(line, type=End))
                     break
                 try:
                     yield decoder.decode(line)
                 except msgspec.DecodeError as error:
                     raise RecordError(f"{path.name} line {number}: not a decision record: {error}") from error
-
-
-class RecordTail:
-    """Reads the records of one loop as they are written, each once.
-
-    Segments that the writer took away before they were read are passed over.
-    """
-
-    def __init__(self, folder: Path, loop: str) -> None:
-        self._folder = folder
-        self._loop = loop
-        self._decoder = msgspec.json.Decoder(Record)
-        self._segment: Path | None = None
-        self._offset = 0
-
-    def read(self) -> Iterator[Record]:
-        """Return the records since the last call. Raises RecordError naming the file."""
-        for path in segments(self._folder, self._loop):
-            if self._segment is not None and path.name < self._segment.name:
-                continue
-            if path != self._segment:
-                self._segment, self._offset = path, 0
-            yield from self._lines(path)
-
-    def _lines(self, path: Path) -> Iterator[Record]:
-        with path.open("rb") as file:
-            if self._offset == 0:
-                header = file.readline()
-                if not header.endswith(b"\n"):
-                    return
-                _checked_header(path, header)
-                self._offset = len(header)
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                self._offset += len(line)
-                if _END.fullmatch(line):
-                    return
-                try:
-                    yield self._decoder.decode(line)
-                except msgspec.DecodeError as error:
-                    raise RecordError(
-                        f"{path.name} byte {self._offset}: not a decision record: {error}"
-                    ) from error
 
 
 def _check_end(path: Path, number: int, end: End) -> None:
@@ -370,7 +325,12 @@ def ending(folder: Path, loop: str) -> Ending:
         *_, last = file.read().splitlines(keepends=True) or [b""]
     if not last.endswith(b"\n"):
         return Ending.TORN
-    return Ending.WHOLE if _END.fullmatch(last) else Ending.OPEN
+    return Ending.WHOLE if is_end(last) else Ending.OPEN
+
+
+def is_end(line: bytes) -> bool:
+    """Return whether it is the last line of a process that ended cleanly."""
+    return _END.fullmatch(line) is not None
 
 
 def segments(folder: Path, loop: str) -> list[Path]:
@@ -391,7 +351,8 @@ def recorded_loops(folder: Path) -> list[str]:
     return names
 
 
-def _checked_header(path: Path, line: bytes) -> Header:
+def checked_header(path: Path, line: bytes) -> Header:
+    """Read the first line of a segment. Raises RecordError where it is none of this version."""
     try:
         header = msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as error:

@@ -11,7 +11,8 @@ import msgspec
 
 from kubetide.objects.base import json_name
 from kubetide.runtime.folder import is_running
-from kubetide.runtime.records import RecordError, RecordTail, recorded_loops
+from kubetide.runtime.record_tail import RecordTail
+from kubetide.runtime.records import RecordError, recorded_loops
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.status import Decision, Status, decision_of, status_of
 from kubetide.simulate.timeline import Mark

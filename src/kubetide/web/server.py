@@ -213,7 +213,7 @@ class Dashboard:
         return response
 
     async def _tell(self, response: web.StreamResponse) -> None:
-        told = b"event: grown\ndata: {}\n\n"
+        told = b": here\n\n"
         while True:
             await asyncio.wait_for(response.write(told), _SLOW_S)
             grown = self._grown

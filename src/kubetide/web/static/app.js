@@ -178,9 +178,13 @@ function listen() {
     source?.close();
     source = null;
   };
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  const back = () => {
+    open();
+    grown();
+  };
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : back()));
   addEventListener("pagehide", close);
-  addEventListener("pageshow", open);
+  addEventListener("pageshow", (event) => event.persisted && back());
   open();
 }
 

@@ -1,0 +1,56 @@
+"""Reads decision records while a run writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from kubetide.explain.records import Record
+from kubetide.runtime.records import RecordError, checked_header, is_end, segments
+
+
+class RecordTail:
+    """Reads the records of one loop as they are written, each once.
+
+    Segments that the writer took away before they were read are passed over.
+    """
+
+    def __init__(self, folder: Path, loop: str) -> None:
+        self._folder = folder
+        self._loop = loop
+        self._decoder = msgspec.json.Decoder(Record)
+        self._segment: Path | None = None
+        self._offset = 0
+
+    def read(self) -> Iterator[Record]:
+        """Return the records since the last call. Raises RecordError naming the file."""
+        for path in segments(self._folder, self._loop):
+            if self._segment is not None and path.name < self._segment.name:
+                continue
+            if path != self._segment:
+                self._segment, self._offset = path, 0
+            yield from self._lines(path)
+
+    def _lines(self, path: Path) -> Iterator[Record]:
+        with path.open("rb") as file:
+            if self._offset == 0:
+                header = file.readline()
+                if not header.endswith(b"\n"):
+                    return
+                checked_header(path, header)
+                self._offset = len(header)
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._offset += len(line)
+                if is_end(line):
+                    return
+                try:
+                    yield self._decoder.decode(line)
+                except msgspec.DecodeError as error:
+                    raise RecordError(
+                        f"{path.name} byte {self._offset}: not a decision record: {error}"
+                    ) from error
