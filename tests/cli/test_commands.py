@@ -17,13 +17,13 @@ from click.testing import CliRunner
 from tests.simulate.made import timeline
 from tests.simulate.worlds import small
 
-from kubetide.cli.examples import scenario_path
 from kubetide.cli.main import cli
 from kubetide.cli.output import finish
 from kubetide.runtime.clock import machine_time
 from kubetide.runtime.folder import is_running
 from kubetide.simulate.run import RunResult, run_simulation
 from kubetide.simulate.scenario import Scenario, load_scenario, start_of
+from kubetide.simulate.shipped import scenario_path
 from kubetide.simulate.spec import FAULT_KINDS
 from kubetide.simulate.timeline import Summary, Timeline, summarize
 

@@ -56,8 +56,8 @@ def command(output: str, config: Path | None, after: str, seed: int, arguments: 
     from kubetide.units.time import parse_duration
 
     def of_scenario(name: str) -> Snapshot:
-        from kubetide.cli.examples import scenario_path
         from kubetide.simulate.scenario import load_scenario
+        from kubetide.simulate.shipped import scenario_path
 
         if len(arguments) > 1:
             raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")

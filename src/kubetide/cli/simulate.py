@@ -40,10 +40,10 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
       kubetide simulate my-shop.yaml --out monday --strict
       kubetide simulate worldcup98 --trace requests.csv.gz --out june
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
     from kubetide.cli.progress import simulated
     from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.shipped import scenario_path
     from kubetide.units.time import Instant, format_rfc3339
 
     scenario = scenario_path(scenario)

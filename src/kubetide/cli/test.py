@@ -47,7 +47,6 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
       kubetide test policies/
       kubetide test policies/checkout.yaml --junit results.xml
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import write_results
     from kubetide.cli.progress import simulated
     from kubetide.experiments.policies import (
@@ -62,6 +61,7 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
     from kubetide.runtime.folder import write_whole
     from kubetide.simulate.run import RunResult
     from kubetide.simulate.scenario import Scenario, ScenarioError
+    from kubetide.simulate.shipped import scenario_path
     from kubetide.simulate.table import printable
     from kubetide.units.time import format_rfc3339
 

@@ -152,12 +152,12 @@ def command(
       kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.beside import dashboard
-    from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import finish
     from kubetide.embedded.apiserver.admission.http import HttpCaller
     from kubetide.runtime.folder import claimed
     from kubetide.simulate.run import LiveRun
     from kubetide.simulate.scenario import NOW, load_scenario, load_unchecked
+    from kubetide.simulate.shipped import scenario_path
     from kubetide.simulate.show import end_of_show, shown_part
 
     path = SHIPPED if scenario is None else scenario_path(scenario)

@@ -55,7 +55,6 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
       kubetide what-if web-shop --set deploy/cart.spec.replicas=4 --set scheduler=mostAllocated
       kubetide what-if my-shop.yaml --patch vpa.yaml
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.examples import scenario_path
     from kubetide.cli.output import report_problems, write_results
     from kubetide.cli.progress import simulated
     from kubetide.experiments.changes import with_changes
@@ -65,6 +64,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     from kubetide.runtime.folder import write_whole
     from kubetide.simulate.decisions import decision_line, time_of_day
     from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.shipped import scenario_path
     from kubetide.simulate.table import aligned, printable
 
     if not sets and not patches:

@@ -1,0 +1,97 @@
+"""`import kubetide as kt`: what docs/python.md shows, and what it says to wrong input."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import kubetide as kt
+from kubetide.ports.errors import KubetideError
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+SHOP = re.search(r'"""\n(.*?)"""', BLOCKS[0], re.DOTALL).group(1)
+
+
+@pytest.mark.slow
+def test_the_page_runs_as_it_stands(tmp_path):
+    """Every block of the page, one after another, with its assertions."""
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(BLOCKS)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "90% of 60%: ratio 1.5 x 3 pods = 4.5, so 5 replicas" in done.stdout
+
+
+def test_importing_loads_nothing_else():
+    """The name of the package alone loads no loop and no simulator."""
+    code = "import sys, kubetide; print([name for name in sys.modules if name.startswith('kubetide.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert not set(kt.__all__) & {path.stem for path in Path(kt.__file__).parent.iterdir()} - {"__init__"}
+
+
+def objects(**hpa):
+    found = list(yaml.safe_load_all(SHOP))
+    found[1]["spec"] |= hpa
+    return found
+
+
+def test_usage_in_its_three_forms():
+    """The same for each, one a pod, by name; a pod without a sample is one of those that are missing."""
+    same = kt.decide_hpa(SHOP, {"cpu": "180m"})
+    assert kt.decide_hpa(objects(), [{"cpu": "180m"}] * 3).desired == same.desired == 5
+    assert kt.decide_hpa(SHOP, {f"web-{n}": {"cpu": 0.18} for n in range(3)}).desired == 5
+    some = kt.decide_hpa(SHOP, {"web-0": {"cpu": "180m"}})
+    assert "2 without a sample" in "\n".join(some.lines())
+    assert kt.decide_hpa(SHOP, {"cpu": "180m"}, replicas=9).desired == 10
+
+
+def test_other_metrics_and_flags():
+    """External values are given by the metric's name; flags are those of kube-controller-manager."""
+    external = {
+        "type": "External",
+        "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}},
+    }
+    assert kt.decide_hpa(objects(metrics=[external]), values={"queue": 55}).desired == 6
+    tolerant = {"horizontal-pod-autoscaler-tolerance": 0.6}
+    assert kt.decide_hpa(SHOP, {"cpu": "180m"}, flags=tolerant).desired == 3
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda: kt.decide_hpa(SHOP, {"cpu": "much"}), "cpu: 'much' is not a quantity"),
+        (lambda: kt.decide_hpa(SHOP, [{"cpu": 1}]), "usage has 1 entries and there are 3 pods"),
+        (lambda: kt.decide_hpa(SHOP, {"web-9": {"cpu": 1}}), "no such pod; there are web-0, web-1, web-2"),
+        (lambda: kt.decide_hpa(SHOP, name="cart"), "cart is not among them; the objects have: default/web"),
+        (lambda: kt.decide_hpa(SHOP, values={"queue": 1}), "the HPA has no such metric"),
+        (lambda: kt.decide_hpa(objects()[1:]), "its target, Deployment web, is not among the objects"),
+        (lambda: kt.decide_hpa("kind: Cow"), "objects:1"),
+        (lambda: kt.decide_hpa(Path("none.yaml")), "cannot be read"),
+        (lambda: kt.decide_hpa(SHOP, flags={"tolerance": 1}), "unknown flag"),
+        (lambda: kt.fits(SHOP, "m5.tiny"), "no instance type of the catalogue; there are"),
+        (lambda: kt.fits(SHOP, SHOP), "there is no Node among the objects"),
+        (lambda: kt.fits(objects()[1:], "m5.large"), "neither a Pod nor a workload"),
+        (lambda: kt.run_scenario("web-shp"), "did you mean `web-shop`?"),
+        (lambda: kt.read_run("nowhere"), "cannot be read"),
+    ],
+)
+def test_wrong_input_names_what_is_wrong(ask, told):
+    """Each error is one of ours, and says what to give."""
+    with pytest.raises(KubetideError) as failed:
+        ask()
+    assert told in str(failed.value)
+
+
+def test_labels_of_a_machine():
+    """A selector is met by the labels that are given."""
+    chosen = objects()
+    chosen[0]["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "gold"}
+    assert kt.fits(chosen, "m5.large").plugin == "NodeAffinity"
+    assert kt.fits(chosen, "m5.large", labels={"pool": "gold"})
