@@ -17,8 +17,9 @@ from kubetide.clouds.aws.ids import FARGATE, instance_name, is_placeholder
 from kubetide.clouds.aws.known import Known
 from kubetide.clouds.aws.launches import Launched, Launches
 from kubetide.clouds.aws.nodegroups import NOTHING, Nodegroups
+from kubetide.clouds.aws.prices import SpotPrices
 from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
-from kubetide.clouds.aws.templates import make_template, offerings
+from kubetide.clouds.aws.templates import make_template, markets, offerings
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
@@ -57,6 +58,7 @@ class AwsCloud(Cloud):
         groups: Sequence[NodeSpec] = (),
         discovery: Sequence[Mapping[str, str]] = (),
         types: InstanceTypes,
+        prices: SpotPrices | None = None,
     ) -> None:
         """Nothing is asked before the first refresh.
 
@@ -66,12 +68,13 @@ class AwsCloud(Cloud):
             groups: Groups by name, with the bounds that hold whatever AWS says.
             discovery: The tags of each discovery flag.
             types: Where instance types come from.
+            prices: Where spot prices come from; None for nowhere.
         """
         self._api = api
         self._clock = clock
         self._explicit = {spec.name: spec for spec in groups}
         self._discovery = tuple(discovery)
-        self._types = types
+        self._types, self._prices = types, prices
         self._launches = Launches(api)
         self._nodegroups = Nodegroups(api)
         self._known: dict[str, Known] = {}
@@ -109,6 +112,7 @@ class AwsCloud(Cloud):
         found = [self._known[name] for name in sorted(described)]
         launched = await self._launches.of([known.asg for known in found], now)
         await self._types.refresh(now, {name for each in launched.values() for name in each.types})
+        await self._read_prices(found, launched, now)
         short = await self._shortages(found, new)
 
         async def dress(known: Known) -> None:
@@ -117,6 +121,19 @@ class AwsCloud(Cloud):
 
         await in_parallel(found, dress, limit=_AT_ONCE)
         self._nodegroups.sweep()
+
+    async def _read_prices(
+        self, found: Sequence[Known], launched: Mapping[str, Launched], now: Instant
+    ) -> None:
+        if self._prices is None:
+            return
+        used = {
+            name
+            for known in found
+            if any(market == "spot" for market, _ in markets(known.asg, launched[known.asg.name]))
+            for name in launched[known.asg.name].types
+        }
+        await self._prices.refresh(now, used)
 
     async def _described(self) -> dict[str, Asg]:
         raws = await self._api.groups_by_name(sorted(self._explicit)) if self._explicit else []
@@ -160,7 +177,7 @@ class AwsCloud(Cloud):
         made = make_template(asg, launched, self._types.by_name, tags, managed)
         options = read_options(tags.options, OPTION_NAMES)
         warnings = (*tags.warnings, *options.warnings, *made.warnings, *_doubts(asg))
-        ways = offerings(asg, launched, made.types)
+        ways = offerings(asg, launched, made.types, self._prices.by_place if self._prices else {})
         return NodeGroup(
             template=made.template,
             template_error=made.error,

@@ -10,6 +10,7 @@ from kubetide.clouds.aws.api import AwsApi, Caller
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.config import AwsConfig, aws_config
 from kubetide.clouds.aws.discovery import parse_discovery
+from kubetide.clouds.aws.prices import SpotPrices
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.ini import CloudConfigError
@@ -36,7 +37,8 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     try:
         api = AwsApi(client)
         types = InstanceTypes(None if flags.aws_use_static_instance_list else api)
-        yield AwsCloud(api, context.clock, groups=groups, discovery=discovery, types=types)
+        prices = SpotPrices(api)
+        yield AwsCloud(api, context.clock, groups=groups, discovery=discovery, types=types, prices=prices)
     finally:
         client.close()
 
