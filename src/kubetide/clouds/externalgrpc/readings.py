@@ -32,12 +32,14 @@ _DURATIONS: Final = (
     ("scaleDownUnneededDuration", "scale_down_unneeded_time"),
     ("scaleDownUnreadyDuration", "scale_down_unready_time"),
     ("MaxNodeProvisionDuration", "max_node_provision_time"),
+    ("maxNodeStartupDuration", "max_node_startup_time"),
 )
 _VALUES: Final = (
     ("scaleDownUtilizationThreshold", "scale_down_utilization_threshold"),
     ("scaleDownGpuUtilizationThreshold", "scale_down_gpu_utilization_threshold"),
     ("zeroOrMaxNodeScaling", "zero_or_max_node_scaling"),
     ("ignoreDaemonSetsUtilization", "ignore_daemonsets_utilization"),
+    ("allowNonAtomicScaleUpToMax", "allow_non_atomic_scale_up_to_max"),
 )
 
 
