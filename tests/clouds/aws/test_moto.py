@@ -121,7 +121,7 @@ def test_tags_types_and_discovery(server, world):
     number = names[0].removeprefix("a-")
     make_group(server, f"m-{number}", tags=[("cluster", f"c-{number}")], types=("m5.xlarge", "m5.large"))
     flag = parse_discovery(f"asg:tag=cluster=c-{number}")
-    cloud = AwsCloud(api, clock, discovery=[flag], types=InstanceTypes(api))
+    cloud = AwsCloud(api, clock, discovery=flag, types=InstanceTypes(api))
     groups = {group.id: group for group in asyncio.run(_refresh(cloud))}
     assert sorted(groups) == sorted([*names, f"m-{number}"])
     assert groups[names[0]].template.node.metadata.labels["team"] == "shop"

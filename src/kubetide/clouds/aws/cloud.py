@@ -6,6 +6,7 @@ At rest a refresh makes one call for each hundred groups, at most once a minute;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from kubetide.acting.parallel import in_parallel
@@ -56,7 +57,7 @@ class AwsCloud(Cloud):
         clock: Clock,
         *,
         groups: Sequence[NodeSpec] = (),
-        discovery: Sequence[Mapping[str, str]] = (),
+        discovery: Mapping[str, str] = MappingProxyType({}),
         types: InstanceTypes,
         prices: SpotPrices | None = None,
     ) -> None:
@@ -66,14 +67,14 @@ class AwsCloud(Cloud):
             api: The calls.
             clock: The time.
             groups: Groups by name, with the bounds that hold whatever AWS says.
-            discovery: The tags of each discovery flag.
+            discovery: The tags that a group must have to be found; none finds none.
             types: Where instance types come from.
             prices: Where spot prices come from; None for nowhere.
         """
         self._api = api
         self._clock = clock
         self._explicit = {spec.name: spec for spec in groups}
-        self._discovery = tuple(discovery)
+        self._discovery = dict(discovery)
         self._types, self._prices = types, prices
         self._launches = Launches(api)
         self._nodegroups = Nodegroups(api)
@@ -137,8 +138,8 @@ class AwsCloud(Cloud):
 
     async def _described(self) -> dict[str, Asg]:
         raws = await self._api.groups_by_name(sorted(self._explicit)) if self._explicit else []
-        for tags in self._discovery:
-            raws += await self._api.groups_by_filter(filters_of(tags))
+        if self._discovery:
+            raws += await self._api.groups_by_filter(filters_of(self._discovery))
         self._raw = {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in raws}
         return {name: asg for name, (_, asg) in self._raw.items()}
 
