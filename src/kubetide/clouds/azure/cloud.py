@@ -20,7 +20,7 @@ from kubetide.clouds.azure.skus import InstanceType, find_type, may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
 from kubetide.clouds.azure.template import GPU_LABEL, build_node, zones_of
 from kubetide.clouds.common.options import read_options
-from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.clouds.common.template import kube_proxy
 from kubetide.ports.clock import Clock
@@ -73,7 +73,7 @@ class AzureCloud(Cloud):
         self._machines_at: dict[str, Duration] = {}
         self._not_before: dict[str, Duration] = {}
         self._sets_at: Duration | None = None
-        self._earlier: dict[str, NodeGroup] = {}
+        self._shown = ShownGroups()
 
     @property
     def name(self) -> str:
@@ -95,9 +95,7 @@ class AzureCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
-        self._earlier = {group.id: group for group in groups}
-        return sorted(groups, key=lambda group: group.id)
+        return self._shown.show(await self.readings())
 
     async def renew(self) -> None:
         """List the sets anew once a minute. The first time, what cannot be read is an error. Raises CloudError."""
