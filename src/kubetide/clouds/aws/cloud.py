@@ -14,7 +14,7 @@ from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.discovery import filters_of
 from kubetide.clouds.aws.groups import Asg, read_group
-from kubetide.clouds.aws.ids import FARGATE, instance_name, is_placeholder
+from kubetide.clouds.aws.ids import is_placeholder
 from kubetide.clouds.aws.known import Known
 from kubetide.clouds.aws.launches import Launched, Launches
 from kubetide.clouds.aws.nodegroups import NOTHING, Nodegroups
@@ -32,7 +32,6 @@ from kubetide.units.time import Instant, after, minutes
 
 _INTERVAL: Final = minutes(1)
 _AT_ONCE: Final = 8
-_ENABLED: Final = "k8s.io/cluster-autoscaler-enabled"
 
 
 class AwsCloud(Cloud):
@@ -191,19 +190,6 @@ class AwsCloud(Cloud):
     def group_of(self, provider_id: str) -> str | None:
         """Return the group of an instance as of the last refresh; None for a foreign one."""
         return next((name for name, known in self._known.items() if known.has(provider_id)), None)
-
-    def has_instance(self, provider_id: str, annotations: Mapping[str, str]) -> bool | None:
-        """Return whether the machine of a node exists; None where nobody can tell. Raises CloudError for a foreign id.
-
-        Source: cluster-autoscaler (Aug 2026), AWS provider, HasInstance.
-        """
-        if annotations.get(_ENABLED) == "false":
-            return False
-        if instance_name(provider_id).startswith(FARGATE):
-            return None
-        if self.group_of(provider_id) is None:
-            raise CloudError(f"node is not present in aws: {provider_id}")
-        return True
 
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 

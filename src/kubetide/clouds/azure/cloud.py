@@ -255,15 +255,6 @@ class AzureCloud(Cloud):
         found = self._find(node_id)
         return None if found is None else self._groups[found[0]].name
 
-    async def has_instance(self, node_name: str, node_id: str) -> bool | None:
-        """Return whether the node's machine is there, None where only a later refresh can tell. Raises CloudError."""
-        if not node_id:
-            raise CloudError(f"ProviderID for node: {node_name} is empty, skipped")
-        if not node_id.startswith(PREFIX):
-            raise CloudError(f"invalid azure ProviderID prefix for node: {node_name}, skipped")
-        found = self._find(node_id)
-        return None if found is None else found[1].status.state != "Deleting"
-
     def _check_id(self, node_id: str) -> None:
         if node_id.startswith(PREFIX):
             normalized(node_id)
