@@ -116,6 +116,9 @@ def test_what_a_go_server_says_comes_through(descriptors):
         assert [(one.key, one.value, one.effect) for one in node.spec.taints] == [
             ("made-up", "yes", "NoSchedule")
         ]
+        [devices] = groups["kept"].template.slices
+        assert (devices.spec.driver, devices.spec.node_name) == ("made-up.example.com", "template-kept")
+        assert [one.name for one in devices.spec.devices] == ["device-0"]
         assert groups["kept"].options.scale_down_unneeded_time == "3m0s"
         assert groups["kept"].options.scale_down_utilization_threshold == 0.25
         assert groups["kept"].options.max_node_startup_time == "10m0s"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -132,7 +133,11 @@ func (g *group) answer(method string, asked request) (said, error) {
 		return said{}, g.end(asked.Nodes)
 	case "NodeGroupTemplateNodeInfo":
 		bytes, err := template(g.id).Marshal()
-		return said{"nodeBytes": bytes}, err
+		if err != nil {
+			return nil, err
+		}
+		slice, err := devices(g.id).Marshal()
+		return said{"nodeBytes": bytes, "resourceSliceBytes": [][]byte{slice}}, err
 	case "NodeGroupGetOptions":
 		if g.unneeded == "" {
 			return said{}, nil
@@ -172,6 +177,22 @@ func (g *group) end(nodes []node) error {
 	}
 	g.here = slices.DeleteFunc(g.here, func(m machine) bool { return doomed[m.id] })
 	return nil
+}
+
+func devices(id string) *resourcev1.ResourceSlice {
+	name, memory := "template-"+id, resource.MustParse("16Gi")
+	return &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-devices"},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver:   "made-up.example.com",
+			Pool:     resourcev1.ResourcePool{Name: name, Generation: 1, ResourceSliceCount: 1},
+			NodeName: &name,
+			Devices: []resourcev1.Device{{
+				Name:     "device-0",
+				Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: memory}},
+			}},
+		},
+	}
 }
 
 func template(id string) *v1.Node {
