@@ -10,6 +10,8 @@ from tests.horizontal.running import START
 from tests.loops import run_alone
 from tests.nodes.live import Kept
 
+from kubetide.clouds.catalog import parse_catalog, with_catalog
+from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE
 from kubetide.clouds.labels import Bounds, LabelsCloud, LabelsConfigError, read_groups
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.nodes.controller import NodesController
@@ -76,6 +78,29 @@ def test_groups_are_what_a_label_says_with_the_bounds_that_are_known():
         "spare": (2, 0, 9),
     }
     assert [one.provider_id for one in found["a"].instances] == ["gce://a-1", "node:///a-2"]
+
+
+def test_a_catalogue_prices_groups_whose_nodes_are_of_one_type():
+    """The type is that of the labels; a group of several types has no price, as nobody knows what comes next."""
+
+    async def story(cluster, clock):
+        for name, group, kind, zone in (
+            ("c-1", "c", "m5.large", "z-1"),
+            ("c-2", "c", "m5.large", "z-1"),
+            ("d-1", "d", "m5.large", "z-1"),
+            ("d-2", "d", "m5.large", "z-2"),
+            ("e-1", "e", "m5.large", "z-1"),
+            ("e-2", "e", "c5.large", "z-1"),
+        ):
+            await add_node(cluster, name, {POOL: group, INSTANCE_TYPE: kind, ZONE: zone})
+        catalog = parse_catalog("type,zone,price_per_hour\nm5.large,,0.1\nm5.large,z-1,0.2\n", "prices.csv")
+        async with LabelsCloud(cluster, clock, read_groups("")).open() as inner:
+            cloud = with_catalog(inner, catalog)
+            await clock.sleep(seconds(1))
+            return {group.id: group.price_per_hour for group in await cloud.refresh()}
+
+    found = play(story)
+    assert {name: found[name] for name in "acde"} == {"a": None, "c": 0.2, "d": 0.1, "e": None}
 
 
 def test_advice_and_explain_work_on_a_cluster_without_a_cloud():

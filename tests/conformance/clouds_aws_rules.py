@@ -35,7 +35,6 @@ PARENT_REGION = Rule("parent region", "nodes of a local zone are labelled with i
 TAINT_WITHOUT_VALUE = Rule(
     "taint without value", "a node of EKS has a taint whose value is null; upstream loses it"
 )
-EACH_FLAG = Rule("each discovery flag", "each flag finds groups of its own; upstream joins their tags")
 CREATING = Rule("placeholders are being created", "a machine that AWS owes does not run yet")
 OPEN_ORDERS = Rule(
     "withdrawal of open orders", "what AWS owes can be withdrawn; upstream counts it as existing"
@@ -55,7 +54,6 @@ RULES = (
     LEAST_OF_REQUIREMENTS,
     PARENT_REGION,
     TAINT_WITHOUT_VALUE,
-    EACH_FLAG,
     CREATING,
     OPEN_ORDERS,
     ONLY_THESE,
@@ -134,18 +132,6 @@ def _lost_taints(world: Mapping[str, Any], labels: Mapping[str, str]) -> list[st
                 if taint.get("key") and taint.get("value") is None and taint.get("effect") in _EFFECTS
             ]
     return []
-
-
-def discovered(world: Mapping[str, Any], specs: list[str], explicit: set[str]) -> set[str]:
-    """Return the groups that each flag finds by itself, and those that are named."""
-    found = set(explicit)
-    for spec in specs:
-        pairs = dict(pair.partition("=")[::2] for pair in spec.removeprefix("asg:tag=").split(","))
-        for group in world["groups"]:
-            tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags") or ()}
-            if all(key in tags and value in {"", tags[key]} for key, value in pairs.items()):
-                found.add(group["AutoScalingGroupName"])
-    return found
 
 
 def is_bad_group(group: Mapping[str, Any]) -> bool:

@@ -28,7 +28,8 @@ from tests.plane.usage_api import Load, usage_api
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.apiserver.http.kubeconfig import write_kubeconfig
-from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
+from kubetide.embedded.cloud import CloudFaults, EmbeddedCloud, GroupSpec
+from kubetide.embedded.cloud.faults import NO_FAULTS
 from kubetide.embedded.draws import Between, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NAMESPACES, NODES, PODS
@@ -210,13 +211,20 @@ class Town:
 
 @asynccontextmanager
 async def town(
-    plane: Plane, clock: Clock, folder: Path, *groups: GroupSpec, by_kwok: bool = False, told: Telling = tuple
+    plane: Plane,
+    clock: Clock,
+    folder: Path,
+    *groups: GroupSpec,
+    by_kwok: bool = False,
+    told: Telling = tuple,
+    faults: CloudFaults = NO_FAULTS,
 ):
     """Lets a town live on a plane, and leaves the plane as it was.
 
     Args:
         told: What the cloud says of its groups to other processes.
         by_kwok: Whether kwok plays the kubelets, and not the embedded ones.
+        faults: What goes wrong in the cloud.
     """
     async with AsyncExitStack() as stack:
         if by_kwok:
@@ -224,7 +232,7 @@ async def town(
         cluster = await stack.enter_async_context(HttpCluster(plane.connection, clock))
         made = await cluster.create(NAMESPACES, {"metadata": {"generateName": "town-"}})
         place = Town(plane, clock, cluster, folder, made.metadata.name)
-        place.cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups)
+        place.cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups, faults=faults)
         parts = [place.pods.run(), place.nodes.run()]
         await together(stack, parts)
         await place.pods.synced()
@@ -352,8 +360,15 @@ def user_kubeconfig(plane: Plane, user: str, path: Path) -> Path:
 
 
 @asynccontextmanager
-async def kubetide_run(place: Town, user: str, *flags: str, name: str = "kubetide"):
-    """Starts ``kubetide run`` in the town; gives the Process. One that is still there must end well on SIGTERM."""
+async def kubetide_run(
+    place: Town, user: str, *flags: str, name: str = "kubetide", cloud: tuple[str, ...] = ()
+):
+    """Starts ``kubetide run`` in the town; gives the Process. One that is still there must end well on SIGTERM.
+
+    Args:
+        cloud: Flags of another cloud than the town's.
+    """
+    towns = "--cloud-provider=tests.plane.remote_cloud:connected", f"--cloud-config={place.socket}"
     config = user_kubeconfig(place.plane, user, place.folder / f"{name}.kubeconfig")
     log = place.folder / f"{name}.out"
     with log.open("wb") as out:
@@ -365,8 +380,7 @@ async def kubetide_run(place: Town, user: str, *flags: str, name: str = "kubetid
             f"--kubeconfig={config}",
             f"--out={place.folder / name}",
             "--address=127.0.0.1:0",
-            "--cloud-provider=tests.plane.remote_cloud:connected",
-            f"--cloud-config={place.socket}",
+            *(cloud or towns),
             "--adopt-hpas-after=0s",
             *flags,
             stdout=out,

@@ -35,13 +35,14 @@ _PACKAGES = {
     "clients": "./clients",
     "holder": "./holder",
     "informer": "./informer",
+    "cloud": "./cloud",
     "helm": "helm.sh/helm/v4/cmd/helm",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
-    "clients": ("clients", "holder", "informer"),
+    "clients": ("clients", "cloud", "holder", "informer"),
     "helm": ("helm",),
     "kwok": ("kwok",),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kubetide.cli.run import OPEN
+
+if TYPE_CHECKING:
+    from kubetide.doctor import Snapshot
 
 FOUND = 1
 """Exit status where something critical, or a warning, was found."""
@@ -48,39 +52,46 @@ def command(output: str, config: Path | None, after: str, seed: int, arguments: 
       kubetide doctor --controllers=nodes --cloud-provider=aws
       kubetide doctor web-shop
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.run import configuration
     from kubetide.cli.structured import structured
-    from kubetide.doctor import Snapshot, diagnose
-    from kubetide.doctor.subjects import snapshot_of_cluster, snapshot_of_scenario
+    from kubetide.doctor import diagnose
     from kubetide.doctor.text import findings_text
-    from kubetide.units.time import parse_duration
 
-    def of_scenario(name: str) -> Snapshot:
-        from kubetide.simulate.scenario import load_scenario
-        from kubetide.simulate.shipped import scenario_path
-
-        if len(arguments) > 1:
-            raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")
-        try:
-            played = parse_duration(after)
-        except ValueError as error:
-            raise click.BadParameter(
-                f"{after!r} is no duration; write 30m or 2h", param_hint="--after"
-            ) from error
-        path = scenario_path(Path(name))
-        return snapshot_of_scenario(
-            load_scenario(path),
-            base=path.parent,
-            seed=seed,
-            played=played,
-            warn=lambda text: click.echo(f"kubetide: {text}", err=True),
-        )
-
-    if arguments and not arguments[0].startswith("-"):
-        snapshot = of_scenario(arguments[0])
-    else:
-        snapshot = snapshot_of_cluster(configuration(config, list(arguments)))
-    findings = diagnose(snapshot)
+    findings = diagnose(snapshot_of(arguments, config, after, seed))
     click.echo(findings_text(findings) if output == "text" else structured({"findings": findings}, output))
     if any(one.severity != "info" for one in findings):
         sys.exit(FOUND)
+
+
+def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, seed: int) -> Snapshot:
+    """Return the snapshot of the cluster that settings name, or of the scenario that comes first.
+
+    Args:
+        arguments: A scenario, or settings as flags.
+        config: File of settings.
+        after: How long a scenario runs before it is read, as text.
+        seed: Of a scenario.
+    """
+    from kubetide.cli.run import configuration
+    from kubetide.doctor.subjects import snapshot_of_cluster, snapshot_of_scenario
+    from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.shipped import scenario_path
+    from kubetide.units.time import parse_duration
+
+    if not arguments or arguments[0].startswith("-"):
+        return snapshot_of_cluster(configuration(config, list(arguments)))
+    if len(arguments) > 1:
+        raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")
+    try:
+        played = parse_duration(after)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{after!r} is no duration; write 30m or 2h", param_hint="--after"
+        ) from error
+    path = scenario_path(Path(arguments[0]))
+    return snapshot_of_scenario(
+        load_scenario(path),
+        base=path.parent,
+        seed=seed,
+        played=played,
+        warn=lambda text: click.echo(f"kubetide: {text}", err=True),
+    )

@@ -32,6 +32,7 @@ _SHIPPED: Final[Mapping[str, str]] = {
         ("azure", "azure"),
         ("externalgrpc", "externalgrpc"),
         ("gce", "gce"),
+        ("kwok", "kwok"),
         ("labels", "labels"),
         ("tencentcloud", "tencent"),
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 
+from kubetide.clouds.catalog import read_catalog, with_catalog
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
 from kubetide.nodes.settings import Settings
 from kubetide.ports.clock import Clock
@@ -13,19 +16,29 @@ from kubetide.runtime.config import RunSettings
 from kubetide.units.time import format_duration
 
 
-def open_cloud(
-    run: RunSettings, nodes: Settings, clock: Clock, cluster: Cluster | None = None
-) -> AbstractAsyncContextManager[Cloud]:
-    """Return the cloud that the settings name, open as long as the context is.
+@asynccontextmanager
+async def open_cloud(
+    run: RunSettings,
+    nodes: Settings,
+    clock: Clock,
+    cluster: Cluster | None = None,
+    *,
+    warn: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[Cloud]:
+    """Yield the cloud that the settings name, with the catalogue that they name over it.
 
     Args:
         run: The settings of the process: provider, its file, its groups.
         nodes: The flags of the node loop, which hold for a group without options of its own.
         clock: The time.
         cluster: Where nodes join, for providers that read it.
+        warn: Called with a sentence for each column of the catalogue that has no effect.
 
-    Raises: CloudNotFound.
+    Raises: CloudNotFound, CatalogError, and what the provider raises.
     """
+    catalog = read_catalog(Path(run.catalog)) if run.catalog else None
+    for problem in catalog.warnings if catalog else ():
+        warn(problem)
     flags = CloudFlags(
         cloud_config=run.cloud_config,
         nodes=run.nodes,
@@ -38,7 +51,8 @@ def open_cloud(
         bulk_mig_instances_listing_enabled=run.bulk_mig_instances_listing_enabled,
     )
     context = CloudContext(flags, clock, cluster=cluster, defaults=_defaults(nodes))
-    return cloud_factory(run.cloud_provider)(context)
+    async with cloud_factory(run.cloud_provider)(context) as cloud:
+        yield cloud if catalog is None else with_catalog(cloud, catalog)
 
 
 def _defaults(nodes: Settings) -> GroupOptions:

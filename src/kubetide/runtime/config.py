@@ -63,6 +63,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         adopt_hpas_after: An HPA without a status is taken on when nobody has written one for so long.
         cloud_provider: Whose node groups the node loop scales.
         cloud_config: The provider's file.
+        catalog: A file of prices and shapes of machines, which hold over those of the cloud.
         nodes: Node groups by name, each ``MIN:MAX:NAME``.
         node_group_label: Keys of labels that name a node's group; of the provider ``labels``.
         node_group_auto_discovery: How node groups are found, each ``DISCOVERER:key=value,...``.
@@ -100,6 +101,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     adopt_hpas_after: Duration = seconds(60)
     cloud_provider: str = ""
     cloud_config: str = ""
+    catalog: str = ""
     nodes: tuple[str, ...] = ()
     node_group_label: tuple[str, ...] = ()
     node_group_auto_discovery: tuple[str, ...] = ()
@@ -351,6 +353,8 @@ def _check_cloud(run: RunSettings) -> None:
             f"controllers: {scaling[0]} needs node groups to scale: set cloud-provider; `labels` reads them off the nodes of any "
             "cluster, for advice"
         )
+    if run.catalog and not run.cloud_provider:
+        raise ConfigError("catalog is for the node groups of a cloud: set cloud-provider, or leave it out")
     if run.cloud_provider != LABELS:
         if run.node_group_label:
             raise ConfigError("node-group-label is for cloud-provider=labels; another provider has its own")

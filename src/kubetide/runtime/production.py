@@ -168,7 +168,7 @@ class _Process:
         await stack.enter_async_context(cluster)
         cloud: Cloud | None = None
         if any(entry.needs_cloud for entry in loop_entries(run.controllers)):
-            opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster)
+            opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster, warn=log.warn)
             cloud = await stack.enter_async_context(opened)
         plurals, warn = _Plurals(cluster, clock), log.warn
         # Advice is for those HPAs, too, whom upstream still serves.

@@ -8,6 +8,7 @@ import msgspec
 
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.runtime.clock import machine_time
+from kubetide.simulate.catalog import with_catalog_types
 from kubetide.simulate.rules import check_scenario
 from kubetide.simulate.spec import (
     FAULT_KINDS,
@@ -68,13 +69,14 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
     Args:
         path: The YAML file; what it names lies beside it.
         trace: A trace that takes the place of the load of the first service.
-    Raises: ScenarioError with a line for each problem, naming file, line, field and fix.
+    Raises: ScenarioError with a line for each problem, naming file, line, field and fix; CatalogError.
     """
     document, scenario = _read(path)
     if scenario.start == NOW:
         scenario = msgspec.structs.replace(scenario, start=format_rfc3339(machine_time()))
     if trace is not None:
         scenario = _with_trace(path, scenario, trace)
+    scenario = with_catalog_types(path.parent, scenario)
     check_scenario(path, document, scenario)
     return scenario
 

@@ -164,6 +164,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     step: str = "15s"
     warm_up: str = "3m"
     instance_types: dict[str, InstanceTypeSpec] = {}
+    catalog: str = ""
+    """A file of prices and shapes, whose types ``instance_types`` replaces."""
     node_groups: tuple[NodeGroupSpec, ...]
     pods: PodTimes = PodTimes()
     scheduler: str = "default"

@@ -105,6 +105,8 @@ class SlowAws:
         boot_s: Seconds from the first sight of an instance to its appearance.
         stock_out: Groups whose new machines cannot be had.
         refuse: Error code by operation; such calls fail.
+        calls: The operations that were asked for, in order.
+        ended: Each instance that was terminated, and whether its group got smaller by it.
     """
 
     inner: BotoClient
@@ -113,6 +115,7 @@ class SlowAws:
     stock_out: set = field(default_factory=set)
     refuse: dict = field(default_factory=dict)
     calls: list = field(default_factory=list)
+    ended: list = field(default_factory=list)
     first_seen: dict = field(default_factory=dict)
     never: set = field(default_factory=set)
     failed_at: dict = field(default_factory=dict)
@@ -126,6 +129,8 @@ class SlowAws:
         if operation == "GetInstanceTypesFromInstanceRequirements":
             return {"InstanceTypes": [{"InstanceType": "m5.large"}, {"InstanceType": "m5.xlarge"}]}
         answer = await self.inner(operation, parameters)
+        if operation == "TerminateInstanceInAutoScalingGroup":
+            self.ended.append((parameters["InstanceId"], parameters["ShouldDecrementDesiredCapacity"]))
         if operation == "DescribeAutoScalingGroups":
             answer = copy.deepcopy(answer)
             for group in answer["AutoScalingGroups"]:

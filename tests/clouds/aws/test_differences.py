@@ -13,7 +13,7 @@ from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.config import aws_config
-from kubetide.clouds.aws.discovery import parse_discovery
+from kubetide.clouds.aws.discovery import joined
 from kubetide.clouds.aws.ids import region_of
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.ini import CloudConfigError
@@ -65,7 +65,7 @@ def play(story, *groups, explicit=(), flags=(), **world):
         api,
         clock,
         groups=[NodeSpec(*one) for one in explicit],
-        discovery=[parse_discovery(one) for one in flags],
+        discovery=joined(flags),
         types=InstanceTypes(api),
     )
 
@@ -145,16 +145,16 @@ def test_a_taint_without_value_counts():
     assert (taint.key, taint.value, taint.effect) == ("k", "", "NoExecute")
 
 
-def test_each_discovery_flag_finds_groups_of_its_own():
-    """each discovery flag: two flags mean either."""
+def test_groups_of_other_clusters_are_not_found():
+    """A group must have the tags of all discovery flags, as upstream has it: one flag may name the cluster."""
     cloud = play(
         nothing,
-        group("a", size=0, tags=[("x", "")]),
-        group("b", size=0, tags=[("y", "1")]),
-        group("c", size=0),
-        flags=["asg:tag=x", "asg:tag=y=1"],
+        group("ours", size=0, tags=[("enabled", ""), ("cluster", "prod")]),
+        group("other", size=0, tags=[("enabled", ""), ("cluster", "test")]),
+        group("off", size=0, tags=[("cluster", "prod")]),
+        flags=["asg:tag=enabled", "asg:tag=cluster=prod"],
     )
-    assert list(cloud.views()) == ["a", "b"]
+    assert list(cloud.views()) == ["ours"]
 
 
 def test_what_is_owed_is_being_created_and_can_be_withdrawn():

@@ -14,6 +14,7 @@ from tests.clouds.aws.moto_aws import CREDENTIALS, REGION, SlowAws, make_group, 
 from kubetide.clouds.aws.api import SERVICES, AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.discovery import parse_discovery
+from kubetide.clouds.aws.prices import SpotPrices
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
@@ -120,7 +121,7 @@ def test_tags_types_and_discovery(server, world):
     number = names[0].removeprefix("a-")
     make_group(server, f"m-{number}", tags=[("cluster", f"c-{number}")], types=("m5.xlarge", "m5.large"))
     flag = parse_discovery(f"asg:tag=cluster=c-{number}")
-    cloud = AwsCloud(api, clock, discovery=[flag], types=InstanceTypes(api))
+    cloud = AwsCloud(api, clock, discovery=flag, types=InstanceTypes(api))
     groups = {group.id: group for group in asyncio.run(_refresh(cloud))}
     assert sorted(groups) == sorted([*names, f"m-{number}"])
     assert groups[names[0]].template.node.metadata.labels["team"] == "shop"
@@ -133,6 +134,55 @@ def test_tags_types_and_discovery(server, world):
         ("m5.xlarge", "spot"),
         ("m5.large", "spot"),
     }
+
+
+def test_spot_prices_are_asked_for_while_a_group_wants_spot_machines(server, world):
+    """Prices are by type and zone, read every ten minutes; a role that may not ask knows none, and the group works."""
+    aws, clock, api, names, _ = world
+    number = names[0].removeprefix("a-")
+    make_group(server, f"s-{number}", types=("m5.xlarge", "m5.large"))
+    prices = SpotPrices(api)
+    groups = [NodeSpec(f"s-{number}", 0, 3), NodeSpec(names[0], 0, 3)]
+    cloud = AwsCloud(api, clock, groups=groups, types=InstanceTypes(None), prices=prices)
+
+    def spot():
+        mixed = next(one for one in asyncio.run(_refresh(cloud)) if one.id.startswith("s-"))
+        return {way.instance_type: way.price_per_hour for way in mixed.offerings if way.market == "spot"}
+
+    aws.refuse = {"DescribeSpotPriceHistory": "AccessDenied"}
+    assert spot() == {"m5.large": None, "m5.xlarge": None}
+    aws.refuse = {}
+    for _ in range(12):
+        asyncio.run(clock.sleep(minutes(1)))
+        told = spot()
+    assert told == {"m5.large": 0.00001, "m5.xlarge": 0.00001}, "what the server answers for every type"
+    assert aws.calls.count("DescribeSpotPriceHistory") == 2
+    alone = AwsCloud(api, clock, groups=groups[1:], types=InstanceTypes(None), prices=SpotPrices(api))
+    asyncio.run(_refresh(alone))
+    assert aws.calls.count("DescribeSpotPriceHistory") == 2, "no group wants spot machines"
+
+
+def test_the_newest_price_counts():
+    """Of several prices for a type in a zone the newest holds; one that is no number is left out."""
+
+    async def answer(operation, parameters):
+        assert (operation, parameters["InstanceTypes"]) == ("DescribeSpotPriceHistory", ["m5.large"])
+        rows = [
+            ("a", "0.04", "12:00"),
+            ("a", "0.05", "13:00"),
+            ("a", "0.06", "11:00"),
+            ("b", "cheap", "13:00"),
+        ]
+        return {
+            "SpotPriceHistory": [
+                {"InstanceType": "m5.large", "AvailabilityZone": zone, "SpotPrice": price, "Timestamp": time}
+                for zone, price, time in rows
+            ]
+        }
+
+    prices = SpotPrices(AwsApi(answer))
+    asyncio.run(prices.refresh(Clock().now(), {"m5.large"}))
+    assert prices.by_place == {("m5.large", "a"): 0.05}
 
 
 def test_a_stock_out_is_told_on_placeholders(world):

@@ -108,7 +108,12 @@ def test_load_up_and_down(server):
         assert world.sizes() == {"workers": (1, 1)}
         assert len(world.nodes) == 1
         assert set(world.nodes) < before
-        assert world.aws.calls.count("TerminateInstanceInAutoScalingGroup") == 4
+        gone = sorted(before - set(world.nodes))
+        assert sorted(world.aws.ended) == [(name, True) for name in gone], (
+            "those that were drained, and no other"
+        )
+        [left] = world.nodes
+        assert {pod.spec.node_name for pod in world.informers["pods"].objects.values()} == {left}
 
     def world_of(clock, groups, **settings):
         return AwsWorld(clock, groups, server=server, **settings)

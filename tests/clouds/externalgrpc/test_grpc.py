@@ -40,7 +40,8 @@ def in_a_world(test, tls=None, client_tls=None):
                 instance_type="g4dn.xlarge",
                 min_size=1,
                 max_size=2,
-                options=GroupOptions(scale_down_unneeded_time="3m0s"),
+                options=GroupOptions(scale_down_unneeded_time="3m0s", max_node_startup_time="9m0s"),
+                devices={"gpu.example.com": 2},
                 **quick,
             ),
         ]
@@ -89,6 +90,11 @@ def test_what_a_group_says_comes_through():
         assert cloud.gpu_label == "kubetide.dev/accelerator"
         assert kept.options.scale_down_unneeded_time == "3m0s"
         assert kept.options.scale_down_unready_time == "20m0s"
+        assert kept.options.max_node_startup_time == "9m0s"
+        [devices] = kept.template.slices
+        assert devices.spec.driver == "gpu.example.com"
+        assert len(devices.spec.devices) == 2
+        assert groups["empty"].template.slices is None
         assert groups["empty"].options is None
         assert kept.template.node.status.capacity["nvidia.com/gpu"] == "1"
         assert kept.template.node.metadata.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"

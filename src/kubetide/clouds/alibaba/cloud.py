@@ -15,14 +15,15 @@ from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, Sc
 from kubetide.clouds.alibaba.references import parse_provider_id, provider_id
 from kubetide.clouds.alibaba.template import GPU_LABEL, build_node
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.placeholders import is_of, missing_machines, split, with_placeholders
-from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.orders import Orders
+from kubetide.clouds.common.placeholders import is_of, split
+from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Duration, Instant, hours, minutes
+from kubetide.units.time import Duration, hours, minutes
 
 _AT_ONCE = 4
 _CONFIGURATIONS_FOR, _TYPES_FOR = minutes(10), hours(24)
@@ -45,10 +46,10 @@ class AlibabaCloud(Cloud):
         self._types: dict[str, InstanceType] = {}
         self._types_at: Duration | None = None
         self._types_turn = asyncio.Lock()
-        self._earlier: dict[str, NodeGroup] = {}
+        self._shown = ShownGroups()
         self._has_begun = False
         self._ordered: set[str] = set()
-        self._orders: dict[str, Instant] = {}
+        self._orders = Orders(api.failed_activity, lambda name: provider_id(region, name))
 
     @property
     def name(self) -> str:
@@ -70,24 +71,7 @@ class AlibabaCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        readings = [await self._with_failures(one) for one in await self.readings()]
-        groups = [group_of_reading(one, self._earlier) for one in readings]
-        self._earlier = {group.id: group for group in groups}
-        return sorted(groups, key=lambda group: group.id)
-
-    async def _with_failures(self, reading: GroupReading) -> GroupReading:
-        """Return the group with stand-ins for machines that we ordered and that an activity says cannot be had."""
-        since = self._orders.get(reading.id)
-        if since is None:
-            return reading
-        if not missing_machines(reading):
-            if reading.target is not None and not reading.instances_error:
-                del self._orders[reading.id]
-            return reading
-        failure, _ = await attempt(self._api.failed_activity(reading.id, since))
-        if failure is None:
-            return reading
-        return with_placeholders(reading, failure, lambda name: provider_id(self._region, name))
+        return self._shown.show([await self._orders.with_failures(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """The first time, look that all groups exist. Raises CloudError."""
@@ -204,7 +188,7 @@ class AlibabaCloud(Cloud):
             raise CloudError(f"size increase is too large - desired:{target} max:{spec.max_size}")
         now = self._clock.now()
         await self._api.set_size(group_id, target)
-        self._orders[group_id] = now
+        self._orders.place(group_id, now)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the group's capacity by instances that do not exist yet. Raises CloudError."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kubetide.objects.base import Json
+from kubetide.units.time import Instant, format_rfc3339
 
 SERVICES: Final[Mapping[str, str]] = {
     "DescribeAutoScalingGroups": "autoscaling",
@@ -16,6 +17,7 @@ SERVICES: Final[Mapping[str, str]] = {
     "DescribeLaunchTemplateVersions": "ec2",
     "DescribeImages": "ec2",
     "DescribeInstanceTypes": "ec2",
+    "DescribeSpotPriceHistory": "ec2",
     "GetInstanceTypesFromInstanceRequirements": "ec2",
     "DescribeNodegroup": "eks",
 }
@@ -26,6 +28,7 @@ CHANGES: Final = frozenset({"SetDesiredCapacity", "TerminateInstanceInAutoScalin
 
 _GROUPS_OF_A_CALL: Final = 100
 _CONFIGURATIONS_OF_A_CALL: Final = 50
+_LINUX: Final = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
 
 
 class Caller(Protocol):
@@ -98,6 +101,16 @@ class AwsApi:
     async def instance_types(self) -> list[Json]:
         """Return all instance types of the region."""
         return await self._pages("DescribeInstanceTypes", {}, "InstanceTypes")
+
+    async def spot_prices(self, types: Sequence[str], now: Instant) -> list[Json]:
+        """Return the prices of Linux machines on the spot market that hold now, by type and zone."""
+        request = {
+            "InstanceTypes": list(types),
+            "ProductDescriptions": list(_LINUX),
+            # From now on: the newest price before it is part of the answer, and no older one.
+            "StartTime": format_rfc3339(now),
+        }
+        return await self._pages("DescribeSpotPriceHistory", request, "SpotPriceHistory")
 
     async def nodegroup(self, cluster: str, name: str) -> Json | None:
         """Return a managed node group of EKS."""

@@ -6,6 +6,7 @@ At rest a refresh makes one call for each hundred groups, at most once a minute;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from kubetide.acting.parallel import in_parallel
@@ -13,12 +14,13 @@ from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.discovery import filters_of
 from kubetide.clouds.aws.groups import Asg, read_group
-from kubetide.clouds.aws.ids import FARGATE, instance_name, is_placeholder
+from kubetide.clouds.aws.ids import is_placeholder
 from kubetide.clouds.aws.known import Known
 from kubetide.clouds.aws.launches import Launched, Launches
 from kubetide.clouds.aws.nodegroups import NOTHING, Nodegroups
+from kubetide.clouds.aws.prices import SpotPrices
 from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
-from kubetide.clouds.aws.templates import make_template, offerings
+from kubetide.clouds.aws.templates import make_template, markets, offerings
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
@@ -30,7 +32,6 @@ from kubetide.units.time import Instant, after, minutes
 
 _INTERVAL: Final = minutes(1)
 _AT_ONCE: Final = 8
-_ENABLED: Final = "k8s.io/cluster-autoscaler-enabled"
 
 
 class AwsCloud(Cloud):
@@ -55,8 +56,9 @@ class AwsCloud(Cloud):
         clock: Clock,
         *,
         groups: Sequence[NodeSpec] = (),
-        discovery: Sequence[Mapping[str, str]] = (),
+        discovery: Mapping[str, str] = MappingProxyType({}),
         types: InstanceTypes,
+        prices: SpotPrices | None = None,
     ) -> None:
         """Nothing is asked before the first refresh.
 
@@ -64,14 +66,15 @@ class AwsCloud(Cloud):
             api: The calls.
             clock: The time.
             groups: Groups by name, with the bounds that hold whatever AWS says.
-            discovery: The tags of each discovery flag.
+            discovery: The tags that a group must have to be found; none finds none.
             types: Where instance types come from.
+            prices: Where spot prices come from; None for nowhere.
         """
         self._api = api
         self._clock = clock
         self._explicit = {spec.name: spec for spec in groups}
-        self._discovery = tuple(discovery)
-        self._types = types
+        self._discovery = dict(discovery)
+        self._types, self._prices = types, prices
         self._launches = Launches(api)
         self._nodegroups = Nodegroups(api)
         self._known: dict[str, Known] = {}
@@ -109,6 +112,7 @@ class AwsCloud(Cloud):
         found = [self._known[name] for name in sorted(described)]
         launched = await self._launches.of([known.asg for known in found], now)
         await self._types.refresh(now, {name for each in launched.values() for name in each.types})
+        await self._read_prices(found, launched, now)
         short = await self._shortages(found, new)
 
         async def dress(known: Known) -> None:
@@ -118,10 +122,23 @@ class AwsCloud(Cloud):
         await in_parallel(found, dress, limit=_AT_ONCE)
         self._nodegroups.sweep()
 
+    async def _read_prices(
+        self, found: Sequence[Known], launched: Mapping[str, Launched], now: Instant
+    ) -> None:
+        if self._prices is None:
+            return
+        used = {
+            name
+            for known in found
+            if any(market == "spot" for market, _ in markets(known.asg, launched[known.asg.name]))
+            for name in launched[known.asg.name].types
+        }
+        await self._prices.refresh(now, used)
+
     async def _described(self) -> dict[str, Asg]:
         raws = await self._api.groups_by_name(sorted(self._explicit)) if self._explicit else []
-        for tags in self._discovery:
-            raws += await self._api.groups_by_filter(filters_of(tags))
+        if self._discovery:
+            raws += await self._api.groups_by_filter(filters_of(self._discovery))
         self._raw = {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in raws}
         return {name: asg for name, (_, asg) in self._raw.items()}
 
@@ -160,7 +177,7 @@ class AwsCloud(Cloud):
         made = make_template(asg, launched, self._types.by_name, tags, managed)
         options = read_options(tags.options, OPTION_NAMES)
         warnings = (*tags.warnings, *options.warnings, *made.warnings, *_doubts(asg))
-        ways = offerings(asg, launched, made.types)
+        ways = offerings(asg, launched, made.types, self._prices.by_place if self._prices else {})
         return NodeGroup(
             template=made.template,
             template_error=made.error,
@@ -173,19 +190,6 @@ class AwsCloud(Cloud):
     def group_of(self, provider_id: str) -> str | None:
         """Return the group of an instance as of the last refresh; None for a foreign one."""
         return next((name for name, known in self._known.items() if known.has(provider_id)), None)
-
-    def has_instance(self, provider_id: str, annotations: Mapping[str, str]) -> bool | None:
-        """Return whether the machine of a node exists; None where nobody can tell. Raises CloudError for a foreign id.
-
-        Source: cluster-autoscaler (Aug 2026), AWS provider, HasInstance.
-        """
-        if annotations.get(_ENABLED) == "false":
-            return False
-        if instance_name(provider_id).startswith(FARGATE):
-            return None
-        if self.group_of(provider_id) is None:
-            raise CloudError(f"node is not present in aws: {provider_id}")
-        return True
 
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 

@@ -1,12 +1,12 @@
 """``--node-group-auto-discovery=asg:tag=K1[=V1],K2…``: Auto Scaling groups by their tags.
 
-Source: cluster-autoscaler (Aug 2026), AWS auto discovery. Upstream joins the tags of all flags; here each flag
-finds groups of its own, as its help says.
+Source: cluster-autoscaler (Aug 2026), AWS auto discovery. The tags of all flags are joined, as upstream does: who
+names the cluster in a second flag must not find the groups of other clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubetide.objects.base import Json
@@ -42,6 +42,11 @@ def parse_discovery(text: str) -> dict[str, str]:
         name, _, held = pair.partition("=")
         tags[name] = held
     return tags
+
+
+def joined(flags: Iterable[str]) -> dict[str, str]:
+    """Return the tags of all flags, of which a group must have every one; a later value wins. Raises DiscoveryError."""
+    return {key: value for text in flags for key, value in parse_discovery(text).items()}
 
 
 def filters_of(tags: Mapping[str, str]) -> list[Json]:

@@ -9,7 +9,8 @@ from typing import Protocol
 from kubetide.clouds.aws.api import AwsApi, Caller
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.config import AwsConfig, aws_config
-from kubetide.clouds.aws.discovery import parse_discovery
+from kubetide.clouds.aws.discovery import joined
+from kubetide.clouds.aws.prices import SpotPrices
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.ini import CloudConfigError
@@ -26,7 +27,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         groups = [parse_node_spec(text) for text in flags.nodes]
     except NodeSpecError as error:
         raise CloudConfigError(f"--nodes: {error}; give MIN:MAX:NAME of an Auto Scaling group") from error
-    discovery = [parse_discovery(text) for text in flags.node_group_auto_discovery]
+    discovery = joined(flags.node_group_auto_discovery)
     if not groups and not discovery:
         raise CloudConfigError(
             "aws: no node groups; give --nodes=MIN:MAX:NAME or --node-group-auto-discovery=asg:tag=KEY"
@@ -36,7 +37,8 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     try:
         api = AwsApi(client)
         types = InstanceTypes(None if flags.aws_use_static_instance_list else api)
-        yield AwsCloud(api, context.clock, groups=groups, discovery=discovery, types=types)
+        prices = SpotPrices(api)
+        yield AwsCloud(api, context.clock, groups=groups, discovery=discovery, types=types, prices=prices)
     finally:
         client.close()
 

@@ -8,7 +8,6 @@ from typing import Final
 from kubetide.ports.errors import CloudError
 
 PLACEHOLDER: Final = "i-placeholder"
-FARGATE: Final = "fargate"
 
 _PREFIX: Final = "aws:///"
 _INSTANCE: Final = re.compile(r"aws:///[-0-9a-z]*/[-0-9a-z]*(?:/[-0-9a-z.]*)?")

@@ -143,13 +143,19 @@ def _source(first: InstanceType, known: Sequence[InstanceType], launched: Launch
     return f"instance type {first.name} ({first.source}), without what the system reserves"
 
 
-def offerings(group: Asg, launched: Launched, types: Sequence[InstanceType]) -> tuple[Offering, ...]:
+def offerings(
+    group: Asg,
+    launched: Launched,
+    types: Sequence[InstanceType],
+    spot_prices: Mapping[tuple[str, str], float],
+) -> tuple[Offering, ...]:
     """Return the ways by which the group's next node may come, on-demand before spot.
 
-    A share is known where the group leaves AWS no choice of type: it spreads over its zones evenly.
+    A share is known where the group leaves AWS no choice of type: it spreads over its zones evenly. ``spot_prices``
+    are by type and zone.
     """
     ways: list[Offering] = []
-    for market, part in _markets(group, launched):
+    for market, part in markets(group, launched):
         share = part / len(group.zones) if len(types) == 1 and group.zones else None
         ways += [
             Offering(
@@ -157,7 +163,9 @@ def offerings(group: Asg, launched: Launched, types: Sequence[InstanceType]) -> 
                 zone=zone,
                 market=market,
                 share=share,
-                price_per_hour=kind.price_per_hour if market == "on-demand" else None,
+                price_per_hour=kind.price_per_hour
+                if market == "on-demand"
+                else spot_prices.get((kind.name, zone)),
             )
             for kind in types
             for zone in group.zones
@@ -165,7 +173,7 @@ def offerings(group: Asg, launched: Launched, types: Sequence[InstanceType]) -> 
     return tuple(ways)
 
 
-def _markets(group: Asg, launched: Launched) -> tuple[tuple[Market, float], ...]:
+def markets(group: Asg, launched: Launched) -> tuple[tuple[Market, float], ...]:
     """Return each market that the next node may come from, and how likely."""
     if not group.launch.mixed or group.launch.distribution is None:
         return (("spot", 1.0),) if launched.spot else (("on-demand", 1.0),)

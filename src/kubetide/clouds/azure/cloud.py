@@ -20,7 +20,7 @@ from kubetide.clouds.azure.skus import InstanceType, find_type, may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
 from kubetide.clouds.azure.template import GPU_LABEL, build_node, zones_of
 from kubetide.clouds.common.options import read_options
-from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.clouds.common.template import kube_proxy
 from kubetide.ports.clock import Clock
@@ -73,7 +73,7 @@ class AzureCloud(Cloud):
         self._machines_at: dict[str, Duration] = {}
         self._not_before: dict[str, Duration] = {}
         self._sets_at: Duration | None = None
-        self._earlier: dict[str, NodeGroup] = {}
+        self._shown = ShownGroups()
 
     @property
     def name(self) -> str:
@@ -95,9 +95,7 @@ class AzureCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
-        self._earlier = {group.id: group for group in groups}
-        return sorted(groups, key=lambda group: group.id)
+        return self._shown.show(await self.readings())
 
     async def renew(self) -> None:
         """List the sets anew once a minute. The first time, what cannot be read is an error. Raises CloudError."""
@@ -256,15 +254,6 @@ class AzureCloud(Cloud):
         self._check_id(node_id)
         found = self._find(node_id)
         return None if found is None else self._groups[found[0]].name
-
-    async def has_instance(self, node_name: str, node_id: str) -> bool | None:
-        """Return whether the node's machine is there, None where only a later refresh can tell. Raises CloudError."""
-        if not node_id:
-            raise CloudError(f"ProviderID for node: {node_name} is empty, skipped")
-        if not node_id.startswith(PREFIX):
-            raise CloudError(f"invalid azure ProviderID prefix for node: {node_name}, skipped")
-        found = self._find(node_id)
-        return None if found is None else found[1].status.state != "Deleting"
 
     def _check_id(self, node_id: str) -> None:
         if node_id.startswith(PREFIX):

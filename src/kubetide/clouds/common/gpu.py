@@ -20,6 +20,15 @@ GPU_RESOURCES: Final = (
 )
 """Extended resources that count as GPUs; where a node has several the first one counts."""
 
+NVIDIA_TESLA: Final = (
+    "nvidia-tesla-k80",
+    "nvidia-tesla-p100",
+    "nvidia-tesla-p4",
+    "nvidia-tesla-t4",
+    "nvidia-tesla-v100",
+)
+"""GPU types that more than one cloud names so."""
+
 
 class NodeGpu(NamedTuple):
     """What GPU a node has: the label that says so, the label's value, and the resource that pods ask for."""

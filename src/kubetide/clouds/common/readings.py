@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -68,3 +68,16 @@ def group_of_reading(reading: GroupReading, earlier: Mapping[str, NodeGroup]) ->
         warnings=reading.warnings or None,
         debug=reading.debug,
     )
+
+
+class ShownGroups:
+    """What the loop was shown of each group; a group that cannot be read is shown as it was."""
+
+    def __init__(self) -> None:
+        self._earlier: dict[str, NodeGroup] = {}
+
+    def show(self, readings: Iterable[GroupReading]) -> list[NodeGroup]:
+        """Return the view of each group, by id."""
+        groups = [group_of_reading(one, self._earlier) for one in readings]
+        self._earlier = {group.id: group for group in groups}
+        return sorted(groups, key=lambda group: group.id)

@@ -119,7 +119,7 @@ class ExternalGrpcCloud(Cloud):
         """Return the template of a group; None when there is none. Raises CloudUnsupported, CloudError."""
         request = MESSAGES["NodeGroupTemplateNodeInfoRequest"](id=group_id)
         answer = await self._call("NodeGroupTemplateNodeInfo", request)
-        return template_of(answer.nodeBytes, self._address)
+        return template_of(answer, self._address)
 
     async def _template(self, group_id: str) -> tuple[NodeTemplate | None, str]:
         try:

@@ -17,11 +17,13 @@ from kubetide.objects.base import Json
 from kubetide.objects.node import Node
 from kubetide.objects.protobuf import ProtobufError, decode_message
 from kubetide.objects.protobuf_encoding import encode_message
+from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, InstanceState, NodeTemplate
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, format_duration, parse_duration
 
 NODE_TYPE: Final = "io.k8s.api.core.v1.Node"
+SLICE_TYPE: Final = "io.k8s.api.resource.v1.ResourceSlice"
 OUT_OF_RESOURCES: Final = 1
 OTHER: Final = 99
 
@@ -32,12 +34,14 @@ _DURATIONS: Final = (
     ("scaleDownUnneededDuration", "scale_down_unneeded_time"),
     ("scaleDownUnreadyDuration", "scale_down_unready_time"),
     ("MaxNodeProvisionDuration", "max_node_provision_time"),
+    ("maxNodeStartupDuration", "max_node_startup_time"),
 )
 _VALUES: Final = (
     ("scaleDownUtilizationThreshold", "scale_down_utilization_threshold"),
     ("scaleDownGpuUtilizationThreshold", "scale_down_gpu_utilization_threshold"),
     ("zeroOrMaxNodeScaling", "zero_or_max_node_scaling"),
     ("ignoreDaemonSetsUtilization", "ignore_daemonsets_utilization"),
+    ("allowNonAtomicScaleUpToMax", "allow_non_atomic_scale_up_to_max"),
 )
 
 
@@ -71,21 +75,29 @@ def instance_message(instance: Instance) -> Any:
     return message
 
 
-def template_of(raw: bytes, provider: str) -> NodeTemplate | None:
-    """Return the template in a node's bytes; None for no bytes. Raises CloudError for bytes that are no node."""
-    if not raw:
+def template_of(message: Any, provider: str) -> NodeTemplate | None:
+    """Return the template of an answer; None for one without a node. Raises CloudError for bytes that are none."""
+    if not message.nodeBytes:
         return None
     try:
-        node = msgspec.convert(decode_message(raw, NODE_TYPE), Node)
+        node = msgspec.convert(decode_message(message.nodeBytes, NODE_TYPE), Node)
+        slices = tuple(
+            msgspec.convert(decode_message(one, SLICE_TYPE), ResourceSlice)
+            for one in message.resourceSliceBytes
+        )
     except (ProtobufError, msgspec.ValidationError) as error:
         raise CloudError(f"{provider}: the template is not a node in protobuf: {error}") from error
-    return NodeTemplate(node=node, source=f"the provider {provider}")
+    return NodeTemplate(node=node, slices=slices or None, source=f"the provider {provider}")
 
 
-def node_bytes(template: NodeTemplate) -> bytes:
-    """Return a template's node in Kubernetes' protobuf form, without its envelope."""
-    raw: Json = msgspec.to_builtins(template.node)
-    return encode_message(raw, NODE_TYPE)
+def template_message(template: NodeTemplate) -> Any:
+    """Return the message of a template: its node and its devices in Kubernetes' protobuf form, without envelopes."""
+    node: Json = msgspec.to_builtins(template.node)
+    slices: list[Json] = [msgspec.to_builtins(one) for one in template.slices or ()]
+    return MESSAGES["NodeGroupTemplateNodeInfoResponse"](
+        nodeBytes=encode_message(node, NODE_TYPE),
+        resourceSliceBytes=[encode_message(one, SLICE_TYPE) for one in slices],
+    )
 
 
 def options_of(message: Any) -> GroupOptions | None:

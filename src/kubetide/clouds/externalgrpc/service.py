@@ -12,7 +12,7 @@ from typing import Any, Final
 from google.protobuf import any_pb2
 
 from kubetide.clouds.externalgrpc.messages import MESSAGES
-from kubetide.clouds.externalgrpc.readings import instance_message, node_bytes, options_message
+from kubetide.clouds.externalgrpc.readings import instance_message, options_message, template_message
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.errors import CloudError, CloudUnsupported
 
@@ -116,7 +116,7 @@ class ProviderService:
         group = await self._group(request.id)
         if group.template is None:
             raise CloudError(group.template_error or f"node group {group.id} has no template")
-        return MESSAGES["NodeGroupTemplateNodeInfoResponse"](nodeBytes=node_bytes(group.template))
+        return template_message(group.template)
 
     async def _options(self, request: Any) -> Any:
         options = (await self._group(request.id)).options

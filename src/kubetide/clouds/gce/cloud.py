@@ -14,8 +14,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.options import ReadOptions, read_options
-from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
 from kubetide.clouds.gce import kube_env
@@ -86,7 +87,7 @@ class GceCloud(Cloud):
         self._built: dict[GceRef, _Built] = {}
         self._read_options: dict[GceRef, tuple[InstanceTemplate, ReadOptions]] = {}
         self._discovered_at: Duration | None = None
-        self._earlier: dict[str, NodeGroup] = {}
+        self._shown = ShownGroups()
         self._names = Names(seed)
 
     @property
@@ -102,22 +103,14 @@ class GceCloud(Cloud):
     @property
     def gpu_types(self) -> Sequence[str]:
         """The GPU types of the label."""
-        return (
-            "nvidia-tesla-k80",
-            "nvidia-tesla-p100",
-            "nvidia-tesla-p4",
-            "nvidia-tesla-t4",
-            "nvidia-tesla-v100",
-        )
+        return NVIDIA_TESLA
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        groups = [group_of_reading(one, self._earlier) for one in await self.readings()]
-        self._earlier = {group.id: group for group in groups}
-        return sorted(groups, key=lambda group: group.id)
+        return self._shown.show(await self.readings())
 
     async def renew(self) -> None:
         """Forget what may have changed; once a minute look for groups. Raises CloudError."""

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE
 from kubetide.clouds.labels.config import GroupsConfig
 from kubetide.objects.kinds import NODES
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, Instance, NodeGroup, instance_id
+from kubetide.ports.cloud import Cloud, Instance, NodeGroup, Offering, instance_id
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudError
 from kubetide.watching import Informer
@@ -55,11 +56,11 @@ class LabelsCloud(Cloud):
         if not self._nodes.has_synced:
             problem = f": {self._nodes.last_error}" if self._nodes.last_error else ""
             raise CloudError(f"the nodes have not been listed yet{problem}")
-        members: dict[str, list[Instance]] = {name: [] for name in self._config.groups if name != "*"}
+        members: dict[str, list[Node]] = {name: [] for name in self._config.groups if name != "*"}
         for _, node in sorted(self._nodes.objects.items()):
             group = self.group_of(node)
             if group:
-                members.setdefault(group, []).append(Instance(provider_id=instance_id(node)))
+                members.setdefault(group, []).append(node)
         return [self._group(name, members[name]) for name in sorted(members)]
 
     def group_of(self, node: Node) -> str:
@@ -67,8 +68,9 @@ class LabelsCloud(Cloud):
         labels = node.metadata.labels or {}
         return next((labels[key] for key in self._config.labels if labels.get(key)), "")
 
-    def _group(self, name: str, instances: list[Instance]) -> NodeGroup:
+    def _group(self, name: str, nodes: list[Node]) -> NodeGroup:
         bounds = self._config.bounds_of(name)
+        instances = [Instance(provider_id=instance_id(node)) for node in nodes]
         return NodeGroup(
             id=name,
             min_size=bounds.min,
@@ -77,6 +79,7 @@ class LabelsCloud(Cloud):
             instances=tuple(instances),
             template_error="the provider `labels` knows new nodes by live ones only, and the group has none",
             price_per_hour=bounds.price,
+            offerings=_way_of(nodes, bounds.price),
             debug=f"{name} ({bounds.min}:{bounds.max}), by label",
         )
 
@@ -92,6 +95,17 @@ class LabelsCloud(Cloud):
         """Refuse. Raises: CloudError."""
         del force
         raise CloudError(f"{group_id}: deletion of {len(provider_ids)} nodes: {_READ_ONLY}")
+
+
+def _way_of(nodes: Sequence[Node], price: float | None) -> tuple[Offering, ...] | None:
+    """Return the one type that all nodes are of, in their zone where they have one; None for several types."""
+    types, zones = (
+        {(node.metadata.labels or {}).get(key, "") for node in nodes} for key in (INSTANCE_TYPE, ZONE)
+    )
+    if len(types) != 1 or types == {""}:
+        return None
+    zone = zones.pop() if len(zones) == 1 else ""
+    return (Offering(instance_type=types.pop(), zone=zone, price_per_hour=price),)
 
 
 _READ_ONLY = "the provider `labels` is read only; name the provider of your cloud to act"

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.placeholders import is_of, missing_machines, split, with_placeholders
-from kubetide.clouds.common.readings import GroupReading, attempt, group_of_reading
+from kubetide.clouds.common.orders import Orders
+from kubetide.clouds.common.placeholders import is_of, split
+from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfiguration
@@ -22,7 +24,7 @@ from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.units.time import Duration, Instant, minutes
+from kubetide.units.time import Duration, minutes
 
 _AT_ONCE = 4
 _CONFIGURATIONS_FOR = minutes(10)
@@ -51,10 +53,10 @@ class TencentCloud(Cloud):
         self._types: dict[str, InstanceType] = {}
         self._zones: dict[str, str] = {}
         self._subnet_zones: dict[str, str] = {}
-        self._earlier: dict[str, NodeGroup] = {}
+        self._shown = ShownGroups()
         self._has_begun = False
         self._ordered: set[str] = set()
-        self._orders: dict[str, Instant] = {}
+        self._orders = Orders(api.failed_activity, lambda name: provider_id("", name))
 
     @property
     def name(self) -> str:
@@ -69,37 +71,14 @@ class TencentCloud(Cloud):
     @property
     def gpu_types(self) -> Sequence[str]:
         """The GPU types of the label."""
-        return (
-            "nvidia-tesla-k80",
-            "nvidia-tesla-p100",
-            "nvidia-tesla-p4",
-            "nvidia-tesla-t4",
-            "nvidia-tesla-v100",
-        )
+        return NVIDIA_TESLA
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        readings = [await self._with_failures(one) for one in await self.readings()]
-        groups = [group_of_reading(one, self._earlier) for one in readings]
-        self._earlier = {group.id: group for group in groups}
-        return sorted(groups, key=lambda group: group.id)
-
-    async def _with_failures(self, reading: GroupReading) -> GroupReading:
-        """Return the group with stand-ins for machines that we ordered and that an activity says cannot be had."""
-        since = self._orders.get(reading.id)
-        if since is None:
-            return reading
-        if not missing_machines(reading):
-            if reading.target is not None and not reading.instances_error:
-                del self._orders[reading.id]
-            return reading
-        failure, _ = await attempt(self._api.failed_activity(reading.id, since))
-        if failure is None:
-            return reading
-        return with_placeholders(reading, failure, lambda name: provider_id("", name))
+        return self._shown.show([await self._orders.with_failures(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """Forget sizes and instances. The first time, one of the groups must exist. Raises CloudError."""
@@ -261,7 +240,7 @@ class TencentCloud(Cloud):
         target = increased((await self._group(group_id)).desired_capacity, delta, spec.max_size)
         now = self._clock.now()
         await self._set_size(group_id, target)
-        self._orders[group_id] = now
+        self._orders.place(group_id, now)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the desired capacity by instances that do not exist yet. Raises CloudError."""

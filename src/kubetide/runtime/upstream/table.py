@@ -34,6 +34,7 @@ ADVISE: Final = "advise"
 """Kubetide's own flag: decide, explain, and write nothing."""
 
 _OWN_OF_PROCESS: Final = (
+    "catalog",
     "context",
     "log_format",
     "max_answer_size",

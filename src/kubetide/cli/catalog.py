@@ -1,0 +1,114 @@
+"""``kubetide catalog``: prices and shapes of machines as data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kubetide.cli.run import OPEN
+
+FOUND = 1
+"""Exit status where `compare` found a difference."""
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_OUTPUT = click.option(
+    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
+)
+
+
+@click.group("catalog")
+def command() -> None:
+    """Prices and shapes of machines as your own data, which holds over that of the cloud."""
+
+
+@command.command("check")
+@click.argument("file", type=_FILE)
+def check(file: Path) -> None:
+    """Read a catalogue, and say what is wrong with it.
+
+    Exit status: 0 where it can be used, 1 with the line and the column where it cannot.
+    """
+    from kubetide.clouds.catalog import read_catalog
+
+    catalog = read_catalog(file)
+    for problem in catalog.warnings:
+        click.echo(f"kubetide: {problem}", err=True)
+    commitments = sum(row.market == "reserved" for row in catalog.rows)
+    click.echo(
+        f"{file}: {len(catalog.types)} instance types, {len(catalog.rows)} rows, {commitments} commitments"
+    )
+
+
+@command.command("show")
+@click.argument("file", type=_FILE)
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only this instance type; may be repeated."
+)
+@click.option("--provider", default="", help="Only what holds for this provider.")
+@_OUTPUT
+def show(file: Path, types: tuple[str, ...], provider: str, output: str) -> None:
+    """Show what a catalogue says: prices by type, zone and market, shapes, commitments.
+
+    \b
+    Examples:
+      kubetide catalog show prices.csv
+      kubetide catalog show prices.csv --type=m5.large -o json
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.structured import structured
+    from kubetide.clouds.catalog import CatalogError, read_catalog
+    from kubetide.clouds.catalog.text import catalog_text, plain_rows
+
+    catalog = read_catalog(file)
+    if provider:
+        catalog = catalog.of(provider)
+    unknown = [one for one in types if one not in catalog.types]
+    if unknown:
+        raise CatalogError(
+            f"{file} has no type {', '.join(unknown)}; `kubetide catalog show {file}` lists all"
+        )
+    rows = [row for row in catalog.rows if not types or row.type in types]
+    click.echo(catalog_text(rows) if output == "text" else structured({"rows": plain_rows(rows)}, output))
+
+
+@command.command("compare", context_settings=OPEN)
+@click.argument("file", type=_FILE)
+@_OUTPUT
+@click.option("--config", type=_FILE, help="File of settings, as of `run`.")
+@click.option(
+    "--after",
+    default="15m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a scenario runs before it is read.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]...")
+def compare_(
+    file: Path, output: str, config: Path | None, after: str, seed: int, arguments: tuple[str, ...]
+) -> None:
+    """Compare a catalogue with what the cloud says, and with the nodes that there are.
+
+    Looks at the cluster of your kubeconfig, and where --cloud-provider names one at its cloud; it only reads. With
+    SCENARIO it looks at the embedded cluster of that scenario. Settings are those of `kubetide run`.
+
+    Exit status: 0 where all numbers agree to half a per cent, 1 where one does not, or where it failed.
+
+    \b
+    Examples:
+      kubetide catalog compare prices.csv --cloud-provider=aws --nodes=0:10:workers
+      kubetide catalog compare prices.csv web-shop
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.doctor import snapshot_of
+    from kubetide.cli.structured import structured
+    from kubetide.clouds.catalog import read_catalog
+    from kubetide.clouds.catalog.compare import compare
+    from kubetide.clouds.catalog.text import comparison_text
+
+    catalog = read_catalog(file)
+    snapshot = snapshot_of(arguments, config, after, seed)
+    found = compare(catalog, snapshot.groups, snapshot.nodes)
+    click.echo(comparison_text(found) if output == "text" else structured(found, output))
+    if found.differences:
+        sys.exit(FOUND)
