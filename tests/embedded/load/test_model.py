@@ -194,9 +194,9 @@ def test_memory_above_the_limit_is_an_oom():
         .put(make_pod("b"))
     )
     killed = []
-    world.model.on_oom(killed.append)
+    world.model.on_oom(lambda *what: killed.append(what))
     world.to(30)
-    assert killed == [("default", "a")] * 2
+    assert killed == [(("default", "a"), "main")] * 2
     assert usage(world)["a"][1] == 64 * MI
 
 
