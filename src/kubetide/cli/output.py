@@ -24,14 +24,7 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
     Exits with 1 if an invariant was broken, and with 3 if something could not scale and the run is ``strict``.
     """
     click.echo(summary_table(result.summary))
-    try:
-        write_whole(out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary))
-        _write(out / SUMMARY, result.summary)
-        _write(out / TIMELINE, result.timeline)
-    except OSError as error:
-        raise KubetideError(
-            f"cannot write the report under {out}: {error.strerror}; free space there or choose another --out"
-        ) from error
+    write_files(name, result, out)
     click.echo()
     if result.pace is not None and result.pace.lost:
         click.echo(
@@ -44,14 +37,32 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
         click.echo(f"records  {out / 'records'}, for `kubetide explain` and `kubetide replay`")
     else:
         click.echo("records  none: the run ended before the first decision")
-    if result.violations:
-        click.echo(f"{len(result.violations)} invariant(s) broken:", err=True)
-        for violation in result.violations:
-            click.echo(f"  {violation}", err=True)
+    if tell_broken(result):
         sys.exit(1)
     if strict and result.stuck:
         click.echo(f"strict: {len(result.stuck)} thing(s) could not scale, see the notices above", err=True)
         sys.exit(STUCK)
+
+
+def write_files(name: str, result: RunResult, out: Path) -> None:
+    """Write report, summary and timeline. Raises KubetideError where they cannot be written."""
+    try:
+        write_whole(out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary))
+        _write(out / SUMMARY, result.summary)
+        _write(out / TIMELINE, result.timeline)
+    except OSError as error:
+        raise KubetideError(
+            f"cannot write the report under {out}: {error.strerror}; free space there or choose another --out"
+        ) from error
+
+
+def tell_broken(result: RunResult) -> bool:
+    """Print the invariants that were broken, on standard error; return whether any was."""
+    if result.violations:
+        click.echo(f"{len(result.violations)} invariant(s) broken:", err=True)
+        for violation in result.violations:
+            click.echo(f"  {violation}", err=True)
+    return bool(result.violations)
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:

@@ -24,7 +24,10 @@ from kubetide.units.time import Instant
     help="Folder for the report, the summary and the decision records.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
-def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool) -> None:
+@click.option(
+    "--variants", is_flag=True, help="Play each of the scenario's variants, and print a line for each."
+)
+def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool, variants: bool) -> None:
     """Run SCENARIO, a file or the name of a shipped example, in virtual time: a day takes seconds.
 
     The loops are the ones that run in production; the cluster, the cloud and the load are embedded.
@@ -41,21 +44,23 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
       kubetide simulate web-shop
       kubetide simulate my-shop.yaml --out monday --strict
       kubetide simulate worldcup98 --trace requests.csv.gz --out june
+      kubetide simulate vpa-day --variants --out compared
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.examples import scenario_path
-    from kubetide.cli.output import finish
-    from kubetide.runtime.folder import claimed
+    from kubetide.cli.output import finish, tell_broken, write_files
+    from kubetide.runtime.folder import REPORT, claimed
     from kubetide.simulate.run import RunResult, run_simulation
-    from kubetide.simulate.scenario import load_scenario, start_of
+    from kubetide.simulate.scenario import Scenario, ScenarioError, load_scenario, start_of
+    from kubetide.simulate.variants import variant_of, variants_table
     from kubetide.units.time import format_rfc3339, parse_duration
 
     scenario = scenario_path(scenario)
     loaded = load_scenario(scenario, trace=trace)
     start, length = start_of(loaded), parse_duration(loaded.duration)
 
-    def run() -> RunResult:
+    def run(loaded: Scenario, label: str, out: Path) -> RunResult:
         with click.progressbar(
-            length=length // 1_000_000_000, label=loaded.name, file=sys.stderr, hidden=not sys.stderr.isatty()
+            length=length // 1_000_000_000, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
         ) as bar:
 
             def progress(now: Instant) -> None:
@@ -70,8 +75,23 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
                 progress=progress,
             )
 
+    if variants:
+        if not loaded.variants:
+            raise ScenarioError(f"{scenario}: variants: there are none; name some, or leave --variants out")
+        played = {}
+        for name in loaded.variants:
+            with claimed(out / name):
+                played[name] = run(variant_of(loaded, name), name, out / name)
+                write_files(f"{loaded.name}: {name}", played[name], out / name)
+            if played[name].interrupted:
+                sys.exit(130)
+        click.echo(variants_table({name: result.summary for name, result in played.items()}))
+        click.echo(f"\nreports  {out}/*/{REPORT}")
+        broken = [name for name, result in played.items() if tell_broken(result)]
+        sys.exit(1 if broken else 0)
+
     with claimed(out):
-        result = run()
+        result = run(loaded, loaded.name, out)
         finish(loaded.name, result, out, strict=strict)
     if result.interrupted:
         summary = result.summary

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
-from kubetide.embedded.load import Service, ServiceLoad, ServiceStep
+from kubetide.embedded.load import Service, ServiceLoad, ServiceResources, ServiceStep
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
 from kubetide.objects.workload import Deployment
 from kubetide.scheduling import pod_requests
-from kubetide.simulate.timeline import ServiceSeries, Timeline
+from kubetide.simulate.kills import Kills
+from kubetide.simulate.timeline import ResourceTotals, ServiceSeries, Timeline
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
 from kubetide.watching import Informer, Key
@@ -55,7 +56,9 @@ class Observer:
             self._counts.pod_changed(key, None, pod)
         for node_key, node in nodes.objects.items():
             self._counts.node_changed(node_key, None, node)
+        self._kills = Kills([(one, self.timeline.services[_shown_name(one)]) for one in load.services])
         pods.on_change(self._counts.pod_changed)
+        pods.on_change(self._kills.pod_changed)
         nodes.on_change(self._counts.node_changed)
         load.on_step(self._sample)
 
@@ -92,6 +95,9 @@ class Observer:
             deployment = deployments.get(key)
             wanted = existing if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
+        if step.resources is not None:
+            for number, (_, series) in enumerate(self._series):
+                _add(series.resources, step.resources, number)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             line.nodes[group].append(ready)
@@ -102,6 +108,16 @@ class Observer:
         line.pod_starts = counts.starts
         if self._on_sample is not None:
             self._on_sample(line)
+
+
+def _add(totals: ResourceTotals, step: ServiceResources, number: int) -> None:
+    """Add what one service asked for and used in a step."""
+    totals.wanted_cpu += float(step.wanted_cpu[number])
+    totals.withheld_cpu += float(step.withheld_cpu[number])
+    totals.requested_cpu += float(step.requested_cpu[number])
+    totals.unused_cpu += float(step.unused_cpu[number])
+    totals.requested_memory += float(step.requested_memory[number])
+    totals.unused_memory += float(step.unused_memory[number])
 
 
 def _shown_name(service: Service) -> str:

@@ -37,7 +37,7 @@ def summary_table(summary: Summary) -> str:
     facts = _filled([f"{label} {value}" for label, value in cells.facts])
     blocks = [
         f"{cells.name}   {cells.period}",
-        *(_aligned(table) for table in (cells.services, cells.groups) if table.rows),
+        *(aligned(table) for table in (cells.services, cells.groups) if table.rows),
         facts,
         *(["\n".join(cells.notices)] if cells.notices else []),
     ]
@@ -61,9 +61,24 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("most pods pending", count(summary.pending_max)),
             ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
             ("decisions", count(summary.decisions)),
+            *_updates(summary),
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
+
+
+def _updates(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """What happened to containers for their requests and limits, where anything did."""
+    throttled = max((one.throttled_share for one in summary.services), default=0.0)
+    found: tuple[tuple[str, int], ...] = (
+        ("OOM kills", sum(one.oom_kills for one in summary.services)),
+        ("pods evicted by VPA", summary.evictions),
+        ("pods resized by VPA", summary.resizes),
+    )
+    if summary.evictions or summary.resizes:
+        found = (*found, ("turns of replicas", sum(one.turns for one in summary.services)))
+    shares = (("most throttled", percent(throttled, 1)),) if throttled else ()
+    return (*((label, count(value)) for label, value in found if value), *shares)
 
 
 def _after_warm_up(summary: Summary) -> str:
@@ -123,7 +138,8 @@ def _filled(words: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _aligned(table: Table) -> str:
+def aligned(table: Table) -> str:
+    """Return a table as plain text, the first column to the left."""
     widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
     return "\n".join(_line(row, widths) for row in (table.columns, *table.rows))
 

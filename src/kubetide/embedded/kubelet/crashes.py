@@ -43,9 +43,7 @@ class Crashes:
         container, reason, exit_code = life.crash
         lives = life.lives(now)
         ended = termination(lives, reason=reason, exit_code=exit_code, now=now)
-        await self._writer.patch(
-            pod, stopped_status(pod, lives, container=container, state=ended, since=now)
-        )
+        await self._writer.patch(pod, stopped_status(pod, lives, container=container, state=ended, since=now))
         life.ended = {**life.ended, container: ended}
         if between(lives.started, now) >= _FORGIVEN_AFTER:
             life.crashes = 0

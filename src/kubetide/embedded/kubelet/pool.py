@@ -370,7 +370,9 @@ class KubeletPool:
         if ending.exit_code and pod.spec.restart_policy == "OnFailure":
             self.crash(key, exit_code=ending.exit_code)
             return
-        await self._writer.patch(pod, finished_status(pod, life.lives(now), exit_code=ending.exit_code, now=now))
+        await self._writer.patch(
+            pod, finished_status(pod, life.lives(now), exit_code=ending.exit_code, now=now)
+        )
 
 
 def _is(pod: Pod, condition: str) -> bool:

@@ -223,7 +223,9 @@ class ServiceLoad:
         base, limit = rows.base_cpu[:n], rows.limit[:n]
         if self._starts:
             # What a container does after its start comes before its requests.
-            base = base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * rows.running[:n]
+            base = (
+                base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * rows.running[:n]
+            )
         demand = base + share[service] * serving
         wanted = np.minimum(demand, limit)
         granted, able = self._grant(wanted, serving)
@@ -297,7 +299,7 @@ class ServiceLoad:
         cpu, requested = rows.request[:n] * running, rows.memory_request[:n] * running
 
         def total(column: Float64Vector) -> Float64Vector:
-            return np.bincount(rows.service[:n], column, count + 1)[:count]
+            return np.bincount(rows.service[:n], column, count + 1)[:count].astype(np.float64)
 
         return ServiceResources(
             wanted_cpu=total(demand),

@@ -78,7 +78,7 @@ class Service:
             raise LoadError(
                 f"{where}: cpu_seconds_per_request {self.cpu_seconds_per_request} must be greater than 0"
             )
-        for field in (
+        for name in (
             "base_cpu_milli",
             "base_memory_bytes",
             "memory_per_request_bytes",
@@ -88,9 +88,9 @@ class Service:
             "startup_cpu_seconds",
             "startup_cpu_milli",
         ):
-            value = getattr(self, field)
+            value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
-                raise LoadError(f"{where}: {field} {value} must be a finite number, 0 or more")
+                raise LoadError(f"{where}: {name} {value} must be a finite number, 0 or more")
 
 
 @dataclass(frozen=True)
