@@ -25,7 +25,9 @@ PREFIXED: Final = frozenset(
         "forget-pods-first",
         "leave-to-hpa",
         "oom-age-by-window",
+        "oom-lower-bound",
         "port",
+        "rollback-window",
         "storage",
     }
 )

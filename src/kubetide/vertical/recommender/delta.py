@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kubetide.units.time import Instant
+from kubetide.vertical.recommender.floors import Floor, Place
+from kubetide.vertical.recommender.rollback import Past
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import (
     CheckpointView,
@@ -85,6 +87,8 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     ghosts: tuple[Key, ...] = ()
     untracked: tuple[PodView, ...] = ()
     problems: tuple[str, ...] = ()
+    floors: tuple[tuple[Place, Floor], ...] = ()
+    pasts: tuple[tuple[Place, Past], ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

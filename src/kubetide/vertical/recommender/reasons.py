@@ -41,6 +41,8 @@ VOCABULARY = Vocabulary(
         "PercentileTaken": "{subject}: {resource}: percentile {percentile} of the {bound} is {amount}; with a margin of {margin} it is {wide}",
         "ConfidenceApplied": "{subject}: {resource}: confidence {confidence} makes {before} the {bound} {after}",
         "MinimumApplied": "{subject}: {resource}: the {bound} {before} is below the container's share {least} of the pod's minimum",
+        "OomFloor": "{subject}: {resource}: the {bound} {before} is below {least}, which an OOM kill at {at} proved necessary; it holds until {until}",
+        "RolledBack": "{subject}: {resource}: the {bound} {before} is raised to {least}, what the pods asked for before: they were worse off with less at {at}; it holds until {until}",
         "CappedToMinimum": "{subject}: {resource}: the {bound} {before} is below minAllowed {bound_amount}",
         "CappedToMaximum": "{subject}: {resource}: the {bound} {before} is above the maximum {bound_amount}",
         "Recommended": "{subject}: {resource}: target {target}, from {lower} to {upper}",
@@ -113,6 +115,7 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
     interval = settings.confidence_interval_cpu if resource == "cpu" else settings.confidence_interval_memory
     sure = float(confidence(usage, interval)[0])
     caps = caps_of(container_policy(vpa.view.policy, container), resource, settings)
+    held = state.floors.held.get((*vpa.key, container, resource))
     reasons = []
     shown = []
     for bound, name in _BOUNDS.items():
@@ -146,6 +149,19 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
             before = after
         if amount > before:
             reasons.append(say("MinimumApplied", subject, **about, before=text(before), least=text(floor)))
+        if held is not None and amount < held.amount:
+            reasons.append(
+                say(
+                    held.why,
+                    subject,
+                    **about,
+                    before=text(amount),
+                    least=text(held.amount),
+                    at=format_rfc3339(held.at),
+                    until=format_rfc3339(held.until),
+                )
+            )
+            amount = held.amount
         printed = text(amount)
         if amount < caps.least:
             reasons.append(

@@ -20,6 +20,7 @@ from kubetide.ports.metrics import BoolVector
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.estimate import estimates, least_amounts, usage_of
+from kubetide.vertical.recommender.floors import Place
 from kubetide.vertical.recommender.members import Vpa
 from kubetide.vertical.recommender.rendering import Texts, caps_of, rounded, whole_cores
 from kubetide.vertical.recommender.state import State
@@ -69,7 +70,11 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
     columns: list[tuple[list[str], ...]] = []
     for resource, floor in zip(RESOURCES, least, strict=True):
         factor = settings.round_cpu_millicores if resource == "cpu" else settings.round_memory_bytes
-        found = [rounded(one, factor) for one in estimates(usage, resource, floor, settings)]
+        amounts = list(estimates(usage, resource, floor, settings))
+        if state.floors.held:
+            lowest = state.floors.amounts(_places(vpas, cells, resource))
+            amounts = [np.maximum(one, lowest) for one in amounts]
+        found = [rounded(one, factor) for one in amounts]
         if resource == "cpu" and settings.cpu_integer_post_processor_enabled:
             asked = _integer_cpu(vpas, cells)
             found = [whole_cores(one, asked) for one in found]
@@ -97,6 +102,14 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
     return [
         PodRecommendation(container_recommendations=tuple(made[begin:end]) or None)
         for begin, end in pairwise(cells.bounds)
+    ]
+
+
+def _places(vpas: Sequence[Vpa], cells: Cells, resource: str) -> list[Place]:
+    return [
+        (*vpa.key, cells.containers[cell], resource)
+        for number, vpa in enumerate(vpas)
+        for cell in range(cells.bounds[number], cells.bounds[number + 1])
     ]
 
 

@@ -18,7 +18,12 @@ from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.gather import Gatherer
-from kubetide.vertical.recommender.controller.slimming import slim_checkpoint, slim_controller, slim_pod
+from kubetide.vertical.recommender.controller.slimming import (
+    slim_checkpoint,
+    slim_controller,
+    slim_pod,
+    slim_pod_with_resources,
+)
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.core import (
     encode_commands,
@@ -77,7 +82,10 @@ class RecommenderController(BaseLoop):
         self._recorder = recorder
         self._history = history
         self._state = State(settings)
-        vpas, pods = caches.of(VPAS), caches.of(PODS, keep=slim_pod)
+        vpas, pods = (
+            caches.of(VPAS),
+            caches.of(PODS, keep=slim_pod_with_resources if settings.rollback_window else slim_pod),
+        )
         controllers: dict[str, Informer[Any]] = {
             kind.kind: caches.of(kind, keep=slim_controller) for kind in WORKLOAD_KINDS
         }

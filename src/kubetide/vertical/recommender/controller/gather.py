@@ -104,7 +104,11 @@ class Gatherer:
             gone_checkpoints=[key for key, one in sorted(checkpoints.items()) if one is None],
             load=load,
             history=history,
-            pods=[pod_view(pod) for _, pod in sorted(pods.items()) if pod is not None],
+            pods=[
+                pod_view(pod, resources=state.settings.rollback_window > 0)
+                for _, pod in sorted(pods.items())
+                if pod is not None
+            ],
             gone_pods=[key for key, pod in sorted(pods.items()) if pod is None],
             samples=samples,
             ooms=ooms,
