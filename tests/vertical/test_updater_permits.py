@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.vertical.making import NOW, oom, pod, state, vpa, workloads
 
 from kubetide.units.time import Instant, after, minutes, parse_rfc3339, seconds
@@ -12,8 +13,6 @@ from kubetide.vertical.updater.decide import decide
 from kubetide.vertical.updater.reasons import explain_pod
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.windows import ANNOTATION, WindowsError, read_windows
-
-MONDAY = "2026-03-02T"
 
 
 @pytest.mark.parametrize(
@@ -86,8 +85,6 @@ def test_pods_wait_for_their_window_but_not_after_a_kill():
     _, evicted, result = run(pods, [vpa()], update_windows=closed)
     assert evicted == []
     assert "outside of the windows" in "\n".join(explain_pod(result.reasons, "default/web-0"))
-    marked = vpa()
-    marked.metadata.annotations = None
     marked = _annotated(vpa(), open_)
     assert len(run(pods, [marked], update_windows=closed)[1]) == 1
     assert run(pods, [_annotated(vpa(), closed)])[1] == []
@@ -103,10 +100,7 @@ def test_an_annotation_that_cannot_be_read_keeps_pods_as_they_are():
 
 
 def _annotated(one, text):
-    import msgspec
-
-    meta = msgspec.structs.replace(one.metadata, annotations={ANNOTATION: text})
-    return msgspec.structs.replace(one, metadata=meta)
+    return replace(one, metadata=replace(one.metadata, annotations={ANNOTATION: text}))
 
 
 @given(

@@ -47,7 +47,7 @@ def test_a_kill_raises_target_and_bounds_at_once_and_for_a_window():
     assert memory(run) == memory(run, "lower_bound") == 600 * MIB
     assert memory(run, "upper_bound") >= 600 * MIB
     said = "\n".join(explain(run.state, *WEB, "app"))
-    assert "which an OOM kill at 2026-03-10T16:02:00Z proved necessary" in said
+    assert "which an OOM kill at 2026-03-10T16:01:00Z proved necessary" in said
     run.tick(("web-1", "app", 100, 300 * MIB), after=hours(25))
     assert memory(run) < 400 * MIB
     assert run.state.floors.held == {}
