@@ -114,9 +114,9 @@ def bitbrains(folder: Path, most: int) -> Trace:
     next(lines)
     series: dict[str, list[tuple[int, float]]] = {}
     given: dict[str, float] = {}
-    for vm, at, _, count, usage in lines:
+    for vm, time, _, count, usage in lines:
         series.setdefault(vm, []).append(
-            (parse_rfc3339(at) // 10**9 // 300, float(usage) / MHZ_A_CORE * 1000)
+            (parse_rfc3339(time) // 10**9 // 300, float(usage) / MHZ_A_CORE * 1000)
         )
         given[vm] = max(given.get(vm, 0.0), float(count) * 1000)
     names = sorted(series)[:most]

@@ -22,6 +22,7 @@ PREFIXED: Final = frozenset(
     {
         "compatibility",
         "feature-gates",
+        "fit-node-groups",
         "forget-pods-first",
         "leave-to-hpa",
         "oom-age-by-window",

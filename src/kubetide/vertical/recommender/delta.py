@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubetide.plan.board import NodeSize
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.floors import Floor, Place
 from kubetide.vertical.recommender.rollback import Past
@@ -105,6 +106,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         pods, gone_pods: New, changed and deleted pods.
         samples: This pass's answer of the metrics API; None where it failed.
         ooms: In the order in which they were seen.
+        sizes: Of new nodes, where targets must fit them; always all of them.
         memory: Only in a full delta.
     """
 
@@ -121,4 +123,5 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     gone_pods: Sequence[Key] = ()
     samples: Samples | None = None
     ooms: Sequence[Oom] = ()
+    sizes: Sequence[NodeSize] = ()
     memory: Memory | None = None

@@ -26,6 +26,7 @@ def dump(state: State) -> Delta:
     return Delta(
         at=state.at,
         settings=state.settings,
+        sizes=state.sizes,
         vpas=[state.views[key] for key in sorted(state.views)],
         statuses=[StatusView(*key, state.vpas[key].stored.read()) for key in sorted(state.vpas)],
         checkpoints=[CheckpointView(*key, state.stored[key]) for key in sorted(state.stored)],
@@ -128,6 +129,7 @@ def restored(delta: Delta) -> State:
             state.aggregate_of(record.namespace, state.labels.number(record.labels), record.container)
     without_saving = Delta(
         at=delta.at,
+        sizes=delta.sizes,
         vpas=delta.vpas,
         statuses=delta.statuses,
         checkpoints=delta.checkpoints,

@@ -31,6 +31,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
         per_vpa_config: Feature gate PerVPAConfig: policies may set OOM bumps and windows of memory peaks.
         leave_to_hpa: Whether resources are left alone that an HPA of the same target scales on by utilization.
         oom_lower_bound: Whether an OOM kill is a lower bound of memory for a window, and no sample of usage.
+        fit_node_groups: Whether targets are lowered until the containers of a pod fit a new node of some group together;
+            needs the node loop in the same process.
         rollback_window: For so long after a change of requests more OOM kills or throttling bring the old ones back; 0
             is never.
         oom_age_by_window: As before 1.8: an OOM's age counts from the end of the window of memory peaks.
@@ -72,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     per_vpa_config: bool = False
     leave_to_hpa: bool = True
     oom_lower_bound: bool = False
+    fit_node_groups: bool = False
     rollback_window: Duration = ZERO
     oom_age_by_window: bool = False
     forget_pods_first: bool = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kubetide.plan.board import NodeSize
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.vertical.policies import container_policy
@@ -34,6 +35,7 @@ class State:
         views: All VPAs, also those of other recommenders.
         vpas: Those that this one serves.
         stored: Names of VPAs by namespace and name of each stored checkpoint.
+        sizes: What new nodes have left, where targets must fit them.
         floors, pasts: What recommendations do not fall below, and what pods asked for before.
         problems: Checkpoints that could not be loaded and OOMs that were too old, as sentences, of the last pass.
     """
@@ -55,6 +57,7 @@ class State:
         self.ghosts: set[Key] = set()
         self.untracked: dict[Key, PodView] = {}
         self.sample_rows = SampleRows()
+        self.sizes: tuple[NodeSize, ...] = ()
         self.floors = Floors()
         self.pasts: dict[Place, Past] = {}
         self._links = Links()
@@ -62,7 +65,7 @@ class State:
 
     def apply(self, delta: Delta) -> None:
         """Take over what was gathered since the last pass."""
-        self.at, self.problems = delta.at, []
+        self.at, self.problems, self.sizes = delta.at, [], tuple(delta.sizes)
         if self.checkpoints_collected is None:
             self.checkpoints_collected = delta.at
         # History comes first: what policies say of windows does not hold for it.

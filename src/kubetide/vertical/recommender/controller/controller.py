@@ -10,6 +10,7 @@ import msgspec
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop
 from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import MetricsError
@@ -68,12 +69,14 @@ class RecommenderController(BaseLoop):
         settings: Settings,
         *,
         caches: Caches,
+        board: Board | None = None,
         history: Callable[[], Awaitable[Sequence[History]]] | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
         Args:
             caches: Shared with other loops, and kept up to date by whoever made them.
+            board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
         """
         super().__init__()
@@ -105,7 +108,11 @@ class RecommenderController(BaseLoop):
         if settings.leave_to_hpa:
             hpas = caches.of(HPAS, keep=hpa_view)
             self._optional = (*self._optional, hpas)
-        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas)
+        if not settings.fit_node_groups:
+            board = None
+        if board is not None:
+            board.asks_sizes = True
+        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas, board)
         self._actor = Actor(cluster, clock, settings)
         self._fresh, self._whole = True, False
         self._targets = NewTargets()

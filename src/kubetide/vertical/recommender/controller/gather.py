@@ -9,6 +9,7 @@ from kubetide.objects.cluster import Event
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
@@ -52,12 +53,15 @@ class Gatherer:
         metrics: MetricSource,
         clock: Clock,
         hpas: Informer[HorizontalPodAutoscaler | HpaView] | None = None,
+        board: Board | None = None,
     ) -> None:
         """Prepare the gatherer.
 
         Args:
             hpas: Those that a VPA leaves resources to; None where it does not.
+            board: Where the node loop says what new nodes have left; None where targets need not fit them.
         """
+        self._board = board
         self._hpas = hpas
         self._vpas = vpas
         self._changed_vpas = vpas.feed()
@@ -112,6 +116,7 @@ class Gatherer:
             gone_pods=[key for key, pod in sorted(pods.items()) if pod is None],
             samples=samples,
             ooms=ooms,
+            sizes=() if self._board is None else self._board.sizes,
         )
 
     async def _take_vpas(self, state: State) -> tuple[list[VpaView], list[StatusView], list[Key]]:
