@@ -7,6 +7,7 @@ import pytest
 from kubetide.simulate.replay import replay
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenario import (
+    BurstSpec,
     DailySpec,
     LoadSpec,
     NodeGroupSpec,
@@ -14,6 +15,7 @@ from kubetide.simulate.scenario import (
     ServiceSpec,
 )
 from kubetide.simulate.spec import RolloutSpec
+from kubetide.simulate.why import explain_object
 from kubetide.units.time import parse_rfc3339
 
 LOOPS = ("nodes", "recommender", "updater", "admission")
@@ -79,15 +81,16 @@ def evictions(result):
     return [mark for mark in result.timeline.marks if (mark.loop, mark.code) == ("updater", "Evicted")]
 
 
+@pytest.mark.slow
 def test_an_oom_kill_as_a_lower_bound_ends_the_kills_sooner(run):
     """A deploy beyond the limit, after a while in which the histogram has come to weigh more than one kill."""
 
     def played(**flags):
-        web = service(rollouts=(RolloutSpec(at="50m", image="web:2", base_memory="650Mi"),))
+        web = service(rollouts=(RolloutSpec(at="170m", image="web:2", base_memory="650Mi"),))
         one = scenario(
             deployment("web", "{cpu: 100m, memory: 400Mi}", limits="{memory: 500Mi}", replicas=4),
             services=(web,),
-            duration="80m",
+            duration="200m",
             memory_aggregation_interval="5m",
             **flags,
         )
@@ -103,7 +106,7 @@ def test_a_rollback_ends_throttling(run):
         one = scenario(
             deployment("web", '{cpu: "1", memory: 400Mi}', limits='{cpu: "1"}'),
             services=(_bursty(),),
-            duration="3h",
+            duration="2h",
             confidence_interval_cpu="10m",
             confidence_interval_memory="10m",
             **flags,
@@ -117,7 +120,8 @@ def test_a_rollback_ends_throttling(run):
 
 def _bursty():
     """A quiet hour, and then as much as the first request was for."""
-    load = LoadSpec(daily=DailySpec(low=20.0, peak=260.0, peak_at="03:00", noise=0.0))
+    burst = BurstSpec(at="01:00", height=12.0, hold="1h")
+    load = LoadSpec(daily=DailySpec(low=20.0, peak=20.0, noise=0.0, burst=burst))
     return ServiceSpec(deployment="web", cpu_seconds_per_request=0.01, base_memory="300Mi", load=load)
 
 
@@ -138,6 +142,25 @@ def test_targets_that_fit_a_node_are_scheduled(run):
     upstream, ours = played(), played(vpa_fit_node_groups=True)
     assert upstream.pending_pod_minutes > 10 > ours.pending_pod_minutes
     assert ours.services[0].unserved_share < upstream.services[0].unserved_share
+
+
+def test_labelled_workloads_get_advice_without_a_vpa_object(run, tmp_path):
+    """What is recommended is told and written nowhere; a workload with a VPA of its own has that one only."""
+    web = (
+        deployment("web", "{cpu: 50m, memory: 100Mi}")
+        .partition("---")[0]
+        .replace("{name: web,", "{name: web, labels: {advise: 'yes'},", 1)
+    )
+    own = deployment("own", "{cpu: 50m, memory: 100Mi}").replace(
+        "{name: own,", "{name: own, labels: {advise: 'yes'},", 1
+    )
+    one = scenario(web, own, services=(service(rate=60.0),), duration="10m", vpa_advise_selector="advise=yes")
+    result = run(one, "advice")
+    assert not [mark for mark in evictions(result) if "/web-" in mark.subject]
+    said = explain_object(tmp_path / "advice", "vpa", "deployment:web", namespace="default", at=None)
+    assert "default/deployment:web/main: cpu: target " in said
+    titles = {mark.subject for mark in result.timeline.marks if mark.loop == "recommender"}
+    assert titles == {"default/deployment:web/main", "default/own/main"}
 
 
 def test_pods_are_evicted_within_windows_only(run):

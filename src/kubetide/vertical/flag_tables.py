@@ -20,6 +20,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 PREFIX: Final = "vpa-"
 PREFIXED: Final = frozenset(
     {
+        "advise-selector",
         "compatibility",
         "feature-gates",
         "fit-node-groups",

@@ -29,6 +29,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         target: What came of reading its targetRef.
         left: Resources that HPAs of the same target scale on.
+        advised: Whether it stands in for a workload without a VPA object: nothing is written of it.
     """
 
     namespace: str
@@ -40,6 +41,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: str = ""
     integer_cpu: tuple[str, ...] = ()
     left: tuple[LeftResource, ...] = ()
+    advised: bool = False
 
 
 class StatusView(msgspec.Struct, frozen=True):
@@ -136,7 +138,9 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
 _INTEGER_CPU = ("vpa-post-processor.kubernetes.io/", "_integerCPU")
 
 
-def vpa_view(vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResource, ...] = ()) -> VpaView:
+def vpa_view(
+    vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResource, ...] = (), *, advised: bool = False
+) -> VpaView:
     """Return the part of a VPA that the recommender reads."""
     spec, meta = vpa.spec, vpa.metadata
     prefix, suffix = _INTEGER_CPU
@@ -146,6 +150,7 @@ def vpa_view(vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResourc
         target=target,
         generation=meta.generation,
         left=left,
+        advised=advised,
         recommenders=tuple(one.name for one in spec.recommenders or ()),
         policy=spec.resource_policy,
         mode=(spec.update_policy and spec.update_policy.update_mode) or "",

@@ -14,6 +14,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import seconds, to_seconds
+from kubetide.vertical.recommender.controller.advised import stand_ins
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
@@ -122,6 +123,10 @@ class Gatherer:
     async def _take_vpas(self, state: State) -> tuple[list[VpaView], list[StatusView], list[Key]]:
         """Return changed VPAs and statuses; a VPA changes with its target, too."""
         objects = dict(sorted(self._vpas.objects.items()))
+        advised: dict[Key, VerticalPodAutoscaler] = {}
+        if (selector := state.settings.advised()) is not None:
+            advised = stand_ins(selector, self._targets.caches, objects.values())
+            objects |= advised
         targets = await self._targets.read(objects.values())
         left = {} if self._hpas is None else left_by_target(map(_hpa, self._hpas.objects.values()))
         views: list[VpaView] = []
@@ -129,7 +134,10 @@ class Gatherer:
         for key, vpa in objects.items():
             ref = vpa.spec.target_ref
             view = vpa_view(
-                vpa, targets[key], () if ref is None or not left else left.get(target_key(key[0], ref), ())
+                vpa,
+                targets[key],
+                () if ref is None or not left else left.get(target_key(key[0], ref), ()),
+                advised=key in advised,
             )
             if state.views.get(key) != view:
                 views.append(view)
