@@ -248,8 +248,10 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         "bad-day",
         "from-zero-wrong-catalogue",
         "gpu-claims",
+        "hpa-and-vpa",
         "queue-workers",
         "vertical",
+        "vpa-day",
         "web-shop",
         "worldcup98",
     ]

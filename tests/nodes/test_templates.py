@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.nodes.frozen import START, World, group, node, pod, template
+from tests.nodes.frozen import START, World, daemon_set, group, node, pod, template
 
 from kubetide.nodes.decision import DeleteInstances, Outcome
 from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
@@ -17,7 +17,9 @@ from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
 from kubetide.nodes.templates.keeping import learned_document, read_learned
 from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.nodes.templates.template import template_of
+from kubetide.plan.board import NodeSize
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, Offering
 from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity
@@ -480,3 +482,16 @@ def test_series_tell_how_right_the_last_template_was():
     world.state.set_groups(())
     gauges.collect(world.state)
     assert 'error_ratio{node_group="b"' not in registry.text().decode()
+
+
+def test_what_new_nodes_have_left_is_told_by_size():
+    """The pods of DaemonSets are taken off; groups of one size are told once, those that may have no node not at all."""
+    groups = [
+        group("a", made=CATALOGUE),
+        group("b", made=CATALOGUE),
+        group("c", made=template(cpu="8", memory="32Gi")),
+        group("none", made=template(cpu="64", memory="256Gi"), maximum=0),
+    ]
+    world = World(groups=groups, daemon_sets=(daemon_set("agent", cpu="300m", memory="1Gi"),))
+    world.tick()
+    assert node_sizes(world.state) == (NodeSize(1700, 3 << 30), NodeSize(7700, 31 << 30))

@@ -37,7 +37,8 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
         click.echo(f"records  {out / 'records'}, for `kubetide explain` and `kubetide replay`")
     else:
         click.echo("records  none: the run ended before the first decision")
-    report_problems(result)
+    if tell_broken(result):
+        sys.exit(1)
     if strict and result.stuck:
         click.echo(f"strict: {len(result.stuck)} thing(s) could not scale, see the notices above", err=True)
         sys.exit(STUCK)
@@ -55,14 +56,13 @@ def write_results(name: str, result: RunResult, out: Path) -> None:
         ) from error
 
 
-def report_problems(result: RunResult) -> None:
-    """Print the invariants that a run broke, and exit with 1 if there are any."""
-    if not result.violations:
-        return
-    click.echo(f"{len(result.violations)} invariant(s) broken:", err=True)
-    for violation in result.violations:
-        click.echo(f"  {violation}", err=True)
-    sys.exit(1)
+def tell_broken(result: RunResult) -> bool:
+    """Print the invariants that were broken, on standard error; return whether any was."""
+    if result.violations:
+        click.echo(f"{len(result.violations)} invariant(s) broken:", err=True)
+        for violation in result.violations:
+            click.echo(f"  {violation}", err=True)
+    return bool(result.violations)
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:

@@ -22,7 +22,10 @@ import click
     help="Folder for the report, the summary and the decision records.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
-def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool) -> None:
+@click.option(
+    "--variants", is_flag=True, help="Play each of the scenario's variants, and print a line for each."
+)
+def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool, variants: bool) -> None:
     """Run SCENARIO, a file or the name of a shipped example, in virtual time: a day takes seconds.
 
     The loops are the ones that run in production; the cluster, the cloud and the load are embedded.
@@ -39,15 +42,32 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
       kubetide simulate web-shop
       kubetide simulate my-shop.yaml --out monday --strict
       kubetide simulate worldcup98 --trace requests.csv.gz --out june
+      kubetide simulate vpa-day --variants --out compared
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.output import finish
+    from kubetide.cli.output import finish, tell_broken, write_results
     from kubetide.cli.progress import simulated
-    from kubetide.simulate.scenario import load_scenario
+    from kubetide.runtime.folder import REPORT
+    from kubetide.simulate.scenario import ScenarioError, load_scenario
     from kubetide.simulate.shipped import scenario_path
+    from kubetide.simulate.variants import variant_of, variants_table
     from kubetide.units.time import Instant, format_rfc3339
 
     scenario = scenario_path(scenario)
     loaded = load_scenario(scenario, trace=trace)
+    if variants:
+        if not loaded.variants:
+            raise ScenarioError(f"{scenario}: variants: there are none; name some, or leave --variants out")
+        played = {}
+        for name in loaded.variants:
+            variant = variant_of(loaded, name)
+            played[name] = simulated(variant, base=scenario.parent, out=out / name, seed=seed, label=name)
+            write_results(f"{loaded.name}: {name}", played[name], out / name)
+            if played[name].interrupted:
+                sys.exit(130)
+        click.echo(variants_table({name: result.summary for name, result in played.items()}))
+        click.echo(f"\nreports  {out}/*/{REPORT}")
+        broken = [name for name, result in played.items() if tell_broken(result)]
+        sys.exit(1 if broken else 0)
     result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
     finish(loaded.name, result, out, strict=strict)
     if result.interrupted:

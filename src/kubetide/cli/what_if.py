@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -55,7 +56,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
       kubetide what-if web-shop --set deploy/cart.spec.replicas=4 --set scheduler=mostAllocated
       kubetide what-if my-shop.yaml --patch vpa.yaml
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.output import report_problems, write_results
+    from kubetide.cli.output import tell_broken, write_results
     from kubetide.cli.progress import simulated
     from kubetide.experiments.changes import with_changes
     from kubetide.experiments.divergence import first_divergence
@@ -99,5 +100,5 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
                 click.echo(f"  {title}: decided nothing{f': {said}' if said else ''}")
     click.echo(f"\npage     {page}")
     click.echo(f"runs     {folders[0]}, {folders[1]}, for `kubetide explain` and `kubetide replay`")
-    report_problems(before)
-    report_problems(after)
+    broken = [tell_broken(result) for result in results]
+    sys.exit(1 if any(broken) else 0)

@@ -38,12 +38,23 @@ class Capacity(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class NodeSize(msgspec.Struct, frozen=True, order=True):
+    """What a new node of a group has left for pods, its DaemonSets' pods taken off."""
+
+    cpu_milli: int
+    memory_bytes: int
+
+
 class Board:
     """Intents by (workload, source) and answers by workload; the newest of each holds."""
 
     def __init__(self) -> None:
         self._intents: dict[tuple[Workload, str], Intent] = {}
         self._capacity: dict[Workload, Capacity] = {}
+        self.asks_sizes = False
+        """Whether somebody reads ``sizes``; they are not worked out else."""
+        self.sizes: tuple[NodeSize, ...] = ()
+        """Of the node groups that may grow, ordered, each once."""
 
     def announce(self, intent: Intent) -> None:
         """Put up an intent in the place of the same source's earlier one."""

@@ -20,6 +20,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, Kind
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.node import Taint
 from kubetide.simulate.dumps import without_made
+from kubetide.simulate.rollouts import needs_by_image
 from kubetide.simulate.spec import (
     FaultSpec,
     InstanceTypeSpec,
@@ -268,6 +269,10 @@ def _service(
         base_latency_s=to_seconds(parse_duration(spec.latency)),
         max_queue_s=to_seconds(parse_duration(spec.max_queue)),
         slo_latency_s=None if spec.slo_latency is None else to_seconds(parse_duration(spec.slo_latency)),
+        leak_bytes_per_hour=whole(spec.leak_per_hour),
+        startup_cpu_seconds=0.0 if spec.startup is None else spec.startup.cpu_seconds,
+        startup_cpu_milli=0.0 if spec.startup is None else milli(spec.startup.cpu),
+        images=needs_by_image(spec),
     )
 
 

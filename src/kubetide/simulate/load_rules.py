@@ -29,6 +29,7 @@ def check_services(check: Checker, scenario: Scenario, manifests: Manifests | No
         check.that(key not in seen, field, f"{key[0]}/{key[1]} stands twice; a workload has one load")
         seen.add(key)
         _check_service(check, service, where)
+        _check_rollouts(check, scenario, service, where)
         _check_load(check, service.load, f"{where}.load", base)
 
 
@@ -61,12 +62,35 @@ def _check_service(check: Checker, service: ServiceSpec, where: str) -> None:
         f"{where}.cpuSecondsPerRequest",
         f"{service.cpu_seconds_per_request} must be greater than 0",
     )
-    for field in ("base_cpu", "base_memory", "memory_per_request"):
+    for field in ("base_cpu", "base_memory", "memory_per_request", "leak_per_hour"):
         check.quantity(getattr(service, field), f"{where}.{json_name(field)}")
     check.duration(service.latency, f"{where}.latency")
     check.duration(service.max_queue, f"{where}.maxQueue")
     if service.slo_latency is not None:
         check.duration(service.slo_latency, f"{where}.sloLatency", least=1)
+
+
+def _check_rollouts(check: Checker, scenario: Scenario, service: ServiceSpec, where: str) -> None:
+    """Find what is wrong with the start of a service's containers and with its new images."""
+    if service.startup is not None:
+        check.that(
+            service.startup.cpu_seconds > 0,
+            f"{where}.startup.cpuSeconds",
+            f"{service.startup.cpu_seconds} must be greater than 0",
+        )
+        check.quantity(service.startup.cpu, f"{where}.startup.cpu", positive=True)
+    for number, rollout in enumerate(service.rollouts):
+        field = f"{where}.rollouts[{number}]"
+        said = "a rollout changes a Deployment; name it under `deployment` instead of a `selector`"
+        check.that(bool(service.deployment), field, said)
+        check.duration(rollout.at, f"{field}.at")
+        at, end = nanoseconds(rollout.at), nanoseconds(scenario.duration)
+        late = f"{rollout.at} is not before the end of the run, {scenario.duration}; lower it"
+        check.that(at is None or end is None or at < end, f"{field}.at", late)
+        check.that(bool(rollout.image), f"{field}.image", "empty; name the new image, such as web:2")
+        for name in ("base_memory", "leak_per_hour"):
+            if (value := getattr(rollout, name)) is not None:
+                check.quantity(value, f"{field}.{json_name(name)}")
 
 
 def check_external_metrics(check: Checker, scenario: Scenario, base: Path) -> None:

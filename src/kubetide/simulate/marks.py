@@ -56,6 +56,7 @@ def marks_of(record: Record) -> list[Mark]:
             ),
             change=vocabulary.change_of(action),
             fruitless=vocabulary.is_fruitless(action),
+            code=action.code,
         )
         for action in actions
     ]

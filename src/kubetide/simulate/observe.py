@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
-from kubetide.embedded.load import ServiceLoad, ServiceStep
+from kubetide.embedded.load import ServiceLoad, ServiceResources, ServiceStep
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
 from kubetide.objects.workload import Deployment
 from kubetide.ports.clock import Clock
 from kubetide.scheduling import pod_requests
-from kubetide.simulate.timeline import NodeLife, ServiceSeries, Timeline
+from kubetide.simulate.kills import Kills
+from kubetide.simulate.timeline import NodeLife, ResourceTotals, ServiceSeries, Timeline
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
 from kubetide.watching import Informer, Key
@@ -63,7 +64,11 @@ class Observer:
         for node_key, node in nodes.objects.items():
             self._counts.node_changed(node_key, None, node)
             self._lives.node_changed(node_key, None, node)
+        self._kills = Kills(
+            [(one, series) for one, (_, series) in zip(load.services, self._series, strict=True)]
+        )
         pods.on_change(self._counts.pod_changed)
+        pods.on_change(self._kills.pod_changed)
         nodes.on_change(self._counts.node_changed)
         nodes.on_change(self._lives.node_changed)
         load.on_step(self._sample)
@@ -101,6 +106,9 @@ class Observer:
             deployment = deployments.get(key)
             wanted = existing if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
+        if step.resources is not None:
+            for number, (_, series) in enumerate(self._series):
+                _add(series.resources, step.resources, number)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             line.nodes[group].append(ready)
@@ -134,6 +142,16 @@ class _NodeLives:
             group = (new.metadata.labels or {}).get(GROUP_LABEL, "")
             life = self._there[key] = NodeLife(new.metadata.name, group, self._clock.now())
             self._lives.append(life)
+
+
+def _add(totals: ResourceTotals, step: ServiceResources, number: int) -> None:
+    """Add what one service asked for and used in a step."""
+    totals.wanted_cpu += float(step.wanted_cpu[number])
+    totals.withheld_cpu += float(step.withheld_cpu[number])
+    totals.requested_cpu += float(step.requested_cpu[number])
+    totals.unused_cpu += float(step.unused_cpu[number])
+    totals.requested_memory += float(step.requested_memory[number])
+    totals.unused_memory += float(step.unused_memory[number])
 
 
 class _Counts:

@@ -34,6 +34,7 @@ from kubetide.simulate.spec import (
     is_speed,
     parse_range,
 )
+from kubetide.simulate.variants import check_variants
 from kubetide.units.names import (
     dns1123_label_errors,
     dns1123_subdomain_errors,
@@ -79,6 +80,7 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     for index, fault in enumerate(scenario.faults):
         _check_fault(check, scenario, fault, f"faults[{index}]")
     _check_show(check, scenario)
+    check_variants(check, scenario, path.parent)
     check.finish()
 
 

@@ -102,6 +102,22 @@ class LoadSpec(Part, frozen=True, kw_only=True):
     trace_from: str = ""
 
 
+class StartupSpec(Part, frozen=True, kw_only=True):
+    """CPU time that a container needs after each start, beside its requests, and how much of it at once."""
+
+    cpu_seconds: float
+    cpu: str = "1"
+
+
+class RolloutSpec(Part, frozen=True, kw_only=True):
+    """A new image of the service's Deployment, ``at`` after the start of the run, and the memory of its containers."""
+
+    at: str
+    image: str
+    base_memory: str | None = None
+    leak_per_hour: str | None = None
+
+
 class ServiceSpec(Part, frozen=True, kw_only=True):
     """Pods under load: the ready ones share the requests.
 
@@ -117,6 +133,9 @@ class ServiceSpec(Part, frozen=True, kw_only=True):
     base_cpu: str = "0"
     base_memory: str = "64Mi"
     memory_per_request: str = "0"
+    leak_per_hour: str = "0"
+    startup: StartupSpec | None = None
+    rollouts: tuple[RolloutSpec, ...] = ()
     latency: str = "20ms"
     slo_latency: str | None = None
     max_queue: str = "0s"
@@ -155,6 +174,14 @@ class ShowSpec(Part, frozen=True, kw_only=True):
     speed: float = 60.0
 
 
+class VariantSpec(Part, frozen=True, kw_only=True):
+    """The scenario otherwise: other loops, more flags and manifests."""
+
+    loops: tuple[str, ...] | None = None
+    flags: dict[str, str | int | float | bool] = {}
+    manifests: tuple[str, ...] = ()
+
+
 class Scenario(Part, frozen=True, kw_only=True):
     name: str
     description: str = ""
@@ -178,6 +205,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     flags: dict[str, str | int | float | bool] = {}
     faults: tuple[FaultSpec, ...] = ()
     show: ShowSpec = ShowSpec()
+    variants: dict[str, VariantSpec] = {}
+    """What ``kubetide simulate --variants`` plays one after another, by name."""
 
 
 MOST_SPEED = 100_000

@@ -19,6 +19,7 @@ from kubetide.simulate.spec import Part, Scenario
 _WITH_UNIT = frozenset(
     [
         "actualMemory",
+        "at",
         "baseCpu",
         "baseMemory",
         "bootTime",
@@ -28,6 +29,7 @@ _WITH_UNIT = frozenset(
         "hold",
         "imagePull",
         "latency",
+        "leakPerHour",
         "maxQueue",
         "memory",
         "memoryPerRequest",

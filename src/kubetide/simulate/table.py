@@ -63,9 +63,24 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("evictions", count(summary.evictions)),
             ("nodes bought", count(summary.nodes_added)),
             ("decisions", count(summary.decisions)),
+            *_updates(summary),
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
+
+
+def _updates(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """What happened to containers for their requests and limits, where anything did."""
+    throttled = max((one.throttled_share for one in summary.services), default=0.0)
+    found: tuple[tuple[str, int], ...] = (
+        ("OOM kills", sum(one.oom_kills for one in summary.services)),
+        ("pods evicted by VPA", summary.vpa_evictions),
+        ("pods resized by VPA", summary.resizes),
+    )
+    if summary.vpa_evictions or summary.resizes:
+        found = (*found, ("turns of replicas", sum(one.turns for one in summary.services)))
+    shares = (("most throttled", percent(throttled, 1)),) if throttled else ()
+    return (*((label, count(value)) for label, value in found if value), *shares)
 
 
 def _after_warm_up(summary: Summary) -> str:

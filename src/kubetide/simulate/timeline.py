@@ -5,6 +5,9 @@ Definitions (one sampling step is ``step_s`` seconds):
 - SLO minute lost: a minute with at least one step in which the service broke its objective.
 - unserved share: requests offered above the ready capacity over all requests offered.
 - slack: share of the CPU that the ready pods asked for and that no request needed.
+- turns: changes of the replicas asked for that go against the one before; many of them are an oscillation.
+- CPU slack, memory slack: share of what the running containers ask for and do not use.
+- throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
 - cost without scaling: every node group at the largest size that it had, from the beginning to the end.
 - lower bound of the cost: the CPU that pods asked for, step by step, at the cheapest price per core of all groups;
   no packing of the same pods can cost less.
@@ -13,10 +16,29 @@ Definitions (one sampling step is ``step_s`` seconds):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
 from kubetide.units.time import Instant
+
+
+class ResourceTotals(msgspec.Struct):
+    """What the working containers of a service asked for and used, summed over the steps.
+
+    Attributes:
+        wanted_cpu, withheld_cpu: CPU that they had work for, and what of it their limits withheld; milli-CPU.
+        requested_cpu, unused_cpu, requested_memory, unused_memory: Milli-CPU and bytes.
+        oom_kills: How often the kernel ended one of them.
+    """
+
+    wanted_cpu: float = 0.0
+    withheld_cpu: float = 0.0
+    requested_cpu: float = 0.0
+    unused_cpu: float = 0.0
+    requested_memory: float = 0.0
+    unused_memory: float = 0.0
+    oom_kills: int = 0
 
 
 class ServiceSeries(msgspec.Struct):
@@ -32,6 +54,7 @@ class ServiceSeries(msgspec.Struct):
         existing: Pods that exist and are not being deleted.
         ready: Pods that serve.
         violated: Whether the step broke the objective.
+        resources: Requests and use of its containers.
     """
 
     name: str
@@ -44,6 +67,7 @@ class ServiceSeries(msgspec.Struct):
     existing: list[int] = msgspec.field(default_factory=list)
     ready: list[int] = msgspec.field(default_factory=list)
     violated: list[bool] = msgspec.field(default_factory=list)
+    resources: ResourceTotals = msgspec.field(default_factory=ResourceTotals)
 
 
 class GroupPrice(msgspec.Struct, frozen=True):
@@ -67,6 +91,7 @@ class Mark(msgspec.Struct, frozen=True):
     why: tuple[str, ...] = ()
     change: int = 0
     fruitless: bool = False
+    code: str = ""
 
 
 class NodeLife(msgspec.Struct):
@@ -126,6 +151,11 @@ class ServiceSummary(msgspec.Struct, frozen=True):
     unserved_share: float
     slack: float
     rescales: int
+    cpu_slack: float = 0.0
+    memory_slack: float = 0.0
+    throttled_share: float = 0.0
+    oom_kills: int = 0
+    turns: int = 0
 
 
 class GroupSummary(msgspec.Struct, frozen=True):
@@ -145,6 +175,7 @@ class Summary(msgspec.Struct, frozen=True):
         evictions: Pods that were asked to go by the Eviction API.
         nodes_added, nodes_removed: Nodes that came and that went after the start.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
+        vpa_evictions, resizes: Pods that the VPA's updater replaced, and resized in place.
     """
 
     name: str
@@ -165,6 +196,8 @@ class Summary(msgspec.Struct, frozen=True):
     nodes_removed: int = 0
     warm_up_s: float = 0.0
     notices: tuple[str, ...] = ()
+    vpa_evictions: int = 0
+    resizes: int = 0
 
 
 def summarize(name: str, timeline: Timeline) -> Summary:
@@ -199,7 +232,13 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         nodes_removed=sum(life.deleted is not None and life.deleted >= start for life in timeline.node_lives),
         warm_up_s=timeline.warm_up_s,
         notices=timeline.notices,
+        vpa_evictions=_updates(timeline, "Evicted"),
+        resizes=_updates(timeline, "Resized"),
     )
+
+
+def _updates(timeline: Timeline, code: str) -> int:
+    return sum(mark.loop == "updater" and mark.code == code and not mark.fruitless for mark in timeline.marks)
 
 
 def _cost_unscaled(timeline: Timeline) -> float:
@@ -221,6 +260,7 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
     asked = sum(series.asked)
     needed = sum(min(o, a) for o, a in zip(series.offered, series.asked, strict=False))
     served = sum(min(o, c) for o, c in zip(series.offered, series.capacity, strict=True))
+    totals = series.resources
     return ServiceSummary(
         name=series.name,
         requests=round(offered * step_s, 2),
@@ -232,7 +272,22 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
         unserved_share=round(1 - served / offered, 6) if offered else 0.0,
         slack=round(1 - needed / asked, 4) if asked else 0.0,
         rescales=sum(1 for a, b in zip(series.wanted, series.wanted[1:], strict=False) if a != b),
+        cpu_slack=_share(totals.unused_cpu, totals.requested_cpu),
+        memory_slack=_share(totals.unused_memory, totals.requested_memory),
+        throttled_share=_share(totals.withheld_cpu, totals.wanted_cpu),
+        oom_kills=totals.oom_kills,
+        turns=turns(series.wanted),
     )
+
+
+def turns(counts: Sequence[int]) -> int:
+    """Return how many changes went against the one before."""
+    changes = [b - a for a, b in pairwise(counts) if a != b]
+    return sum((a > 0) != (b > 0) for a, b in pairwise(changes))
+
+
+def _share(part: float, whole: float) -> float:
+    return round(part / whole, 4) if whole else 0.0
 
 
 def minutes_lost(violated: Sequence[bool], step_s: float) -> int:

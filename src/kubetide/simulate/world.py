@@ -78,6 +78,7 @@ from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_exp
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.persisted import PersistedRun
+from kubetide.simulate.rollouts import run_rollouts
 from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.simulate.webhooks import OwnWebhooks
@@ -360,6 +361,7 @@ class World:
             *(one.runner.run() for one in self.loops),
             self.checkers.run(),
             run_watch_expiries(self.scenario, self.cluster, self.clock),
+            run_rollouts(self.scenario, self.cluster, self.clock),
         ]
 
     async def _sample(self) -> None:

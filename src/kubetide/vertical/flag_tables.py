@@ -20,12 +20,16 @@ S = TypeVar("S", bound=msgspec.Struct)
 PREFIX: Final = "vpa-"
 PREFIXED: Final = frozenset(
     {
+        "advise-selector",
         "compatibility",
         "feature-gates",
+        "fit-node-groups",
         "forget-pods-first",
         "leave-to-hpa",
         "oom-age-by-window",
+        "oom-lower-bound",
         "port",
+        "rollback-window",
         "storage",
     }
 )

@@ -7,8 +7,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.embedded.load.worlds import START, World, answer, make_node, make_pod, make_service
 
-from kubetide.embedded.load import LoadError, SeriesTrace
-from kubetide.objects.pod import ContainerStatus, ResourceRequirements
+from kubetide.embedded.load import LoadError, Needs, SeriesTrace
+from kubetide.objects.pod import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerWaiting,
+    ResourceRequirements,
+)
 from kubetide.units.time import after, seconds
 
 MI = 1 << 20
@@ -194,9 +200,9 @@ def test_memory_above_the_limit_is_an_oom():
         .put(make_pod("b"))
     )
     killed = []
-    world.model.on_oom(killed.append)
+    world.model.on_oom(lambda *what: killed.append(what))
     world.to(30)
-    assert killed == [("default", "a")] * 2
+    assert killed == [(("default", "a"), "main")] * 2
     assert usage(world)["a"][1] == 64 * MI
 
 
@@ -326,3 +332,82 @@ def test_the_history_can_be_followed():
     assert world.history[0].offered.tolist() == [10.0]
     assert world.model.cpu_used_milli == 0.0
     assert answer(world.metrics.pod_samples()).names == ()
+
+
+def running_since(pod, at, *, image="", state=None):
+    """The pod with a status of its working container, and an image."""
+    state = state or ContainerState(running=ContainerRunning(started_at=at))
+    (main,) = pod.spec.containers
+    spec = replace(pod.spec, containers=(replace(main, image=image),))
+    statuses = (ContainerStatus(name="main", state=state),)
+    status = replace(pod.status, container_statuses=statuses)
+    return replace(pod, spec=spec, status=status)
+
+
+def test_a_leak_grows_with_the_age_of_the_container():
+    """From the container's start, not the pod's; a new image has a leak and a base of its own."""
+    service = make_service(
+        base_memory_bytes=100 * MI, leak_bytes_per_hour=3600 * MI, images={"web:2": Needs(50 * MI, 0)}
+    )
+    world = World(service).put(running_since(make_pod("a"), "2026-03-02T00:00:00Z"))
+    world.put(running_since(make_pod("b"), "2026-03-01T23:59:30Z"))
+    world.put(running_since(make_pod("c"), "2026-03-02T00:00:00Z", image="web:2"))
+    world.to(15)
+    assert {name: memory for name, (_, memory) in usage(world).items()} == {
+        "a": 115 * MI,
+        "b": 145 * MI,
+        "c": 50 * MI,
+    }
+
+
+def test_a_container_that_does_not_run_uses_nothing_and_has_no_metrics():
+    """While it waits for its restart; its memory is that of a new container afterwards."""
+    waits = ContainerState(waiting=ContainerWaiting(reason="CrashLoopBackOff"))
+    world = World(make_service(base_memory_bytes=100 * MI)).put(
+        running_since(make_pod("a", memory_limit="64Mi", ready=False), "", state=waits)
+    )
+    killed = []
+    world.model.on_oom(lambda *what: killed.append(what))
+    world.to(15)
+    assert usage(world) == {}
+    assert killed == []
+
+
+def test_the_start_of_a_container_takes_cpu_before_requests_and_is_throttled():
+    """30 CPU seconds at up to 4 cores, limited to 1: for 30 s nothing is left for requests."""
+    service = make_service(rate=25.0, startup_cpu_seconds=30.0, startup_cpu_milli=4000.0)
+    world = World(service).put(running_since(make_pod("a"), "2026-03-02T00:00:00Z"))
+    steps = [world.to(second) for second in (15, 30, 45, 60)]
+    assert [step.served[0] for step in steps] == [0.0, 0.0, 25.0, 25.0]
+    wanted = [float(step.resources.wanted_cpu[0]) for step in steps]
+    withheld = [float(step.resources.withheld_cpu[0]) for step in steps]
+    assert wanted == [2500.0, 1500.0, 500.0, 500.0]
+    assert withheld == [1500.0, 500.0, 0.0, 0.0]
+    assert [float(step.resources.unused_cpu[0]) for step in steps] == [0.0, 0.0, 500.0, 500.0]
+
+
+@given(
+    leak=st.integers(0, 10**9),
+    base=st.integers(0, 10**9),
+    limit=st.integers(1, 2000),
+    seconds_on=st.integers(1, 40),
+)
+def test_nothing_uses_more_than_its_limits(leak, base, limit, seconds_on):
+    """Whatever a service leaks or needs at its start, memory and CPU end at the limits, and nothing is negative."""
+    service = make_service(
+        rate=80.0,
+        base_memory_bytes=base,
+        leak_bytes_per_hour=leak,
+        startup_cpu_seconds=99.0,
+        startup_cpu_milli=8e3,
+    )
+    world = World(service).put(
+        running_since(make_pod("a", memory_limit=f"{limit}Mi"), "2026-03-02T00:00:00Z")
+    )
+    world.to(15 * seconds_on)
+    cpu, memory = usage(world)["a"]
+    assert 0 <= cpu <= 1000
+    assert 0 <= memory <= limit * MI
+    for step in world.history:
+        assert 0 <= step.resources.withheld_cpu[0] <= step.resources.wanted_cpu[0]
+        assert 0 <= step.resources.unused_memory[0] <= step.resources.requested_memory[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from kubetide.embedded.kubelet.statuses import Lives
+from kubetide.objects.base import Json
 from kubetide.objects.pod import PodSpec
 from kubetide.units.time import Instant
 from kubetide.watching import Key
@@ -16,6 +18,8 @@ Do = Literal[
     "finish",
     "end",
     "crash",
+    "wait",
+    "restart",
     "collect",
     "lose",
     "regain",
@@ -58,4 +62,12 @@ class Life:
     restarting: bool = False
     crash: tuple[str, str, int] = ("", "", 0)
     restarts: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, Json] = field(default_factory=dict)
+    """How each container last ended."""
+    crashes: int = 0
+    """Crashes in a row, which the back-off goes by."""
     parked: Step | None = None
+
+    def lives(self, now: Instant) -> Lives:
+        """Return what a status tells of its containers; ``now`` for those that have not started."""
+        return Lives(self.started or now, self.restarts, self.ended)

@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import Literal
 
 from kubetide.embedded.agenda import Agenda
+from kubetide.embedded.kubelet.crashes import Crashes
 from kubetide.embedded.kubelet.endings import Ending, ending_of
 from kubetide.embedded.kubelet.life import Do, Life, Step
 from kubetide.embedded.kubelet.nodes import NodeKeeper
 from kubetide.embedded.kubelet.resizer import Resizer
 from kubetide.embedded.kubelet.statuses import (
-    Lives,
-    ended_status,
+    ends_told,
     finished_status,
     ready_status,
     running_status,
@@ -37,8 +37,6 @@ from kubetide.watching import Informer, Key
 _GARBAGE_AFTER = seconds(40)
 """How long a node must be gone before its pods are deleted (pod garbage collector, v1.36)."""
 _RETRY = seconds(1)
-_FIRST_BACK_OFF = seconds(10)
-_LONGEST_BACK_OFF = minutes(5)
 HEARTBEAT = minutes(5)
 
 
@@ -87,6 +85,7 @@ class KubeletPool:
         self._lives: dict[Key, Life] = {}
         self._on_node: dict[str, dict[Key, None]] = {}
         self._writer = Writer(cluster, self._lives)
+        self._crashes = Crashes(self._agenda, self._writer, self._timing)
         self._resizer = Resizer(
             cluster,
             clock,
@@ -131,9 +130,9 @@ class KubeletPool:
         life.crash = container or names[0], reason, exit_code
         self._next(life, key, "crash", self._clock.now())
 
-    def oom_kill(self, key: Key) -> None:
-        """End the first container of a pod as the kernel does when memory passes the limit."""
-        self.crash(key, reason="OOMKilled", exit_code=137)
+    def oom_kill(self, key: Key, container: str = "") -> None:
+        """End a container (empty: the first) as the kernel does when memory passes the limit."""
+        self.crash(key, container=container, reason="OOMKilled", exit_code=137)
 
     async def fail_node(self, name: str, health: Literal["False", "Unknown"] = "Unknown") -> None:
         """Make a node unhealthy: its Ready condition and taint, and Ready=False on its pods.
@@ -225,6 +224,7 @@ class KubeletPool:
             life.accepted = parse_rfc3339(pod.status.start_time or "")
         life.started = life.accepted
         life.restarts = {status.name: status.restart_count for status in pod.status.container_statuses or ()}
+        life.ended = ends_told(pod)
         if not _is(pod, "Ready"):
             self._next(life, key, "ready", after(self._clock.now(), self._timing.draw(pod, "ready")))
         self._plan_end(key, life, pod)
@@ -327,15 +327,14 @@ class KubeletPool:
             case "ready":
                 if life.restarting:
                     life.started = now
-                lives = Lives(life.started or now, life.restarts)
-                await self._writer.patch(pod, ready_status(pod, lives, now=now))
-                if life.restarting:
+                await self._writer.patch(pod, ready_status(pod, life.lives(now), now=now))
+                if life.restarts:
                     life.restarting = False
                     self._plan_end(step.key, life, pod)
             case "finish":
                 await self._finish(step.key, life, pod, now)
-            case "crash":
-                await self._crash(step.key, life, pod, now)
+            case "crash" | "wait" | "restart":
+                await self._crashes.do(step, life, pod, now)
             case "resize":
                 await self._resizer.resize(step.key, life, pod)
             case "resized":
@@ -352,8 +351,7 @@ class KubeletPool:
                     await self._writer.patch(pod, unready_condition_status(pod, now))
             case "regain":
                 if _is(pod, "ContainersReady") and not _is(pod, "Ready"):
-                    lives = Lives(life.started or now, life.restarts)
-                    await self._writer.patch(pod, ready_status(pod, lives, now=now))
+                    await self._writer.patch(pod, ready_status(pod, life.lives(now), now=now))
 
     def _plan_end(self, key: Key, life: Life, pod: Pod) -> None:
         """Note when the pod ends by itself, if it does."""
@@ -372,26 +370,9 @@ class KubeletPool:
         if ending.exit_code and pod.spec.restart_policy == "OnFailure":
             self.crash(key, exit_code=ending.exit_code)
             return
-        lives = Lives(life.started or now, life.restarts)
-        await self._writer.patch(pod, finished_status(pod, lives, exit_code=ending.exit_code, now=now))
-
-    async def _crash(self, key: Key, life: Life, pod: Pod, now: Instant) -> None:
-        container, reason, exit_code = life.crash
-        before = life.restarts.get(container, 0)
-        restarts = {**life.restarts, container: before + 1}
-        status = ended_status(
-            pod,
-            Lives(life.started or now, restarts),
-            container=container,
-            reason=reason,
-            exit_code=exit_code,
-            now=now,
+        await self._writer.patch(
+            pod, finished_status(pod, life.lives(now), exit_code=ending.exit_code, now=now)
         )
-        await self._writer.patch(pod, status)
-        life.restarts = restarts
-        back_off = min(_FIRST_BACK_OFF << (before - 1), _LONGEST_BACK_OFF) if before else 0
-        start = self._timing.draw(pod, "start", 100 + before) + self._timing.draw(pod, "ready", 100 + before)
-        self._next(life, key, "ready", after(now, Duration(back_off + start)))
 
 
 def _is(pod: Pod, condition: str) -> bool:

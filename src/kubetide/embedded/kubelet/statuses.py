@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -28,10 +28,12 @@ class Lives:
     Attributes:
         started: When they were last started.
         restarts: How often each was started again, by name; a name that is missing never was.
+        ended: How each last ended (``lastState``), by name.
     """
 
     started: Instant
     restarts: Mapping[str, int]
+    ended: Mapping[str, Json] = field(default_factory=dict)
 
 
 def running_status(
@@ -90,42 +92,51 @@ def ready_status(pod: Pod, lives: Lives, *, now: Instant) -> Json:
     }
 
 
-def ended_status(
-    pod: Pod,
-    lives: Lives,
-    *,
-    container: str,
-    reason: str,
-    exit_code: int,
-    now: Instant,
-    waits: str = "CrashLoopBackOff",
-) -> Json:
-    """The change of status when a container has ended and waits to be started again.
-
-    The pod stays Running and is not ready. ``lives.restarts`` counts the coming start already, so
-    that a reader sees the end even where the start follows at once.
-    """
-    at = format_rfc3339(now)
-    ended = {"terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": at}}
-    statuses = [
-        _running(pod, c, lives, ready=True)
-        if c.name != container
-        else {
-            **_container(
-                pod,
-                c,
-                ready=False,
-                restarts=lives.restarts.get(c.name, 0),
-                state={"waiting": {"reason": waits}},
-            ),
-            "lastState": ended,
+def termination(lives: Lives, *, reason: str, exit_code: int, now: Instant) -> Json:
+    """How a container ended: as ``state``, and as ``lastState`` of the one that follows."""
+    return {
+        "terminated": {
+            "exitCode": exit_code,
+            "reason": reason,
+            "startedAt": format_rfc3339(lives.started),
+            "finishedAt": format_rfc3339(now),
         }
-        for c in pod.spec.containers or ()
-    ]
+    }
+
+
+def ends_told(pod: Pod) -> dict[str, Json]:
+    """Return how each container last ended, as the pod's status says; without those that never did."""
+    return {
+        one.name: {"terminated": msgspec.to_builtins(one.last_state.terminated)}
+        for one in pod.status.container_statuses or ()
+        if one.last_state is not None and one.last_state.terminated is not None
+    }
+
+
+def stopped_status(
+    pod: Pod, lives: Lives, *, container: str, state: Json, since: Instant, last: Json | None = None
+) -> Json:
+    """The change of status while one container of a running pod does not run, or runs but is not ready.
+
+    The pod stays Running and is not ready.
+
+    Args:
+        state: What the container is: terminated, waiting or running.
+        since: When it became so.
+        last: How it ended before; None for what ``lives`` knows.
+    """
+    statuses = []
+    for one in pod.spec.containers or ():
+        status = _running(pod, one, lives, ready=one.name != container)
+        if one.name == container:
+            status |= {"state": state, "started": "running" in state}
+            if last is not None:
+                status["lastState"] = last
+        statuses.append(status)
     return {
         "conditions": [
             *_without(pod, _READINESS_CONDITIONS),
-            *_readiness(pod, ready=False, at=at, unready=container),
+            *_readiness(pod, ready=False, at=format_rfc3339(since), unready=container),
         ],
         "containerStatuses": statuses,
     }
@@ -240,9 +251,10 @@ def _condition(kind: str, status: str, at: str) -> Json:
 
 def _running(pod: Pod, container: Container, lives: Lives, *, ready: bool) -> Json:
     state = {"running": {"startedAt": format_rfc3339(lives.started)}}
-    return _container(
+    status = _container(
         pod, container, ready=ready, restarts=lives.restarts.get(container.name, 0), state=state
     )
+    return status | {"lastState": lives.ended.get(container.name, {})}
 
 
 def _container(pod: Pod, container: Container, *, ready: bool, restarts: int, state: dict[str, Any]) -> Json:

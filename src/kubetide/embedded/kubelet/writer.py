@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from kubetide.embedded.kubelet.life import Life
 from kubetide.embedded.kubelet.resizer import told
-from kubetide.embedded.kubelet.statuses import Lives, ended_status
+from kubetide.embedded.kubelet.statuses import stopped_status, termination
 from kubetide.embedded.kubelet.times import Timing
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
@@ -45,17 +45,18 @@ class Writer:
         # Its conditions have just been written, which the cache may not know yet.
         pod = await self._cluster.get(PODS, meta.name, namespace=meta.namespace)
         again = life.restarts.get(container, 0) + 1
+        lives = life.lives(now)
+        last = termination(lives, reason="Error", exit_code=_TERMINATED, now=now)
         life.restarts = {**life.restarts, container: again}
+        life.ended = {**life.ended, container: last}
         life.restarting = True
         life.epoch += 1
-        status = ended_status(
+        status = stopped_status(
             pod,
-            Lives(life.started or now, life.restarts),
+            life.lives(now),
             container=container,
-            reason="Error",
-            exit_code=_TERMINATED,
-            now=now,
-            waits="ContainerCreating",
+            state={"waiting": {"reason": "ContainerCreating"}},
+            since=now,
         )
         await self.patch(pod, status)
         return Duration(timing.draw(pod, "start", 100 + again) + timing.draw(pod, "ready", 100 + again))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, lay_out
 from kubetide.embedded.load.rows import Key, PodRows
-from kubetide.embedded.load.service import Float64Vector, Service, ServiceFacts, ServiceStep, settle
+from kubetide.embedded.load.service import (
+    Float64Vector,
+    Service,
+    ServiceFacts,
+    ServiceResources,
+    ServiceStep,
+    settle,
+)
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
@@ -112,13 +119,15 @@ class ServiceLoad:
         self._facts = ServiceFacts.of(services)
         # A pod without a service serves nothing, whatever a request would take.
         self._request_milli_s = np.append(self._facts.cpu_milli_s, np.inf)
+        self._startup_milli = np.append([s.startup_cpu_milli for s in services], 0.0)
+        self._starts = bool((self._startup_milli > 0).any())
         self._rows = PodRows(services, idle_share)
         self._queue = np.zeros(len(services))
         self._done = 0
         self._advancing = False
         self._layout: Layout | None = None
         self._recent: deque[Usage] = deque(maxlen=2)
-        self._oom_handlers: list[Callable[[Key], None]] = []
+        self._oom_handlers: list[Callable[[Key, str], None]] = []
         self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
         self.cpu_used_milli = 0.0
         """What all containers used together in the last step."""
@@ -134,8 +143,11 @@ class ServiceLoad:
         length = max(2 + back // self.step, self._recent.maxlen or 0)
         self._recent = deque(self._recent, maxlen=length)
 
-    def on_oom(self, handler: Callable[[Key], None]) -> None:
-        """Call ``handler((namespace, name))`` for each pod whose memory passes its limit in a step. Must not block."""
+    def on_oom(self, handler: Callable[[Key, str], None]) -> None:
+        """Call ``handler((namespace, name), container)`` for each that passes its memory limit in a step.
+
+        It must not block.
+        """
         self._oom_handlers.append(handler)
 
     def on_step(self, handler: Callable[[Instant, ServiceStep], None]) -> None:
@@ -209,8 +221,17 @@ class ServiceLoad:
             (offered + self._queue / step_s) * facts.cpu_milli_s, ready, out=share[:count], where=ready > 0
         )
         base, limit = rows.base_cpu[:n], rows.limit[:n]
-        wanted = np.minimum(base + share[service] * serving, limit)
+        if self._starts:
+            # What a container does after its start comes before its requests.
+            base = (
+                base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * rows.running[:n]
+            )
+        demand = base + share[service] * serving
+        wanted = np.minimum(demand, limit)
         granted, able = self._grant(wanted, serving)
+        if self._starts:
+            done = np.minimum(granted, base) - rows.base_cpu[:n]
+            rows.startup[:n] = np.maximum(rows.startup[:n] - np.maximum(done, 0.0) * step_s, 0.0)
 
         worked = np.maximum(granted - base, 0.0) * serving
         could = np.maximum(able - base, 0.0) * serving
@@ -232,8 +253,9 @@ class ServiceLoad:
         )
         self._queue = result.queue
         self.cpu_used_milli = float(granted.sum() + rows.side_cpu[:n].sum())
-        memory = self._memory(result, serving)
         end = Instant(begin + self.step)
+        memory = self._memory(result, serving, end)
+        result = replace(result, resources=self._resources(demand, demand - wanted, granted, memory))
         self._publish(end, granted, memory, worked, serving, result)
         for handler in self._step_handlers:
             handler(end, result)
@@ -268,8 +290,28 @@ class ServiceLoad:
         guaranteed = np.maximum(granted, np.minimum(rows.request[:n], able))
         return granted, np.where(crowded[node] & serving, guaranteed, able)
 
-    def _memory(self, result: ServiceStep, serving: NDArray[np.bool_]) -> Float64Vector:
-        """Bytes of each pod: its base, and its share of the requests in flight.
+    def _resources(
+        self, demand: Float64Vector, withheld: Float64Vector, granted: Float64Vector, memory: Float64Vector
+    ) -> ServiceResources:
+        """Return what the working containers of each service asked for and used; each argument is a column of pods."""
+        rows, n, count = self._rows, self._rows.n, len(self.services)
+        running = rows.running[:n]
+        cpu, requested = rows.request[:n] * running, rows.memory_request[:n] * running
+
+        def total(column: Float64Vector) -> Float64Vector:
+            return np.bincount(rows.service[:n], column, count + 1)[:count].astype(np.float64)
+
+        return ServiceResources(
+            wanted_cpu=total(demand),
+            withheld_cpu=total(withheld),
+            requested_cpu=total(cpu),
+            unused_cpu=total(np.maximum(cpu - granted, 0.0)),
+            requested_memory=total(requested),
+            unused_memory=total(np.maximum(requested - memory, 0.0)),
+        )
+
+    def _memory(self, result: ServiceStep, serving: NDArray[np.bool_], end: Instant) -> Float64Vector:
+        """Bytes of each pod: its base, what it has leaked since its start, and its share of the requests in flight.
 
         Requests in flight are those served times their latency (Little's law), the queue included.
         """
@@ -282,13 +324,16 @@ class ServiceLoad:
             where=result.ready > 0,
         )
         memory = rows.base_memory[:n] + held[rows.service[:n]] * serving
+        leaking = np.flatnonzero((rows.leak[:n] > 0) & rows.running[:n])
+        if len(leaking):
+            memory[leaking] += rows.leak[leaking] * np.maximum(end - rows.started_ns[leaking], 0) / 1e9
         over = memory > rows.memory_limit[:n]
         if over.any():
             # What was there when the kernel stepped in.
             memory = np.minimum(memory, rows.memory_limit[:n])
             for row in np.flatnonzero(over & rows.running[:n]).tolist():
                 for handler in self._oom_handlers:
-                    handler((rows.namespaces[row], rows.names[row]))
+                    handler((rows.namespaces[row], rows.names[row]), rows.containers[row][rows.worker[row]])
         return memory
 
     def _publish(

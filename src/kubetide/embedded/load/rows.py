@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.embedded.load.service import Service
+from kubetide.embedded.load.service import Needs, Service
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Container, Pod, acting_containers, is_finished, pod_condition
@@ -40,9 +40,10 @@ class Shape:
         containers: Names, in the order of the spec.
         worker: The container that does the service's work; -1 for a pod without containers.
         request, limit: Milli-CPU of the worker; ``limit`` inf without one.
-        memory_limit: Bytes of the worker, inf without one.
+        memory_request, memory_limit: Bytes of the worker; ``memory_limit`` inf without one.
         base_cpu: Milli-CPU of the worker without requests.
         base_memory: Bytes of the worker without requests.
+        leak: Bytes a second by which the worker's memory grows.
         side_cpu: Milli-CPU of the other containers.
         nano, memory: What each container uses when it does no work (nano-CPU, bytes); the
             worker's own entries stand for a pod without a service.
@@ -53,9 +54,11 @@ class Shape:
     worker: int
     request: float
     limit: float
+    memory_request: float
     memory_limit: float
     base_cpu: float
     base_memory: float
+    leak: float
     side_cpu: float
     nano: tuple[int, ...]
     memory: tuple[int, ...]
@@ -99,6 +102,9 @@ class PodRows:
         self.request: NDArray[np.float64]
         self.limit: NDArray[np.float64]
         self.base_memory: NDArray[np.float64]
+        self.leak: NDArray[np.float64]
+        self.startup: NDArray[np.float64]
+        self.memory_request: NDArray[np.float64]
         self.memory_limit: NDArray[np.float64]
         self.side_cpu: NDArray[np.float64]
         self.pods: NDArray[np.object_]
@@ -119,6 +125,9 @@ class PodRows:
         grown("request", np.float64, 0.0)
         grown("limit", np.float64, np.inf)
         grown("base_memory", np.float64, 0.0)
+        grown("leak", np.float64, 0.0)
+        grown("startup", np.float64, 0.0)
+        grown("memory_request", np.float64, 0.0)
         grown("memory_limit", np.float64, np.inf)
         grown("side_cpu", np.float64, 0.0)
         for name in ("pods", "shapes", "names", "namespaces", "node_names", "containers"):
@@ -145,15 +154,22 @@ class PodRows:
             self.service[row] = shape.service
             self.request[row] = shape.request
             self.limit[row] = shape.limit
+            self.memory_request[row] = shape.memory_request
             self.memory_limit[row] = shape.memory_limit
+            self.leak[row] = shape.leak
             self.namespaces[row], self.names[row] = key
             self.containers[row] = shape.containers
             self.container_count[row] = len(shape.containers)
             self.worker[row] = shape.worker
         self.pods[row] = pod
         self.node_names[row] = pod.spec.node_name
+        at = pod.status.start_time
         running = pod.status.phase == "Running"
-        started = parse_rfc3339(pod.status.start_time) if running and pod.status.start_time else _NEVER
+        if running and shape.worker >= 0:
+            running, at = _worker_runs(pod, shape.containers[shape.worker])
+        started = parse_rfc3339(at) if running and at else _NEVER
+        if started != self.started_ns[row] and running and shape.service < len(self._services):
+            self.startup[row] = self._services[shape.service].startup_cpu_seconds * 1000.0
         if running != self.running[row] or started != self.started_ns[row]:
             self.version += 1
         deleting = pod.metadata.deletion_timestamp is not None
@@ -181,6 +197,7 @@ class PodRows:
         self.started_ns[row] = _NEVER
         self.exists[row] = self.running[row] = self.serving[row] = False
         self.base_cpu[row] = self.side_cpu[row] = self.request[row] = self.base_memory[row] = 0.0
+        self.leak[row] = self.startup[row] = self.memory_request[row] = 0.0
         self.limit[row] = self.memory_limit[row] = np.inf
 
     def set_node(self, node: Node) -> None:
@@ -240,22 +257,25 @@ class PodRows:
         side_cpu = sum(value for number, value in enumerate(nano) if number != worker) / 1e6
         if worker < 0:
             return Shape(
-                service=service, containers=(), worker=worker, request=0.0, limit=np.inf, memory_limit=np.inf,
-                base_cpu=0.0, base_memory=0.0, side_cpu=0.0, nano=(), memory=(),
+                service=service, containers=(), worker=worker, request=0.0, limit=np.inf, memory_request=0.0,
+                memory_limit=np.inf, base_cpu=0.0, base_memory=0.0, leak=0.0, side_cpu=0.0, nano=(), memory=(),
             )  # fmt: skip
         resources = containers[worker].resources
         limit = _resource(resources.limits, "cpu", milli)
         memory_limit = _resource(resources.limits, "memory", whole)
         served = self._services[service] if service < len(self._services) else None
+        needs = Needs(memory[worker], 0) if served is None else served.needs(containers[worker].image)
         return Shape(
             service=service,
             containers=tuple(c.name for c in containers),
             worker=worker,
             request=float(_resource(resources.requests, "cpu", milli) or 0),
             limit=np.inf if limit is None else float(limit),
+            memory_request=float(_resource(resources.requests, "memory", whole) or 0),
             memory_limit=np.inf if memory_limit is None else float(memory_limit),
             base_cpu=nano[worker] / 1e6 if served is None else served.base_cpu_milli,
-            base_memory=float(memory[worker] if served is None else served.base_memory_bytes),
+            base_memory=float(needs.base_memory_bytes),
+            leak=needs.leak_bytes_per_hour / 3600.0,
             side_cpu=side_cpu,
             nano=nano,
             memory=memory,
@@ -283,6 +303,16 @@ class PodRows:
             if container.name == wanted:
                 return number
         return 0 if containers else -1
+
+
+def _worker_runs(pod: Pod, worker: str) -> tuple[bool, str | None]:
+    """Return whether the working container runs, and since when; a pod that does not tell runs since its start."""
+    for status in pod.status.container_statuses or ():
+        if status.name == worker and status.state is not None:
+            if status.state.running is not None:
+                return True, status.state.running.started_at or pod.status.start_time
+            return False, None
+    return True, pod.status.start_time
 
 
 def _is_ready(node: Node) -> bool:

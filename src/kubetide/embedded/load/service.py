@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
 
 import numpy as np
@@ -18,6 +18,14 @@ Float64Vector = NDArray[np.float64]
 
 class LoadError(KubetideError):
     """A service that cannot be modelled; the text names it, the field and the fix."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Memory of a running container that its requests have no part in, in bytes, and bytes an hour."""
+
+    base_memory_bytes: int
+    leak_bytes_per_hour: int
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,10 @@ class Service:
         max_queue_s: How long a request may wait before it is dropped; 0 keeps no queue.
         slo_latency_s: A step with a longer latency breaks the objective; None asks for capacity only.
         container: The container that does the work; empty takes the first.
+        leak_bytes_per_hour: By how much the memory of a running container grows.
+        startup_cpu_seconds: CPU time that a container needs after its start, beside its requests.
+        startup_cpu_milli: How much of it it can use at once.
+        images: What is otherwise for containers of an image: what a rollout changes.
     """
 
     name: str
@@ -50,6 +62,15 @@ class Service:
     max_queue_s: float = 0.0
     slo_latency_s: float | None = None
     container: str = ""
+    leak_bytes_per_hour: int = 0
+    startup_cpu_seconds: float = 0.0
+    startup_cpu_milli: float = 0.0
+    images: Mapping[str, Needs] = field(default_factory=dict)
+
+    def needs(self, image: str) -> Needs:
+        """Return what a container of the image uses beside its requests."""
+        own = Needs(self.base_memory_bytes, self.leak_bytes_per_hour)
+        return self.images.get(image, own)
 
     def __post_init__(self) -> None:
         where = f"service {self.namespace}/{self.name}"
@@ -57,16 +78,38 @@ class Service:
             raise LoadError(
                 f"{where}: cpu_seconds_per_request {self.cpu_seconds_per_request} must be greater than 0"
             )
-        for field in (
+        for name in (
             "base_cpu_milli",
             "base_memory_bytes",
             "memory_per_request_bytes",
             "base_latency_s",
             "max_queue_s",
+            "leak_bytes_per_hour",
+            "startup_cpu_seconds",
+            "startup_cpu_milli",
         ):
-            value = getattr(self, field)
+            value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
-                raise LoadError(f"{where}: {field} {value} must be a finite number, 0 or more")
+                raise LoadError(f"{where}: {name} {value} must be a finite number, 0 or more")
+
+
+@dataclass(frozen=True)
+class ServiceResources:
+    """The working containers of all services in one step; one entry a service, those that run only.
+
+    Attributes:
+        wanted_cpu: Milli-CPU that they had work for.
+        withheld_cpu: What of it their limits did not let them use (throttling).
+        requested_cpu, requested_memory: What they ask for, in milli-CPU and bytes.
+        unused_cpu, unused_memory: What of that they left.
+    """
+
+    wanted_cpu: Float64Vector
+    withheld_cpu: Float64Vector
+    requested_cpu: Float64Vector
+    unused_cpu: Float64Vector
+    requested_memory: Float64Vector
+    unused_memory: Float64Vector
 
 
 @dataclass(frozen=True)
@@ -84,6 +127,7 @@ class ServiceStep:
         ready: Pods that serve.
         existing: Pods that exist, have not ended and are not being deleted.
         violated: Whether more was offered than the capacity, or the latency broke the objective.
+        resources: What the pods asked for and used.
     """
 
     offered: Float64Vector
@@ -96,6 +140,7 @@ class ServiceStep:
     ready: NDArray[np.int64]
     existing: NDArray[np.int64]
     violated: NDArray[np.bool_]
+    resources: ServiceResources | None = None
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
+from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.objects.cluster import ObjectReference
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
@@ -197,6 +198,8 @@ class NodesController(BaseLoop):
         await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
         if commands.answers is not None:
             self._answer(commands.answers)
+        if self._board is not None and self._board.asks_sizes:
+            self._board.sizes = node_sizes(self._state)
         if self._actor.bugs:
             raise self._actor.bugs[0]
         return commands

@@ -37,15 +37,18 @@ _AT_ONCE = 500
 def decide(state: State, now: Instant) -> Commands:
     """Return the statuses and checkpoints to write, and the checkpoints to delete."""
     vpas = [state.vpas[key] for key in sorted(state.vpas)]
-    statuses = tuple(_statuses(state, vpas, now))
+    found = tuple(_statuses(state, vpas, now))
+    advice = tuple(one for one in found if state.vpas[one.namespace, one.name].view.advised)
+    statuses = tuple(one for one in found if not state.vpas[one.namespace, one.name].view.advised)
     if not state.settings.uses_checkpoints:
-        return Commands(now, statuses)
+        return Commands(now, statuses, advice)
     last = state.checkpoints_collected
     collects = last is not None and now - last > state.settings.checkpoints_gc_interval
     return Commands(
         now,
         statuses,
-        _checkpoints(vpas),
+        advice,
+        _checkpoints([vpa for vpa in vpas if not vpa.view.advised]),
         tuple(state.garbage()) if collects else (),
         collects,
     )
@@ -106,7 +109,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
 
 def _note_written(state: State, commands: Commands, outcomes: Outcomes) -> None:
     failed = {(one.kind, one.namespace, one.name) for one in outcomes.failures}
-    for write in commands.statuses:
+    for write in (*commands.statuses, *commands.advice):
         vpa = state.vpas.get((write.namespace, write.name))
         if vpa is not None and ("status", write.namespace, write.name) not in failed:
             vpa.stored = Stored.of(msgspec.json.decode(write.status, type=VpaStatus), ours=True)

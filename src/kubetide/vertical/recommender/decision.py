@@ -22,6 +22,7 @@ class Commands(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         at: When it was decided.
         statuses: In order of namespace and name.
+        advice: Recommendations of workloads without a VPA object, as statuses that are nowhere written.
         checkpoints: VPAs whose checkpoints are to be written, first the one that was written longest ago;
             ``checkpoints_of`` makes their content while they are written, as that of all takes much memory.
         deletions: Checkpoints whose VPA is gone; ``collects`` says whether they were looked for.
@@ -29,6 +30,7 @@ class Commands(msgspec.Struct, frozen=True, omit_defaults=True):
 
     at: Instant
     statuses: tuple[StatusWrite, ...] = ()
+    advice: tuple[StatusWrite, ...] = ()
     checkpoints: tuple[Key, ...] = ()
     deletions: tuple[Key, ...] = ()
     collects: bool = False

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubetide.plan.board import NodeSize
 from kubetide.units.time import Instant
+from kubetide.vertical.recommender.floors import Floor, Place
+from kubetide.vertical.recommender.rollback import Past
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import (
     CheckpointView,
@@ -85,6 +88,8 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     ghosts: tuple[Key, ...] = ()
     untracked: tuple[PodView, ...] = ()
     problems: tuple[str, ...] = ()
+    floors: tuple[tuple[Place, Floor], ...] = ()
+    pasts: tuple[tuple[Place, Past], ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,6 +106,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         pods, gone_pods: New, changed and deleted pods.
         samples: This pass's answer of the metrics API; None where it failed.
         ooms: In the order in which they were seen.
+        sizes: Of new nodes, where targets must fit them; always all of them.
         memory: Only in a full delta.
     """
 
@@ -117,4 +123,5 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     gone_pods: Sequence[Key] = ()
     samples: Samples | None = None
     ooms: Sequence[Oom] = ()
+    sizes: Sequence[NodeSize] = ()
     memory: Memory | None = None

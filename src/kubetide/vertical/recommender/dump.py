@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 import numpy as np
 
@@ -25,11 +26,14 @@ def dump(state: State) -> Delta:
     return Delta(
         at=state.at,
         settings=state.settings,
+        sizes=state.sizes,
         vpas=[state.views[key] for key in sorted(state.views)],
         statuses=[StatusView(*key, state.vpas[key].stored.read()) for key in sorted(state.vpas)],
         checkpoints=[CheckpointView(*key, state.stored[key]) for key in sorted(state.stored)],
         pods=[
-            PodView(*key, state.labels.sets[pod.labels], pod.phase, tuple(pod.containers), pod.init)
+            PodView(
+                *key, state.labels.sets[pod.labels], pod.phase, tuple(pod.containers), pod.init, pod.resources
+            )
             for key, pod in sorted(state.pods.items())
         ],
         memory=Memory(
@@ -45,6 +49,8 @@ def dump(state: State) -> Delta:
             ghosts=tuple(sorted(state.ghosts)),
             untracked=tuple(state.untracked.values()),
             problems=tuple(state.problems),
+            floors=tuple(sorted(state.floors.held.items())),
+            pasts=tuple((place, copy(past)) for place, past in sorted(state.pasts.items())),
         ),
     )
 
@@ -123,6 +129,7 @@ def restored(delta: Delta) -> State:
             state.aggregate_of(record.namespace, state.labels.number(record.labels), record.container)
     without_saving = Delta(
         at=delta.at,
+        sizes=delta.sizes,
         vpas=delta.vpas,
         statuses=delta.statuses,
         checkpoints=delta.checkpoints,
@@ -143,6 +150,8 @@ def restored(delta: Delta) -> State:
     state.ghosts = set(memory.ghosts)
     state.untracked = {(view.namespace, view.name): view for view in memory.untracked}
     state.problems = list(memory.problems)
+    state.floors.held = dict(memory.floors)
+    state.pasts = {place: copy(past) for place, past in memory.pasts}
     return state
 
 

@@ -28,7 +28,13 @@ def _check(settings: Settings) -> None:
 def _make(parts: Parts, settings: Settings) -> RecommenderController:
     assert parts.sources is not None, "a process that runs this loop has metric sources"
     return RecommenderController(
-        parts.cluster, parts.sources.resource, parts.clock, parts.recorder, settings, caches=parts.caches
+        parts.cluster,
+        parts.sources.resource,
+        parts.clock,
+        parts.recorder,
+        settings,
+        caches=parts.caches,
+        board=parts.board,
     )
 
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
+from kubetide.units.time import Instant
+from kubetide.vertical.recommender.buckets import MAX_AMOUNT
+from kubetide.vertical.recommender.floors import Floor
 from kubetide.vertical.recommender.histograms import first_of_each
 from kubetide.vertical.recommender.views import History, Oom, PodView, Samples, Usage
 
@@ -97,12 +100,35 @@ def feed_oom(state: State, oom: Oom) -> None:
     if row is None:
         return
     _ensure_aggregates(state, np.array([row]))
+    if state.settings.oom_lower_bound:
+        _raise_floor(state, oom, row)
+        return
     taken = state.containers.add_oom(
         state.aggregates, row, oom.memory, oom.at, by_window=state.settings.oom_age_by_window
     )
     if not taken:
         where = f"{oom.namespace}/{oom.pod}/{oom.container}"
         state.problems.append(f"OOM of {where} is discarded: it is older than a window of memory peaks")
+
+
+def _raise_floor(state: State, oom: Oom, row: int) -> None:
+    """Note that an OOM kill proved what the container had to be too little; usage and percentiles stay as they are.
+
+    With a limit that is the request, with which the limit grows; without one the kernel took the container for the
+    node's sake, and only what it has used counts. So kills without a limit never add up.
+    """
+    containers, aggregates = state.containers, state.aggregates
+    aggregate = int(containers.aggregate[row])
+    used = max(0 if oom.unlimited else oom.memory, int(containers.peak[row]))
+    needed = max(
+        used + int(aggregates.bump_least[aggregate]), int(used * float(aggregates.bump_ratio[aggregate]))
+    )
+    until = Instant(oom.at + int(aggregates.interval[aggregate]))
+    pod = state.pods[oom.namespace, oom.pod]
+    for vpa in state.groups[oom.namespace, pod.labels].vpas:
+        state.floors.put(
+            (*vpa, oom.container, "memory"), Floor(min(needed, MAX_AMOUNT), oom.at, until, "OomFloor")
+        )
 
 
 def feed_history(state: State, history: Sequence[History]) -> None:

@@ -10,7 +10,7 @@ from kubetide.objects.meta import Condition
 from kubetide.objects.vpa import VpaStatus
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.views import Key, VpaView
+from kubetide.vertical.recommender.views import Key, Requested, VpaView
 
 GroupKey = tuple[str, int]
 """Namespace, number of the label set."""
@@ -33,12 +33,17 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class PodEntry:
-    """A tracked pod; ``containers`` are rows by name, those of earlier versions of the pod included."""
+    """A tracked pod.
+
+    ``containers`` are rows by name, those of earlier versions of the pod included; ``resources`` are what they ask
+    for, where changes may be rolled back.
+    """
 
     labels: int
     phase: str
     containers: dict[str, int]
     init: tuple[str, ...]
+    resources: dict[str, Requested] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class NewTargets:
         """Return a reason for each new target, and how many recommendations were left out; none if ``full``."""
         reasons: list[Reason] = []
         repeated = 0
-        for write in commands.statuses:
+        for write in (*commands.statuses, *commands.advice):
             status = _decoder.decode(write.status)
             containers = (status.recommendation and status.recommendation.container_recommendations) or ()
             key = write.namespace, write.name

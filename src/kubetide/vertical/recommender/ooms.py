@@ -57,8 +57,15 @@ def _oom(pod: Pod, status: ContainerStatus, ended: ContainerTerminated) -> Oom |
     at = time_of(ended.finished_at)
     if status.name not in specs or at is None:
         return None
+    spec = specs[status.name]
+    limits = (status.resources and status.resources.limits) or spec.resources.limits or {}
     return Oom(
-        pod.metadata.namespace, pod.metadata.name, status.name, at, _requested(specs[status.name], status)
+        pod.metadata.namespace,
+        pod.metadata.name,
+        status.name,
+        at,
+        _requested(spec, status),
+        unlimited="memory" not in limits,
     )
 
 

@@ -28,6 +28,7 @@ from kubetide.vertical.recommender.histograms import NEVER
 from kubetide.vertical.recommender.members import Vpa
 from kubetide.vertical.recommender.rendering import NO_CAP, caps_of
 from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.statuses import fit_of_vpa
 
 VOCABULARY = Vocabulary(
     {
@@ -41,6 +42,9 @@ VOCABULARY = Vocabulary(
         "PercentileTaken": "{subject}: {resource}: percentile {percentile} of the {bound} is {amount}; with a margin of {margin} it is {wide}",
         "ConfidenceApplied": "{subject}: {resource}: confidence {confidence} makes {before} the {bound} {after}",
         "MinimumApplied": "{subject}: {resource}: the {bound} {before} is below the container's share {least} of the pod's minimum",
+        "OomFloor": "{subject}: {resource}: the {bound} {before} is below {least}, which an OOM kill at {at} proved necessary; it holds until {until}",
+        "RolledBack": "{subject}: {resource}: the {bound} {before} is raised to {least}, what the pods asked for before: they were worse off with less at {at}; it holds until {until}",
+        "FittedToNodes": "{subject}: {resource}: the {bound} {before} is lowered to {after}: the containers of the pod together must fit a new node, which has {cpu} CPU and {memory} left",
         "CappedToMinimum": "{subject}: {resource}: the {bound} {before} is below minAllowed {bound_amount}",
         "CappedToMaximum": "{subject}: {resource}: the {bound} {before} is above the maximum {bound_amount}",
         "Recommended": "{subject}: {resource}: target {target}, from {lower} to {upper}",
@@ -113,6 +117,9 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
     interval = settings.confidence_interval_cpu if resource == "cpu" else settings.confidence_interval_memory
     sure = float(confidence(usage, interval)[0])
     caps = caps_of(container_policy(vpa.view.policy, container), resource, settings)
+    fit, most = fit_of_vpa(state, vpa), 0
+    share = 1.0 if fit is None else fit.cpu if resource == "cpu" else fit.memory
+    held = state.floors.held.get((*vpa.key, container, resource))
     reasons = []
     shown = []
     for bound, name in _BOUNDS.items():
@@ -146,6 +153,30 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
             before = after
         if amount > before:
             reasons.append(say("MinimumApplied", subject, **about, before=text(before), least=text(floor)))
+        if held is not None and amount < held.amount:
+            reasons.append(
+                say(
+                    held.why,
+                    subject,
+                    **about,
+                    before=text(amount),
+                    least=text(held.amount),
+                    at=format_rfc3339(held.at),
+                    until=format_rfc3339(held.until),
+                )
+            )
+            amount = held.amount
+        if fit is not None and share < 1.0:
+            most = int(np.floor(amount * share)) if bound == TARGET else most
+            if amount > most:
+                room = {
+                    "cpu": milli_to_text(fit.size.cpu_milli),
+                    "memory": bytes_to_text(fit.size.memory_bytes),
+                }
+                reasons.append(
+                    say("FittedToNodes", subject, **about, before=text(amount), after=text(most), **room)
+                )
+                amount = most
         printed = text(amount)
         if amount < caps.least:
             reasons.append(

@@ -8,13 +8,14 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.units.quantity import Quantity, QuantityError
-from kubetide.units.time import Duration, hours, minutes
+from kubetide.units.selectors import Selector, SelectorError
+from kubetide.units.time import ZERO, Duration, hours, minutes
 
 DEFAULT_RECOMMENDER = "default"
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Upstream's flags that the recommender decides by, one of our own, and two rules of releases before 1.8.
+    """Upstream's flags that the recommender decides by, some of our own, and two rules of releases before 1.8.
 
     Attributes:
         recommender_name: Serves the VPAs that name it; ``default`` also those that name none.
@@ -30,6 +31,13 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
             cap what a VPA's policy has no maximum for; empty for none.
         per_vpa_config: Feature gate PerVPAConfig: policies may set OOM bumps and windows of memory peaks.
         leave_to_hpa: Whether resources are left alone that an HPA of the same target scales on by utilization.
+        oom_lower_bound: Whether an OOM kill is a lower bound of memory for a window, and no sample of usage.
+        advise_selector: Labels of Deployments, StatefulSets and DaemonSets that get a recommendation without a VPA
+            object, as advice that is nowhere written; empty for none.
+        fit_node_groups: Whether targets are lowered until the containers of a pod fit a new node of some group together;
+            needs the node loop in the same process.
+        rollback_window: For so long after a change of requests more OOM kills or throttling bring the old ones back; 0
+            is never.
         oom_age_by_window: As before 1.8: an OOM's age counts from the end of the window of memory peaks.
         forget_pods_first: As before 1.8: pods that are gone are dropped before a pass reads samples and OOMs.
     """
@@ -68,6 +76,10 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     container_recommendation_max_allowed_memory: str = ""
     per_vpa_config: bool = False
     leave_to_hpa: bool = True
+    oom_lower_bound: bool = False
+    advise_selector: str = ""
+    fit_node_groups: bool = False
+    rollback_window: Duration = ZERO
     oom_age_by_window: bool = False
     forget_pods_first: bool = False
 
@@ -81,6 +93,12 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
             if getattr(self, name) <= 0:
                 flag = name.replace("_", "-")
                 raise ValueError(f"{flag} must be greater than 0, but got {getattr(self, name)} ns")
+        try:
+            self.advised()
+        except SelectorError as exc:
+            raise ValueError(f"advise-selector: {exc}") from exc
+        if self.rollback_window < 0:
+            raise ValueError(f"rollback-window must be 0 or more, but got {self.rollback_window} ns")
         if self.vpa_object_namespace and self.ignored_vpa_object_namespaces:
             raise ValueError("vpa-object-namespace and ignored-vpa-object-namespaces cannot both be set")
         for resource in ("cpu", "memory"):
@@ -100,6 +118,10 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
         except QuantityError as exc:
             raise ValueError(f"container-recommendation-max-allowed-{resource}: {exc}") from exc
         return found if found != Quantity(0) else None
+
+    def advised(self) -> Selector | None:
+        """Return which workloads get advice without a VPA object; None for none. Raises: SelectorError."""
+        return Selector.parse(self.advise_selector) if self.advise_selector else None
 
     def serves(self, namespace: str, recommenders: tuple[str, ...]) -> bool:
         """Return whether this recommender serves a VPA of the namespace that names these recommenders."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kubetide.plan.board import NodeSize
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.vertical.policies import container_policy
@@ -17,8 +18,10 @@ from kubetide.vertical.recommender.checkpoints import load_checkpoints
 from kubetide.vertical.recommender.containers import Containers
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.feeding import SampleRows, feed, feed_history, feed_oom
+from kubetide.vertical.recommender.floors import Floors, Place
 from kubetide.vertical.recommender.links import Links
 from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, PodEntry, Stored, Vpa
+from kubetide.vertical.recommender.rollback import Past, note_kill, note_requests, note_throttling
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import CheckpointView, Key, PodView, StatusView, VpaView
 
@@ -32,6 +35,8 @@ class State:
         views: All VPAs, also those of other recommenders.
         vpas: Those that this one serves.
         stored: Names of VPAs by namespace and name of each stored checkpoint.
+        sizes: What new nodes have left, where targets must fit them.
+        floors, pasts: What recommendations do not fall below, and what pods asked for before.
         problems: Checkpoints that could not be loaded and OOMs that were too old, as sentences, of the last pass.
     """
 
@@ -52,12 +57,15 @@ class State:
         self.ghosts: set[Key] = set()
         self.untracked: dict[Key, PodView] = {}
         self.sample_rows = SampleRows()
+        self.sizes: tuple[NodeSize, ...] = ()
+        self.floors = Floors()
+        self.pasts: dict[Place, Past] = {}
         self._links = Links()
         self._relink: set[str] = set()
 
     def apply(self, delta: Delta) -> None:
         """Take over what was gathered since the last pass."""
-        self.at, self.problems = delta.at, []
+        self.at, self.problems, self.sizes = delta.at, [], tuple(delta.sizes)
         if self.checkpoints_collected is None:
             self.checkpoints_collected = delta.at
         # History comes first: what policies say of windows does not hold for it.
@@ -81,11 +89,21 @@ class State:
         for pod in delta.pods:
             self._put_pod(pod)
         self._track_more()
+        self.floors.expire(delta.at)
+        rolls_back = self.settings.rollback_window > 0
+        if rolls_back:
+            note_requests(self)
         if delta.samples is not None:
             feed(self, delta.samples)
+            if rolls_back:
+                note_throttling(self, delta.samples)
         for oom in delta.ooms:
+            if rolls_back:
+                note_kill(self, oom)
             feed_oom(self, oom)
         self._forget_pods(delta)
+        if self.floors.held:
+            self.floors.keep_only(self.vpas)
         align(self)
 
     # ── VPAs ──
@@ -218,7 +236,7 @@ class State:
             self._group(view.namespace, labels).pods += 1
             for name, row in pod.containers.items():
                 self.containers.aggregate[row] = self.aggregate_of(view.namespace, labels, name)
-        pod.phase, pod.init = view.phase, view.init
+        pod.phase, pod.init, pod.resources = view.phase, view.init, view.resources
         for name in view.containers:
             if name not in pod.containers:
                 aggregate = self.aggregate_of(view.namespace, labels, name)

@@ -16,10 +16,12 @@ from kubetide.objects.vpa import (
     PodRecommendation,
     VpaStatus,
 )
-from kubetide.ports.metrics import BoolVector
+from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.estimate import estimates, least_amounts, usage_of
+from kubetide.vertical.recommender.fitting import Fit, fit_of, fitted
+from kubetide.vertical.recommender.floors import Place
 from kubetide.vertical.recommender.members import Vpa
 from kubetide.vertical.recommender.rendering import Texts, caps_of, rounded, whole_cores
 from kubetide.vertical.recommender.state import State
@@ -66,21 +68,25 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
     least = least_amounts(settings, np.repeat(sizes, sizes))
     usage = usage_of(state.aggregates, cells.rows)
     texts = Texts(settings)
+    found = {
+        resource: _found(state, vpas, cells, resource, estimates(usage, resource, floor, settings))
+        for resource, floor in zip(RESOURCES, least, strict=True)
+    }
+    fit = found
+    if state.sizes:
+        both = fitted(found["cpu"], found["memory"], cells.bounds, state.sizes)
+        fit = dict(zip(RESOURCES, both, strict=True))
     columns: list[tuple[list[str], ...]] = []
-    for resource, floor in zip(RESOURCES, least, strict=True):
-        factor = settings.round_cpu_millicores if resource == "cpu" else settings.round_memory_bytes
-        found = [rounded(one, factor) for one in estimates(usage, resource, floor, settings)]
-        if resource == "cpu" and settings.cpu_integer_post_processor_enabled:
-            asked = _integer_cpu(vpas, cells)
-            found = [whole_cores(one, asked) for one in found]
+    for resource in RESOURCES:
         plain = caps_of(None, resource, settings)
         caps = [plain if one is None else caps_of(one, resource, settings) for one in cells.policies]
-        uncapped = texts.of(resource, found[0])
+        uncapped = texts.of(resource, found[resource][0])
         bounds = np.array([[one.least for one in caps], [one.most for one in caps]], np.int64)
-        raw = [uncapped, *(texts.of(resource, one) for one in found[1:])]
+        first = uncapped if fit is found else texts.of(resource, fit[resource][0])
+        raw = [first, *(texts.of(resource, one) for one in fit[resource][1:])]
         capped = [
             texts.capped(resource, one, text, caps, bounds.reshape(2, -1))
-            for one, text in zip(found, raw, strict=True)
+            for one, text in zip(fit[resource], raw, strict=True)
         ]
         columns.append((*capped, uncapped))
     controlled = _without_left(vpas, cells, [_controlled(policy) for policy in cells.policies])
@@ -97,6 +103,44 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
     return [
         PodRecommendation(container_recommendations=tuple(made[begin:end]) or None)
         for begin, end in pairwise(cells.bounds)
+    ]
+
+
+def _found(
+    state: State, vpas: Sequence[Vpa], cells: Cells, resource: str, amounts: Sequence[Int64Vector]
+) -> list[Int64Vector]:
+    """Return amounts with their floors, rounded up."""
+    settings = state.settings
+    if state.floors.held:
+        lowest = state.floors.amounts(_places(vpas, cells, resource))
+        amounts = [np.maximum(one, lowest) for one in amounts]
+    factor = settings.round_cpu_millicores if resource == "cpu" else settings.round_memory_bytes
+    found = [rounded(one, factor) for one in amounts]
+    if resource == "cpu" and settings.cpu_integer_post_processor_enabled:
+        asked = _integer_cpu(vpas, cells)
+        found = [whole_cores(one, asked) for one in found]
+    return found
+
+
+def fit_of_vpa(state: State, vpa: Vpa) -> Fit | None:
+    """Return by which shares the targets of a VPA's containers are lowered to fit a new node; None for not."""
+    if not state.sizes:
+        return None
+    cells = cells_of(state, [vpa])
+    usage = usage_of(state.aggregates, cells.rows)
+    least = least_amounts(state.settings, np.full(len(cells.rows), len(cells.rows), np.int64))
+    cpu, memory = (
+        int(_found(state, [vpa], cells, resource, estimates(usage, resource, floor, state.settings))[0].sum())
+        for resource, floor in zip(RESOURCES, least, strict=True)
+    )
+    return fit_of(cpu, memory, state.sizes)
+
+
+def _places(vpas: Sequence[Vpa], cells: Cells, resource: str) -> list[Place]:
+    return [
+        (*vpa.key, cells.containers[cell], resource)
+        for number, vpa in enumerate(vpas)
+        for cell in range(cells.bounds[number], cells.bounds[number + 1])
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Container, Pod
 from kubetide.objects.vpa import (
     CheckpointStatus,
     ResourcePolicy,
@@ -14,6 +14,7 @@ from kubetide.objects.vpa import (
     VpaStatus,
 )
 from kubetide.ports.metrics import Int64Vector, PodSamples
+from kubetide.units.quantity import QuantityError, milli, whole
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 from kubetide.vertical.recommender.hpas import LeftResource
 from kubetide.vertical.targets import Target
@@ -28,6 +29,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         target: What came of reading its targetRef.
         left: Resources that HPAs of the same target scale on.
+        advised: Whether it stands in for a workload without a VPA object: nothing is written of it.
     """
 
     namespace: str
@@ -39,6 +41,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: str = ""
     integer_cpu: tuple[str, ...] = ()
     left: tuple[LeftResource, ...] = ()
+    advised: bool = False
 
 
 class StatusView(msgspec.Struct, frozen=True):
@@ -49,8 +52,19 @@ class StatusView(msgspec.Struct, frozen=True):
     status: VpaStatus
 
 
+class Requested(msgspec.Struct, frozen=True, array_like=True):
+    """What a container asks for, in millicores and bytes, and its CPU limit; 0 for none."""
+
+    cpu: int
+    memory: int
+    cpu_limit: int
+
+
 class PodView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A pod; ``init`` are the names of its init containers, which are not tracked."""
+    """A pod; ``init`` are the names of its init containers, which are not tracked.
+
+    ``resources`` are told only where changes of them may be rolled back.
+    """
 
     namespace: str
     name: str
@@ -58,16 +72,21 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True):
     phase: str = ""
     containers: tuple[str, ...] = ()
     init: tuple[str, ...] = ()
+    resources: dict[str, Requested] = {}
 
 
-class Oom(msgspec.Struct, frozen=True):
-    """A container ran out of memory, or its pod was evicted for memory; ``memory`` is what it had or used, bytes."""
+class Oom(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A container ran out of memory, or its pod was evicted for memory; ``memory`` is what it had or used, bytes.
+
+    ``unlimited`` is whether it was killed without a memory limit: then what it asked for proves nothing of its need.
+    """
 
     namespace: str
     pod: str
     container: str
     at: Instant
     memory: int
+    unlimited: bool = False
 
 
 class CheckpointView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,7 +138,9 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
 _INTEGER_CPU = ("vpa-post-processor.kubernetes.io/", "_integerCPU")
 
 
-def vpa_view(vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResource, ...] = ()) -> VpaView:
+def vpa_view(
+    vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResource, ...] = (), *, advised: bool = False
+) -> VpaView:
     """Return the part of a VPA that the recommender reads."""
     spec, meta = vpa.spec, vpa.metadata
     prefix, suffix = _INTEGER_CPU
@@ -129,6 +150,7 @@ def vpa_view(vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResourc
         target=target,
         generation=meta.generation,
         left=left,
+        advised=advised,
         recommenders=tuple(one.name for one in spec.recommenders or ()),
         policy=spec.resource_policy,
         mode=(spec.update_policy and spec.update_policy.update_mode) or "",
@@ -142,7 +164,7 @@ def vpa_view(vpa: VerticalPodAutoscaler, target: Target, left: tuple[LeftResourc
     )
 
 
-def pod_view(pod: Pod) -> PodView:
+def pod_view(pod: Pod, *, resources: bool = False) -> PodView:
     """Return the part of a pod that the recommender reads."""
     return PodView(
         namespace=pod.metadata.namespace,
@@ -151,7 +173,18 @@ def pod_view(pod: Pod) -> PodView:
         phase=pod.status.phase,
         containers=tuple(one.name for one in pod.spec.containers or ()),
         init=tuple(one.name for one in pod.spec.init_containers or ()),
+        resources={one.name: _requested(one) for one in pod.spec.containers or ()} if resources else {},
     )
+
+
+def _requested(container: Container) -> Requested:
+    requests, limits = container.resources.requests or {}, container.resources.limits or {}
+    try:
+        return Requested(
+            milli(requests.get("cpu", 0)), whole(requests.get("memory", 0)), milli(limits.get("cpu", 0))
+        )
+    except QuantityError:
+        return Requested(0, 0, 0)
 
 
 def checkpoint_view(checkpoint: VerticalPodAutoscalerCheckpoint) -> CheckpointView:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import Duration, Instant, after, between, minutes
+
+_A_MINUTE = minutes(1)
 
 Targets = dict[str, dict[str, str]]
 """Container to resource to quantity."""
@@ -54,12 +57,19 @@ class Memory(msgspec.Struct):
         attempts: Pod UID to when it was last resized in place, or first seen while a resize was under way.
         infeasible: Pod UID to the targets that its node could not hold (mode InPlace).
         evictions, resizes: The two rate limits.
+        recent: Evictions of the last minute, time and namespace, where they are limited.
     """
 
     attempts: dict[str, Instant] = msgspec.field(default_factory=dict)
     infeasible: dict[str, Targets] = msgspec.field(default_factory=dict)
     evictions: Limiter = msgspec.field(default_factory=Limiter)
     resizes: Limiter = msgspec.field(default_factory=Limiter)
+    recent: list[tuple[Instant, str]] = msgspec.field(default_factory=list)
+
+    def evicted_lately(self, now: Instant) -> Counter[str]:
+        """Return how many were evicted within the last minute, by namespace; forget older ones."""
+        self.recent = [one for one in self.recent if between(one[0], now) < _A_MINUTE]
+        return Counter(namespace for _, namespace in self.recent)
 
     def keep_only(self, uids: Iterable[str]) -> None:
         """Forget pods that are gone."""

@@ -9,10 +9,11 @@ import msgspec
 
 from kubetide.units.time import Duration, hours, minutes
 from kubetide.vertical.gates import FeatureGates
+from kubetide.vertical.updater.windows import WindowsError, read_windows
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Each field down to ``gates`` is the flag of the same name.
+    """Each field down to ``gates`` is the flag of the same name; windows and most evictions are our own.
 
     Attributes:
         updater_interval: Time between two loops, and how long one may take.
@@ -28,6 +29,10 @@ class Settings(msgspec.Struct, frozen=True):
         pod_update_threshold: Least share by which requests must differ from the target within the bounds.
         in_recommendation_bounds_eviction_lifetime_threshold: A pod within the bounds must be as old as this.
         evict_after_oom_threshold: An OOM kill so soon after the start is a reason to update.
+        update_windows: When pods may be changed, for VPAs whose annotation ``vertical.kubetide.io/update-windows`` says nothing;
+            empty is always. Pods that were killed for their memory do not wait for a window.
+        max_evictions_per_minute, max_namespace_evictions_per_minute: Most evictions within any minute, of all VPAs and
+            of those in one namespace; 0 limits nothing. What is beyond waits for a later loop.
         concurrent_cpu_startup_boost_syncs: How many pods get back from their start-up boost at once.
         vpa_object_namespace, ignored_vpa_object_namespaces: Which VPA objects count.
         address, kube_api_qps, kube_api_burst: As upstream's.
@@ -51,6 +56,9 @@ class Settings(msgspec.Struct, frozen=True):
     pod_update_threshold: float = 0.1
     in_recommendation_bounds_eviction_lifetime_threshold: Duration = hours(12)
     evict_after_oom_threshold: Duration = minutes(10)
+    update_windows: str = ""
+    max_evictions_per_minute: int = 0
+    max_namespace_evictions_per_minute: int = 0
     concurrent_cpu_startup_boost_syncs: int = 1
     vpa_object_namespace: str = ""
     ignored_vpa_object_namespaces: tuple[str, ...] = ()
@@ -74,8 +82,21 @@ class Settings(msgspec.Struct, frozen=True):
             raise ValueError("admission-controller-status-lease-timeout must be greater than 0")
         if self.concurrent_cpu_startup_boost_syncs <= 0:
             raise ValueError("concurrent-cpu-startup-boost-syncs must be greater than 0")
+        if self.update_windows:
+            try:
+                read_windows(self.update_windows)
+            except WindowsError as error:
+                raise ValueError(f"update-windows: {error}") from error
+        for name in ("max_evictions_per_minute", "max_namespace_evictions_per_minute"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name.replace('_', '-')} must be 0 or more, but got {getattr(self, name)}")
         if self.compatibility not in {"1.8.0", "1.8.1"}:
             raise ValueError(f"compatibility must be 1.8.0 or 1.8.1, not {self.compatibility!r}")
+
+    @property
+    def limits_evictions(self) -> bool:
+        """Whether there is a most of evictions in a minute."""
+        return bool(self.max_evictions_per_minute or self.max_namespace_evictions_per_minute)
 
     @property
     def is_1_8_0(self) -> bool:

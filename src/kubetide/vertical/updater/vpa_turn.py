@@ -44,6 +44,7 @@ from kubetide.vertical.updater.in_place import (
     resize_condition,
     targets_of,
 )
+from kubetide.vertical.updater.permits import beyond_most, is_open
 from kubetide.vertical.updater.priority import (
     Candidate,
     Priority,
@@ -54,6 +55,7 @@ from kubetide.vertical.updater.priority import (
 )
 from kubetide.vertical.updater.state import State
 from kubetide.vertical.updater.unboost import resize_marks, unboost_patches
+from kubetide.vertical.updater.windows import WindowsError
 
 Dialogue = Generator[Command, Outcome, None]
 
@@ -148,7 +150,7 @@ class VpaTurn:
 
     def _evict_all(self, pods: Iterable[Pod]) -> Dialogue:
         for pod in pods:
-            if not self._can_evict(pod):
+            if not self._can_evict(pod) or not self._within_limits(pod):
                 continue
             due = self._due(pod, resize=False)
             outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
@@ -160,10 +162,25 @@ class VpaTurn:
                 self._say("EvictionFailed", key_of(pod), outcome.error)
                 continue
             self._say("Evicted", key_of(pod))
+            if self.settings.limits_evictions:
+                self.state.memory.recent.append((self.turn.now, pod.metadata.namespace))
             self.counts.evicted += 1
             self.turn.result.events += events.evicted(key_of(pod), self.key)
             if pod.status.phase != "Pending":
                 self.groups[uid_of(pod)].evicted += 1
+
+    def _within_limits(self, pod: Pod) -> bool:
+        beyond = beyond_most(self.settings, self.state.memory, pod.metadata.namespace, self.turn.now)
+        if beyond:
+            self._say("EvictionsLimited", key_of(pod), beyond)
+        return not beyond
+
+    def _is_open(self) -> bool:
+        try:
+            return is_open(self.vpa, self.settings, self.turn.now)
+        except WindowsError as error:
+            self._say("UpdateWindowsUnreadable", detail=str(error))
+            return False
 
     def _due(self, pod: Pod, *, resize: bool) -> Instant:
         """Return when the rate limit lets the next action through. Raises: OutOfTime."""
@@ -353,6 +370,7 @@ class VpaTurn:
     def _in_order(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods that are to be updated, the most urgent first."""
         queue: list[tuple[Priority, Candidate]] = []
+        is_open = self._is_open()
         for pod in pods:
             try:
                 candidate = Candidate(pod, running_containers(pod), self._targets(pod) or {})
@@ -363,6 +381,9 @@ class VpaTurn:
             quick_oom = has_quick_oom(pod, self.vpa.spec, self.settings, self.turn.now)
             if quick_oom:
                 self._say("QuickOom", key_of(pod))
+            elif not is_open:
+                self._say("OutsideUpdateWindow", key_of(pod))
+                continue
             why = why_not(pod, priority, self.settings, self.turn.now, quick_oom=quick_oom)
             self._say(why or "Queued", key_of(pod))
             if not why:

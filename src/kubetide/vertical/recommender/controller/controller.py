@@ -10,6 +10,7 @@ import msgspec
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop
 from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import MetricsError
@@ -18,7 +19,12 @@ from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.gather import Gatherer
-from kubetide.vertical.recommender.controller.slimming import slim_checkpoint, slim_controller, slim_pod
+from kubetide.vertical.recommender.controller.slimming import (
+    slim_checkpoint,
+    slim_controller,
+    slim_pod,
+    slim_pod_with_resources,
+)
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.core import (
     encode_commands,
@@ -63,12 +69,14 @@ class RecommenderController(BaseLoop):
         settings: Settings,
         *,
         caches: Caches,
+        board: Board | None = None,
         history: Callable[[], Awaitable[Sequence[History]]] | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
         Args:
             caches: Shared with other loops, and kept up to date by whoever made them.
+            board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
         """
         super().__init__()
@@ -77,7 +85,10 @@ class RecommenderController(BaseLoop):
         self._recorder = recorder
         self._history = history
         self._state = State(settings)
-        vpas, pods = caches.of(VPAS), caches.of(PODS, keep=slim_pod)
+        vpas, pods = (
+            caches.of(VPAS),
+            caches.of(PODS, keep=slim_pod_with_resources if settings.rollback_window else slim_pod),
+        )
         controllers: dict[str, Informer[Any]] = {
             kind.kind: caches.of(kind, keep=slim_controller) for kind in WORKLOAD_KINDS
         }
@@ -97,7 +108,11 @@ class RecommenderController(BaseLoop):
         if settings.leave_to_hpa:
             hpas = caches.of(HPAS, keep=hpa_view)
             self._optional = (*self._optional, hpas)
-        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas)
+        if not settings.fit_node_groups:
+            board = None
+        if board is not None:
+            board.asks_sizes = True
+        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas, board)
         self._actor = Actor(cluster, clock, settings)
         self._fresh, self._whole = True, False
         self._targets = NewTargets()

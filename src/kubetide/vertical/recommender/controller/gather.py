@@ -9,10 +9,12 @@ from kubetide.objects.cluster import Event
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import seconds, to_seconds
+from kubetide.vertical.recommender.controller.advised import stand_ins
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
@@ -52,12 +54,15 @@ class Gatherer:
         metrics: MetricSource,
         clock: Clock,
         hpas: Informer[HorizontalPodAutoscaler | HpaView] | None = None,
+        board: Board | None = None,
     ) -> None:
         """Prepare the gatherer.
 
         Args:
             hpas: Those that a VPA leaves resources to; None where it does not.
+            board: Where the node loop says what new nodes have left; None where targets need not fit them.
         """
+        self._board = board
         self._hpas = hpas
         self._vpas = vpas
         self._changed_vpas = vpas.feed()
@@ -104,15 +109,24 @@ class Gatherer:
             gone_checkpoints=[key for key, one in sorted(checkpoints.items()) if one is None],
             load=load,
             history=history,
-            pods=[pod_view(pod) for _, pod in sorted(pods.items()) if pod is not None],
+            pods=[
+                pod_view(pod, resources=state.settings.rollback_window > 0)
+                for _, pod in sorted(pods.items())
+                if pod is not None
+            ],
             gone_pods=[key for key, pod in sorted(pods.items()) if pod is None],
             samples=samples,
             ooms=ooms,
+            sizes=() if self._board is None else self._board.sizes,
         )
 
     async def _take_vpas(self, state: State) -> tuple[list[VpaView], list[StatusView], list[Key]]:
         """Return changed VPAs and statuses; a VPA changes with its target, too."""
         objects = dict(sorted(self._vpas.objects.items()))
+        advised: dict[Key, VerticalPodAutoscaler] = {}
+        if (selector := state.settings.advised()) is not None:
+            advised = stand_ins(selector, self._targets.caches, objects.values())
+            objects |= advised
         targets = await self._targets.read(objects.values())
         left = {} if self._hpas is None else left_by_target(map(_hpa, self._hpas.objects.values()))
         views: list[VpaView] = []
@@ -120,7 +134,10 @@ class Gatherer:
         for key, vpa in objects.items():
             ref = vpa.spec.target_ref
             view = vpa_view(
-                vpa, targets[key], () if ref is None or not left else left.get(target_key(key[0], ref), ())
+                vpa,
+                targets[key],
+                () if ref is None or not left else left.get(target_key(key[0], ref), ()),
+                advised=key in advised,
             )
             if state.views.get(key) != view:
                 views.append(view)

@@ -13,7 +13,7 @@ from kubetide.vertical.recommender.views import CheckpointView
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Return a pod with labels, phase, names of containers, their memory requests and how they ended."""
+    """Return a pod with labels, phase, names of containers, their memory requests and limits, and how they ended."""
     spec, status = pod.spec, pod.status
     return Pod(
         metadata=_meta(pod.metadata),
@@ -25,10 +25,25 @@ def slim_pod(pod: Pod) -> Pod:
     )
 
 
+def slim_pod_with_resources(pod: Pod) -> Pod:
+    """Return the same with what its containers ask for and may use of CPU and memory."""
+    slim = slim_pod(pod)
+    containers = tuple(
+        Container(
+            name=one.name,
+            resources=ResourceRequirements(requests=one.resources.requests, limits=one.resources.limits),
+        )
+        for one in pod.spec.containers or ()
+    )
+    return replace(slim, spec=replace(slim.spec, containers=containers))
+
+
 def _container(container: Container) -> Container:
-    memory = (container.resources.requests or {}).get("memory")
-    requests = None if memory is None else {"memory": memory}
-    return Container(name=container.name, resources=ResourceRequirements(requests=requests))
+    requests, limits = (
+        {"memory": amounts["memory"]} if amounts and "memory" in amounts else None
+        for amounts in (container.resources.requests, container.resources.limits)
+    )
+    return Container(name=container.name, resources=ResourceRequirements(requests=requests, limits=limits))
 
 
 def slim_controller(controller: ApiObject) -> ApiObject:

@@ -43,7 +43,7 @@ class TargetReader:
     ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._caches = caches
+        self.caches = caches
         self._limit = limit
         self._answers: dict[ControllerKey, _Answer] = {}
         self._kinds: dict[tuple[str, str], Kind[Any]] = {}
@@ -72,7 +72,7 @@ class TargetReader:
         return found
 
     def _get(self, namespace: str, kind: str, name: str) -> ApiObject | None:
-        return self._caches.get(kind, {}).get((namespace, name))
+        return self.caches.get(kind, {}).get((namespace, name))
 
     def _scale(self, key: ControllerKey) -> Scale:
         answer = self._answers.get(key)

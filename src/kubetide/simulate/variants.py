@@ -1,0 +1,110 @@
+"""One scenario played several times with other loops, flags and manifests: the checks, and the table of what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags, spelled_out
+from kubetide.simulate.build import manifests_in
+from kubetide.simulate.problems import Checker
+from kubetide.simulate.spec import Scenario, ScenarioError
+from kubetide.simulate.table import Table, aligned, count, decimal, percent
+from kubetide.simulate.timeline import ServiceSummary, Summary
+from kubetide.units.names import dns1123_subdomain_errors
+
+
+def variant_of(scenario: Scenario, name: str) -> Scenario:
+    """Return the scenario as the variant has it, without flags of the scenario that its loops do not have."""
+    one = scenario.variants[name]
+    loops = scenario.loops if one.loops is None else one.loops
+    entries = loop_entries(loops)
+    kept = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
+    return msgspec.structs.replace(
+        scenario,
+        loops=loops,
+        flags={**kept, **one.flags},
+        manifests=(*scenario.manifests, *one.manifests),
+        variants={},
+    )
+
+
+def _is_read(flag: str, value: str | float | bool, entries: Sequence[LoopEntry[Any]]) -> bool:
+    try:
+        parse_flags({flag: value}, entries)
+    except FlagError:
+        return False
+    return True
+
+
+def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
+    """Find what is wrong with the variants: names, loops, flags and manifests."""
+    names = loop_names()
+    for name, variant in scenario.variants.items():
+        where = f"variants[{name}]"
+        check.fits(dns1123_subdomain_errors(name), where, name)
+        loops = spelled_out(scenario.loops if variant.loops is None else variant.loops)
+        for loop in loops:
+            check.one_of(loop, names, f"{where}.loops", "loop")
+        entries = loop_entries(loop for loop in loops if loop in names)
+        for flag, value in variant.flags.items():
+            try:
+                parse_flags({flag: value}, entries)
+            except FlagError as error:
+                check.that(False, f"{where}.flags[{flag}]", str(error))
+        for number, entry in enumerate(variant.manifests):
+            field = f"{where}.manifests[{number}]"
+            try:
+                manifests_in(entry, field, base, within=(str(check.path), check.line_of(field)))
+            except ScenarioError as error:
+                check.told(str(error))
+
+
+def variants_table(summaries: Mapping[str, Summary]) -> str:
+    """Return a line for each variant, in their order, as aligned text."""
+    return aligned(
+        Table(
+            columns=(
+                "variant",
+                "OOM kills",
+                "evictions",
+                "resizes",
+                "rescales",
+                "turns",
+                "CPU slack",
+                "memory slack",
+                "throttled",
+                "SLO min",
+                "unserved",
+                "cost",
+            ),
+            rows=tuple((name, *_cells(summary)) for name, summary in summaries.items()),
+        )
+    )
+
+
+def _cells(summary: Summary) -> tuple[str, ...]:
+    services = summary.services
+    requests = sum(one.requests for one in services)
+    unserved = sum(one.requests * one.unserved_share for one in services)
+    return (
+        count(sum(one.oom_kills for one in services)),
+        count(summary.vpa_evictions),
+        count(summary.resizes),
+        count(sum(one.rescales for one in services)),
+        count(sum(one.turns for one in services)),
+        percent(_mean(services, "cpu_slack"), 1),
+        percent(_mean(services, "memory_slack"), 1),
+        percent(_mean(services, "throttled_share"), 2),
+        count(sum(one.slo_minutes_lost for one in services)),
+        percent(unserved / requests if requests else 0.0, 2),
+        decimal(summary.cost, 2),
+    )
+
+
+def _mean(services: tuple[ServiceSummary, ...], share: str) -> float:
+    """Return the mean over the services; each counts the same, whatever its size."""
+    return sum(getattr(one, share) for one in services) / len(services) if services else 0.0

@@ -1,0 +1,63 @@
+"""Targets that the node groups can hold: an option beyond upstream (``fit_node_groups``).
+
+A pod whose containers together are recommended more than any new node has left beside its DaemonSets would never be
+scheduled. The node loop says on the board what a new node of each group has left. The group that holds most of what is
+recommended is chosen, and the targets of the pod's containers are lowered in proportion until they fit there together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kubetide.plan.board import NodeSize
+from kubetide.ports.metrics import Int64Vector
+
+
+class Fit(NamedTuple):
+    """By which shares targets are lowered, and for which size."""
+
+    cpu: float
+    memory: float
+    size: NodeSize
+
+
+def fit_of(cpu_milli: int, memory_bytes: int, sizes: Sequence[NodeSize]) -> Fit | None:
+    """Return how a pod is made to fit the best of the sizes; None where it fits one, or none is known."""
+    shares = [
+        (_share(size.cpu_milli, cpu_milli), _share(size.memory_bytes, memory_bytes), size) for size in sizes
+    ]
+    if not shares:
+        return None
+    best = max(shares, key=lambda one: (min(one[:2]), one[0] + one[1], one[2]))
+    return None if min(best[:2]) >= 1.0 else Fit(*best)
+
+
+def _share(has: int, needs: int) -> float:
+    return 1.0 if needs <= has else max(has, 0) / needs
+
+
+def fitted(
+    cpu: Sequence[Int64Vector],
+    memory: Sequence[Int64Vector],
+    bounds: Sequence[int],
+    sizes: Sequence[NodeSize],
+) -> tuple[list[Int64Vector], list[Int64Vector]]:
+    """Return targets and bounds that fit, of the containers of several VPAs.
+
+    Args:
+        cpu, memory: Target, lower and upper bound, each (containers,).
+        bounds: By VPA, where its containers begin, and the end of all.
+    """
+    found = [one.copy() for one in cpu], [one.copy() for one in memory]
+    for begin, end in pairwise(bounds):
+        fit = fit_of(int(cpu[0][begin:end].sum()), int(memory[0][begin:end].sum()), sizes)
+        for amounts, share in () if fit is None else ((found[0], fit.cpu), (found[1], fit.memory)):
+            if share < 1.0:
+                most = np.floor(amounts[0][begin:end] * share).astype(np.int64)
+                for one in amounts:
+                    one[begin:end] = np.minimum(one[begin:end], most)
+    return found

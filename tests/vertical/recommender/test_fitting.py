@@ -1,0 +1,86 @@
+"""Targets that the node groups can hold: an option beyond upstream."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.vertical.recommender.running import WEB, Run, pod, vpa
+
+from kubetide.objects.vpa import ContainerPolicy, ResourcePolicy
+from kubetide.plan.board import NodeSize
+from kubetide.units.quantity import milli, whole
+from kubetide.vertical.recommender.core import RecommenderCore, encode_delta
+from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.explain import explain
+from kubetide.vertical.recommender.fitting import fit_of
+
+GIB = 1 << 30
+SMALL, BIG = NodeSize(1900, 6 * GIB), NodeSize(3800, 14 * GIB)
+
+
+def used(*rows, sizes=(), policy=None):
+    """A pass over one pod with two containers."""
+    run = Run()
+    run.tick(*rows, vpas=[vpa(policy=policy)], pods=[pod(containers=("app", "log"))], sizes=sizes)
+    return run
+
+
+def targets(run, part="target"):
+    found = run.status().recommendation.container_recommendations
+    return {
+        one.container_name: (milli(getattr(one, part)["cpu"]), whole(getattr(one, part)["memory"]))
+        for one in found
+    }
+
+
+APP, LOG = ("web-1", "app", 4000, 3 * GIB), ("web-1", "log", 1000, GIB)
+
+
+def test_the_containers_of_a_pod_fit_a_node_together():
+    """Both give in proportion, on the group that holds most; the uncapped target stays what was estimated."""
+    free, held = used(APP, LOG), used(APP, LOG, sizes=(SMALL, BIG))
+    (app, log), (app_held, log_held) = targets(free).values(), targets(held).values()
+    assert app[0] + log[0] > BIG.cpu_milli
+    assert BIG.cpu_milli - 2 <= app_held[0] + log_held[0] <= BIG.cpu_milli
+    assert abs(app_held[0] / log_held[0] - app[0] / log[0]) < 0.01
+    assert (app_held[1], log_held[1]) == (app[1], log[1])
+    assert targets(held, "uncapped_target") == targets(free, "uncapped_target")
+    said = "\n".join(explain(held.state, *WEB, "app"))
+    assert "the containers of the pod together must fit a new node, which has 3800m CPU and 14Gi left" in said
+
+
+def test_what_fits_is_left_alone_and_a_minimum_of_a_policy_wins():
+    """One group that holds it is enough; what a person demands is not lowered."""
+    assert targets(used(APP, LOG, sizes=(SMALL, NodeSize(8000, 30 * GIB)))) == targets(used(APP, LOG))
+    policy = ResourcePolicy(
+        container_policies=(ContainerPolicy(container_name="app", min_allowed={"cpu": "5"}),)
+    )
+    assert targets(used(APP, LOG, sizes=(SMALL,), policy=policy))["app"][0] == 5000
+
+
+@given(
+    cpu=st.integers(0, 10**6),
+    memory=st.integers(0, 10**13),
+    sizes=st.lists(st.builds(NodeSize, st.integers(0, 10**6), st.integers(0, 10**13)), max_size=5),
+)
+def test_a_fitted_pod_fits(cpu, memory, sizes):
+    """Whatever the sizes: what is lowered fits the size that is named, and no pod that fits is lowered."""
+    fit = fit_of(cpu, memory, sizes)
+    if any(size.cpu_milli >= cpu and size.memory_bytes >= memory for size in sizes) or not sizes:
+        assert fit is None
+        return
+    assert int(cpu * fit.cpu * (1 - 1e-12)) <= fit.size.cpu_milli
+    assert int(memory * fit.memory * (1 - 1e-12)) <= fit.size.memory_bytes
+    assert fit.size in sizes
+
+
+def test_a_record_holds_the_sizes():
+    """A core that begins at a full record lowers the same."""
+    first = RecommenderCore()
+    run = used(APP, LOG, sizes=(SMALL,))
+    start = Delta(at=run.now, vpas=[vpa()], pods=[pod()], sizes=(SMALL,))
+    first.apply(encode_delta(start), full=False)
+    second = RecommenderCore()
+    second.apply(first.dump(), full=True)
+    assert first.decide(run.now) == second.decide(run.now)
+    assert second.dump() == first.dump()
