@@ -84,15 +84,16 @@ class Prometheus:
 
 
 @contextmanager
-def running_prometheus(folder: Path, scraped: Exporter, *, guarded: bool = False):
-    """Gives a Prometheus that is ready, and scrapes the exporter five times a second.
+def running_prometheus(folder: Path, *scraped: Exporter, guarded: bool = False):
+    """Gives a Prometheus that is ready, and scrapes the exporters five times a second.
 
     Args:
         folder: Empty; holds everything.
         scraped: Whom it scrapes.
         guarded: Whether it speaks TLS only, and only to ``USER`` with ``PASSWORD``.
     """
-    target = {"job_name": "test", "static_configs": [{"targets": [f"127.0.0.1:{scraped.port}"]}]}
+    targets = [f"127.0.0.1:{one.port}" for one in scraped]
+    target = {"job_name": "test", "static_configs": [{"targets": targets}]}
     config = {"global": {"scrape_interval": "200ms", "scrape_timeout": "200ms"}, "scrape_configs": [target]}
     (folder / "prometheus.yaml").write_text(json.dumps(config))  # JSON is YAML
     flags = [

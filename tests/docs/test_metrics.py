@@ -22,9 +22,11 @@ from kubetide.runtime.series import (
     show_dropped,
     show_holds,
     show_leases,
+    show_loops,
     show_skew,
 )
 from kubetide.units.exposition import Registry
+from kubetide.vertical.recommender.series import RecommenderSeries
 from kubetide.watching import Caches
 
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
@@ -97,7 +99,9 @@ def registered():
         HorizontalSeries(registry, PodsWorld(clock).controller, clock)
         show_sources(registry, PodsWorld(clock).controller)
         show_holds(registry, [])
+        show_loops(registry, [])
         show_dropped(registry, lambda: 0)
+        RecommenderSeries(registry, None)
         show_not_understood(registry, dict)
         NodesSeries(registry, NodesWorld(clock, emit_per_nodegroup_metrics=True).controller, clock)
         show_leases(registry, {})

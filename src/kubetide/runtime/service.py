@@ -22,7 +22,7 @@ from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.series import Heard, show_caches, show_holds, show_skew
+from kubetide.runtime.series import Heard, show_caches, show_holds, show_loops, show_skew
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
     ZERO,
@@ -110,6 +110,8 @@ class Service:
             if entry.series is not None:
                 heard.listen(entry.name, entry.series(registry, loop, clock))
         show_holds(registry, self._loops)
+        for name, listener in show_loops(registry, self._loops).items():
+            heard.listen(name, listener)
 
     def begin(self) -> None:
         """Say that the run's turn has come: from now on it is asked whether it is ready and alive."""

@@ -5,6 +5,7 @@ from kubetide.runtime.series.clients import ClientSeries
 from kubetide.runtime.series.guards import show_dropped, show_holds
 from kubetide.runtime.series.heard import Heard
 from kubetide.runtime.series.leases import show_leases
+from kubetide.runtime.series.loops import show_loops
 
 __all__ = [
     "ClientSeries",
@@ -13,5 +14,6 @@ __all__ = [
     "show_dropped",
     "show_holds",
     "show_leases",
+    "show_loops",
     "show_skew",
 ]

@@ -20,11 +20,11 @@ class Heard:
     def __init__(self, inner: Recorder, warn: Callable[[str], None]) -> None:
         self._inner = inner
         self._warn = warn
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, list[Listener]] = {}
 
     def listen(self, loop: str, listener: Listener) -> None:
-        """Have ``listener`` hear of the loop's records."""
-        self._listeners[loop] = listener
+        """Have ``listener`` hear of the loop's records, behind those who hear of them already."""
+        self._listeners.setdefault(loop, []).append(listener)
 
     def wants_full(self, loop: str) -> bool:
         """Return whether the next record of the loop must hold the whole state."""
@@ -33,11 +33,11 @@ class Heard:
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
         """Keep the record and tells of it."""
         self._inner.write(record, state)
-        listener = self._listeners.get(record.loop)
-        if listener is None:
-            return
-        try:
-            listener(record)
-        except Exception:  # noqa: BLE001  # the rim: a bug in counting is said once, and nothing is counted any more
-            del self._listeners[record.loop]
-            self._warn(f"the series of the {record.loop} loop stand still: {traceback.format_exc().strip()}")
+        for listener in tuple(self._listeners.get(record.loop, ())):
+            try:
+                listener(record)
+            except Exception:  # noqa: BLE001  the rim: a bug in counting is said once, and nothing is counted any more
+                self._listeners[record.loop].remove(listener)
+                self._warn(
+                    f"the series of the {record.loop} loop stand still: {traceback.format_exc().strip()}"
+                )

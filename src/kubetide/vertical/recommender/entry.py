@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.loop import Explainer, LoopEntry, Parts
+from kubetide.loop import Explainer, Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, EVENTS, HPAS, JOBS, REPLICATION_CONTROLLERS
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.recommender.controller import LOOP, RecommenderController
@@ -13,6 +15,7 @@ from kubetide.vertical.recommender.controller.roles import RECOMMENDER
 from kubetide.vertical.recommender.core import RecommenderCore
 from kubetide.vertical.recommender.explain import explain_vpa
 from kubetide.vertical.recommender.reasons import VOCABULARY
+from kubetide.vertical.recommender.series import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
 
@@ -38,6 +41,11 @@ def _make(parts: Parts, settings: Settings) -> RecommenderController:
     )
 
 
+def _series(registry: Registry, loop: RecommenderController, clock: Clock) -> Listener:
+    del clock
+    return RecommenderSeries(registry, loop).heard
+
+
 def _lines(core: RecommenderCore, subject: str, now: Instant, view: str) -> list[str]:
     del now, view
     namespace, _, name = subject.partition("/")
@@ -58,6 +66,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     roles=(RECOMMENDER,),
     # Upstream's own, so that it and this loop never act both.
     lease="vpa-recommender-lease",
+    series=_series,
     explainers=(
         Explainer(
             "vpa",
