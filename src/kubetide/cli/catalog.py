@@ -7,15 +7,12 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.exits import FAILED
 from kubetide.cli.run import OPEN
-
-FOUND = 1
-"""Exit status where `compare` found a difference."""
+from kubetide.cli.structured import TABLE, output_option, structured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_OUTPUT = click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
-)
+_OUTPUT = output_option()
 
 
 @click.group("catalog")
@@ -56,7 +53,6 @@ def show(file: Path, types: tuple[str, ...], provider: str, output: str) -> None
       kubetide catalog show prices.csv
       kubetide catalog show prices.csv --type=m5.large -o json
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.structured import structured
     from kubetide.clouds.catalog import CatalogError, read_catalog
     from kubetide.clouds.catalog.text import catalog_text, plain_rows
 
@@ -69,7 +65,7 @@ def show(file: Path, types: tuple[str, ...], provider: str, output: str) -> None
             f"{file} has no type {', '.join(unknown)}; `kubetide catalog show {file}` lists all"
         )
     rows = [row for row in catalog.rows if not types or row.type in types]
-    click.echo(catalog_text(rows) if output == "text" else structured({"rows": plain_rows(rows)}, output))
+    click.echo(catalog_text(rows) if output == TABLE else structured({"rows": plain_rows(rows)}, output))
 
 
 @command.command("compare", context_settings=OPEN)
@@ -101,7 +97,6 @@ def compare_(
       kubetide catalog compare prices.csv web-shop
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.doctor import snapshot_of
-    from kubetide.cli.structured import structured
     from kubetide.clouds.catalog import read_catalog
     from kubetide.clouds.catalog.compare import compare
     from kubetide.clouds.catalog.text import comparison_text
@@ -109,6 +104,6 @@ def compare_(
     catalog = read_catalog(file)
     snapshot = snapshot_of(arguments, config, after, seed)
     found = compare(catalog, snapshot.groups, snapshot.nodes)
-    click.echo(comparison_text(found) if output == "text" else structured(found, output))
+    click.echo(comparison_text(found) if output == TABLE else structured(found, output))
     if found.differences:
-        sys.exit(FOUND)
+        sys.exit(FAILED)

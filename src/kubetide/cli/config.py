@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.completing import WithSettings
 from kubetide.cli.run import OPEN, configuration
+from kubetide.cli.structured import TABLE, output_option, structured
 
 
 @click.group("config")
@@ -14,10 +16,11 @@ def command() -> None:
     """Look into the configuration of `kubetide run`."""
 
 
-@command.command("check", context_settings=OPEN)
+@command.command("check", cls=WithSettings, context_settings=OPEN)
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings (YAML).")
+@output_option()
 @click.pass_context
-def check(context: click.Context, config: Path | None) -> None:
+def check(context: click.Context, config: Path | None, output: str) -> None:
     """Read file, environment and flags as `kubetide run` does, and show each setting and where it stands.
 
     What is wrong is named with its place and the fix, with exit status 1. Nothing is connected to.
@@ -28,6 +31,13 @@ def check(context: click.Context, config: Path | None) -> None:
       KUBETIDE_SCAN_INTERVAL=30s kubetide config check --act
     """  # noqa: D301  click marks paragraphs with the character, not with two
     found = configuration(config, context.args)
+    if output != TABLE:
+        settings = [
+            {"name": name, "value": found.values[name], "source": found.sources[name]}
+            for name in sorted(found.values)
+        ]
+        click.echo(structured({"settings": settings}, output))
+        return
     width = max((len(name) for name in found.values), default=0)
     for name in sorted(found.values):
         click.echo(f"{name:<{width}}  {found.values[name]!s:<20}  {found.sources[name]}")

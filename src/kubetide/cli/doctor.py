@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubetide.cli.exits import FAILED
 from kubetide.cli.run import OPEN
+from kubetide.cli.structured import TABLE, output_option, structured
 
 if TYPE_CHECKING:
     from kubetide.doctor import Snapshot
 
-FOUND = 1
-"""Exit status where something critical, or a warning, was found."""
-
 
 @click.command("doctor", context_settings=OPEN)
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
-)
+@output_option()
 @click.option(
     "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as of `run`."
 )
@@ -52,14 +49,13 @@ def command(output: str, config: Path | None, after: str, seed: int, arguments: 
       kubetide doctor --controllers=nodes --cloud-provider=aws
       kubetide doctor web-shop
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.structured import structured
     from kubetide.doctor import diagnose
     from kubetide.doctor.text import findings_text
 
     findings = diagnose(snapshot_of(arguments, config, after, seed))
-    click.echo(findings_text(findings) if output == "text" else structured({"findings": findings}, output))
+    click.echo(findings_text(findings) if output == TABLE else structured({"findings": findings}, output))
     if any(one.severity != "info" for one in findings):
-        sys.exit(FOUND)
+        sys.exit(FAILED)
 
 
 def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, seed: int) -> Snapshot:

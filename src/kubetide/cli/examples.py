@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 import shutil
 from pathlib import Path
 
 import click
+import msgspec
 
+from kubetide.cli.completing import complete_scenario
+from kubetide.cli.structured import TABLE, WIDE, columns, output_option, structured
 from kubetide.ports.errors import KubetideError
 from kubetide.simulate.scenario import Scenario, ScenarioError, load_unchecked
 from kubetide.simulate.shipped import EXAMPLES, shipped
 
 
 @click.command("examples")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_scenario)
 @click.option(
     "--to",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to copy into.  [default: one with the example's name]",
 )
-def command(name: str | None, to: Path | None) -> None:
+@output_option(wide="length, loops and file as well")
+def command(name: str | None, to: Path | None, output: str) -> None:
     """List the scenarios that are shipped, or copy one with its files, to be changed.
 
     `kubetide simulate NAME` and `kubetide up NAME` play an example where it is.
@@ -33,21 +38,50 @@ def command(name: str | None, to: Path | None) -> None:
     """  # noqa: D301  click marks paragraphs with the character, not with two
     found = shipped()
     if name is None:
+        examples = [_example(one, path) for one, path in found.items()]
+        if output not in (TABLE, WIDE):
+            click.echo(structured({"examples": examples}, output))
+            return
+        if output == WIDE:
+            click.echo(
+                columns(
+                    ("NAME", "DURATION", "LOOPS", "FILE", "ABOUT"),
+                    [
+                        (one.name, one.duration, ",".join(one.loops), one.file, one.description)
+                        for one in examples
+                    ],
+                )
+            )
+            return
         width = max(map(len, found))
-        for one, path in found.items():
-            click.echo(f"{one:<{width}}  {_about(path)}")
+        for one in examples:
+            click.echo(f"{one.name:<{width}}  {one.description}")
         click.echo("\nplay one: kubetide simulate NAME; copy one, to change it: kubetide examples NAME")
         return
     chosen = found.get(name)
     if chosen is None:
-        raise ScenarioError(f"{name}: no example of that name; the examples are {', '.join(found)}")
+        near = difflib.get_close_matches(name, found, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ScenarioError(f"{name}: no example of that name; {hint}the examples are {', '.join(found)}")
     copied = _copy(chosen, to or Path(name))
     click.echo(f"copied {', '.join(one.name for one in copied)} to {to or name}")
     click.echo(f"try: kubetide simulate {copied[0]}")
 
 
-def _about(path: Path) -> str:
+class _Example(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+    duration: str
+    loops: tuple[str, ...]
+    file: str
+
+
+def _example(name: str, path: Path) -> _Example:
     scenario = load_unchecked(path)
+    return _Example(name, _about(path, scenario), scenario.duration, tuple(scenario.loops), str(path))
+
+
+def _about(path: Path, scenario: Scenario) -> str:
     missing = [
         one.load.trace
         for one in scenario.services

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from kubetide.cli.completing import complete_kind, complete_object
+from kubetide.cli.structured import TABLE, WIDE, output_option
+
+if TYPE_CHECKING:
+    from kubetide.simulate.when import Moment
+
 
 @click.command("explain")
-@click.argument("kind")
-@click.argument("name")
+@click.argument("kind", shell_complete=complete_kind)
+@click.argument("name", required=False, shell_complete=complete_object)
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of a pod or an HPA.")
 @click.option(
     "--at",
@@ -30,12 +38,16 @@ from click.core import ParameterSource
     show_default=True,
     help="Folder that the run writes to.",
 )
-def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, out: Path) -> None:
+@output_option(wide="all that was decided before, each with its reasons")
+def command(
+    kind: str, name: str | None, namespace: str, at: str | None, nodes: bool, out: Path, output: str
+) -> None:
     """Say why a pod waits, an HPA wants what it wants, a node stays or goes, a node group cannot grow.
 
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
-    KIND is pod, hpa, node, nodegroup, vpa (its recommendation), update (of a pod, by a VPA), or what another package's loop explains.
+    KIND is pod (po), hpa, node (no), nodegroup (ng), vpa (its recommendation), update (of a pod, by a VPA), or what
+    another package's loop explains; deploy, sts or rs for the HPA that scales it. KIND/NAME is one word for both.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,
@@ -48,17 +60,30 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
       kubetide explain pod storefront-7d9f8c6b5-x2kqp --nodes
       kubetide explain hpa storefront --at 12:20
       kubetide explain hpa shop/cart
+      kubetide explain deploy storefront
+      kubetide explain no/general-7xcr6 -o json
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.kinds import WORKLOADS, kind_of
+    from kubetide.cli.structured import structured
     from kubetide.simulate.when import read_moment, start_of_records
-    from kubetide.simulate.why import explain_object, explained_kinds
+    from kubetide.simulate.why import answer_about, answer_text, explained_kinds
 
+    if name is None:
+        kind, slash, name = kind.partition("/")
+        if not slash:
+            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME")
     kinds = explained_kinds(out if out.is_dir() else None)
-    if kind not in kinds:
-        raise click.BadParameter(f"{kind!r} is not one of {', '.join(kinds)}", param_hint="KIND")
-    view = "nodes" if nodes else ""
-    if view and view not in kinds[kind]:
-        raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
+    kind = kind_of(kind, kinds)
+    namespaced = kind not in ("node", "nodegroup")
+    if "/" in name and namespaced:
+        given = click.get_current_context().get_parameter_source("namespace")
+        stated, name = name.split("/", 1)
+        if given is not ParameterSource.DEFAULT and stated != namespace:
+            raise click.UsageError(
+                f"{stated}/{name} names another namespace than --namespace {namespace}; state one"
+            )
+        namespace = stated
     moment = None
     if at is not None:
         start = start_of_records(out)
@@ -70,12 +95,28 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
                 "from the start (90m)",
                 param_hint="--at",
             ) from error
-    if "/" in name and kind not in ("node", "nodegroup"):
-        given = click.get_current_context().get_parameter_source("namespace")
-        stated, name = name.split("/", 1)
-        if given is not ParameterSource.DEFAULT and stated != namespace:
-            raise click.UsageError(
-                f"{stated}/{name} names another namespace than --namespace {namespace}; state one"
-            )
-        namespace = stated
-    click.echo(explain_object(out, kind, name, namespace=namespace, at=moment, view=view))
+    if kind in WORKLOADS.values():
+        kind, namespace, name = _scaler(out, f"{kind}/{namespace}/{name}", moment)
+    view = "nodes" if nodes else ""
+    if view and view not in kinds[kind]:
+        raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
+    answer = answer_about(out, kind, name, namespace=namespace, at=moment, view=view)
+    click.echo(
+        answer_text(answer, whole=output == WIDE) if output in (TABLE, WIDE) else structured(answer, output)
+    )
+
+
+def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
+    """Return kind, namespace and name of what scales a workload. Raises KubetideError where nothing does."""
+    from kubetide.ports.errors import KubetideError
+    from kubetide.simulate.why import scalers_of, targets_of
+
+    found = scalers_of(out, target, at)
+    if not found:
+        kind, _, name = target.partition("/")
+        near = difflib.get_close_matches(name, there := targets_of(out, kind), n=1) or there[:1]
+        hint = f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA here"
+        raise KubetideError(f"nothing scales {kind} {name}{hint}")
+    kind, subject = found[0]
+    namespace, _, name = subject.partition("/")
+    return kind, namespace, name

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kubetide.cli.structured import TABLE, output_option, structured
+
 
 @click.command("handover")
 @click.argument("names", nargs=-1, metavar="[NAMESPACE/NAME]...")
@@ -27,6 +29,7 @@ import click
     metavar="DURATION",
     help="Of the controllers; two are waited for.",
 )
+@output_option()
 def command(
     names: tuple[str, ...],
     to: str | None,
@@ -37,6 +40,7 @@ def command(
     context_name: str,
     namespace: str,
     sync_period: str,
+    output: str,
 ) -> None:
     """Show who serves which HPA, and move HPAs between kubetide and another controller.
 
@@ -55,7 +59,16 @@ def command(
       kubetide handover --to others --wait 10m       then switch upstream's controller on
       kubetide handover --to kubetide shop/cart
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.runtime.handover.command import hand_over
+    from kubetide.runtime.handover.command import hand_over, table
+    from kubetide.runtime.handover.move import Row
+
+    def shown(rows: list[Row], form: str) -> str:
+        if form == TABLE:
+            return table(rows)
+        return structured({"hpas": [row._asdict() for row in rows]}, form)
+
+    if to and output != TABLE:
+        raise click.UsageError("--output is for showing HPAs; leave it out, or --to")
     from kubetide.units.time import Duration, parse_duration
 
     def duration(option: str, text: str) -> Duration:
@@ -77,4 +90,5 @@ def command(
         namespace=namespace,
         sync_period=duration("--sync-period", sync_period),
         tell=click.echo,
+        show=lambda rows: click.echo(shown(rows, output)),
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 
 import click
 
 from kubetide import __version__
+from kubetide.cli.exits import FAILED, INTERRUPTED
 from kubetide.ports.errors import KubetideError
 
 _COMMANDS = {
@@ -30,8 +32,12 @@ _COMMANDS = {
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
     "ui": "Show a run in a browser, live or afterwards.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",
+    "completion": "Print the script that completes commands and names in bash, zsh or fish.",
     "replay": "Decide every recorded tick again and compare the bytes.",
 }
+
+PLUGIN = "kubectl-kubetide"
+"""The name under which kubectl finds it."""
 
 
 class _Lazy(click.Group):
@@ -50,6 +56,19 @@ class _Lazy(click.Group):
         command: click.Command = importlib.import_module(f"kubetide.cli.{name.replace('-', '_')}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; name the nearest where there is none."""
+        name = args[0]
+        if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, _COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else "`kubetide --help` lists the commands"
+            ctx.fail(f"no such command {name!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
@@ -67,14 +86,22 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; an expected error is one line on standard error and exit status 1."""
+    """Run the command line; an expected error is one line on standard error and exit status 1.
+
+    As `kubectl-kubetide` it is a plugin of kubectl, and calls itself so.
+    """
+    is_plugin = Path(sys.argv[0]).stem == PLUGIN
     try:
-        cli.main(standalone_mode=False)
+        cli.main(
+            prog_name="kubectl kubetide" if is_plugin else "kubetide",
+            complete_var="_KUBETIDE_COMPLETE",
+            standalone_mode=False,
+        )
     except click.exceptions.Abort:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except KubetideError as error:
         click.echo(f"kubetide: {error}", err=True)
-        sys.exit(1)
+        sys.exit(FAILED)

@@ -8,14 +8,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from kubetide.cli.exits import FAILED, STUCK
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.folder import REPORT, SUMMARY, TIMELINE, write_whole
 from kubetide.simulate.report import write_report
 from kubetide.simulate.run import RunResult
 from kubetide.simulate.table import summary_table
-
-STUCK = 3
-"""Exit status of a strict run in which something could not scale."""
 
 
 def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> None:
@@ -38,7 +36,7 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
     else:
         click.echo("records  none: the run ended before the first decision")
     if tell_broken(result):
-        sys.exit(1)
+        sys.exit(FAILED)
     if strict and result.stuck:
         click.echo(f"strict: {len(result.stuck)} thing(s) could not scale, see the notices above", err=True)
         sys.exit(STUCK)

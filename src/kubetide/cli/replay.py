@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.exits import FAILED
+
 
 @click.command("replay")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("kubetide-out"))
@@ -37,4 +39,4 @@ def command(folder: Path) -> None:
     for early in found.early_ends:
         click.echo(str(early), err=early.torn)
     if different or any(early.torn for early in found.early_ends):
-        sys.exit(1)
+        sys.exit(FAILED)

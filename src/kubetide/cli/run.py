@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubetide.cli.completing import WithSettings
+
 if TYPE_CHECKING:
     from kubetide.runtime.config import RunConfig
 
@@ -26,7 +28,7 @@ def configuration(path: Path | None, arguments: list[str]) -> RunConfig:
     )
 
 
-@click.command("run", context_settings=OPEN)
+@click.command("run", cls=WithSettings, context_settings=OPEN)
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings (YAML).")
 @click.pass_context
 def command(context: click.Context, config: Path | None) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.completing import complete_scenario
+from kubetide.cli.exits import FAILED, INTERRUPTED
+
 
 @click.command("simulate")
-@click.argument("scenario", type=click.Path(path_type=Path))
+@click.argument("scenario", type=click.Path(path_type=Path), shell_complete=complete_scenario)
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file."
 )
@@ -63,11 +66,11 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
             played[name] = simulated(variant, base=scenario.parent, out=out / name, seed=seed, label=name)
             write_results(f"{loaded.name}: {name}", played[name], out / name)
             if played[name].interrupted:
-                sys.exit(130)
+                sys.exit(INTERRUPTED)
         click.echo(variants_table({name: result.summary for name, result in played.items()}))
         click.echo(f"\nreports  {out}/*/{REPORT}")
         broken = [name for name, result in played.items() if tell_broken(result)]
-        sys.exit(1 if broken else 0)
+        sys.exit(FAILED if broken else 0)
     result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
     finish(loaded.name, result, out, strict=strict)
     if result.interrupted:
@@ -77,4 +80,4 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
             f"interrupted at {reached[11:16]} of the run ({reached[:10]}); the summary and the files end there",
             err=True,
         )
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubetide.cli.structured import TABLE, WIDE, output_option, structured
+
 if TYPE_CHECKING:
     from kubetide.loop import Cell, Table
     from kubetide.ports.clock import Clock
@@ -19,9 +21,7 @@ _SECONDS = 5
 
 
 @click.command("status")
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
-)
+@output_option(wide="all rows, and texts in full length")
 @click.option("--watch", "-w", is_flag=True, help=f"Show it anew every {_SECONDS} seconds, until Ctrl-C.")
 @click.option(
     "--out",
@@ -58,15 +58,19 @@ def command(output: str, watch: bool, out: Path) -> None:
 
 
 def _page(out: Path, form: str) -> str:
-    from kubetide.cli.structured import structured
     from kubetide.simulate.status import status_of
 
     status, tables = status_of(out)
-    return status_text(status, tables) if form == "text" else structured(status, form)
+    return (
+        status_text(status, tables, whole=form == WIDE) if form in (TABLE, WIDE) else structured(status, form)
+    )
 
 
-def status_text(status: Status, tables: Sequence[Table]) -> str:
-    """Return the page as text: a block for each table that has rows, and a line for those without."""
+def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False) -> str:
+    """Return the page as text: a block for each table that has rows, and a line for those without.
+
+    ``whole``: with all rows, and texts in full length.
+    """
     from kubetide.loop import Table
     from kubetide.simulate.table import printable
 
@@ -78,12 +82,12 @@ def status_text(status: Status, tables: Sequence[Table]) -> str:
             for one in status.loops
         ),
     )
-    blocks = [f"at {status.at}", _block(loops)]
+    blocks = [f"at {status.at}", _block(loops, whole=whole)]
     for one in status.loops:
         notes = [f"{one.name} takes nothing away: {text}" for text in one.holds]
         notes += [f"{one.name}, last in vain: {one.last_failure}"] if one.last_failure else []
         blocks += [printable(text) for text in notes]
-    blocks += [_block(table) for table in tables]
+    blocks += [_block(table, whole=whole) for table in tables]
     decisions = [
         f"  {one.at} {one.loop:<10} {printable(one.text)}{' (in vain)' if one.in_vain else ''}"
         for one in status.decisions
@@ -92,12 +96,13 @@ def status_text(status: Status, tables: Sequence[Table]) -> str:
     return "\n\n".join(blocks)
 
 
-def _block(table: Table) -> str:
+def _block(table: Table, *, whole: bool) -> str:
     from kubetide.simulate.table import printable
 
     if not table.rows:
         return f"{table.title}: none"
-    shown = [[_text(cell) for cell in row] for row in table.rows[:_MOST_ROWS]]
+    rows = table.rows if whole else table.rows[:_MOST_ROWS]
+    shown = [[_text(cell, whole=whole) for cell in row] for row in rows]
     right = [
         all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(table.columns))
     ]
@@ -111,11 +116,11 @@ def _block(table: Table) -> str:
         for line in lines
     ]
     if len(table.rows) > len(shown):
-        text.append(f"  and {len(table.rows) - len(shown)} more; -o json shows all")
+        text.append(f"  and {len(table.rows) - len(shown)} more; -o wide shows all")
     return "\n".join([printable(table.title), *text])
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: Cell, *, whole: bool) -> str:
     from kubetide.simulate.table import printable
 
     if cell is None:
@@ -123,7 +128,7 @@ def _text(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:.4g}"
     text = printable(str(cell))
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+    return text if whole or len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
 def _aligned(text: str, width: int, *, right: bool) -> str:

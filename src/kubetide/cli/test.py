@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.exits import FAILED, USAGE
+
 
 @click.command("test")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -84,7 +86,7 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
         policies = [load_policy(path, scenario_path) for path in policy_files(paths)]
     except (PolicyError, ScenarioError) as error:
         click.echo(f"kubetide: {error}", err=True)
-        sys.exit(2)
+        sys.exit(USAGE)
     cases: list[Case] = []
     for number, policy in enumerate(policies, 1):
         for seed in policy.seeds:
@@ -108,4 +110,4 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
     click.echo(f"\n{len(cases) - failed} held, {failed} failed")
     if junit is not None:
         write_whole(junit, lambda path: path.write_bytes(junit_xml(cases)))
-    sys.exit(1 if failed else 0)
+    sys.exit(FAILED if failed else 0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import click
 
 import kubetide
+from kubetide.cli.completing import complete_scenario
 from kubetide.simulate.scenario import Scenario
 from kubetide.simulate.spec import MOST_SPEED, is_speed
 from kubetide.simulate.timeline import Mark, Timeline
@@ -85,7 +86,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 
 
 @click.command("up")
-@click.argument("scenario", type=click.Path(path_type=Path), required=False)
+@click.argument("scenario", type=click.Path(path_type=Path), required=False, shell_complete=complete_scenario)
 @click.option(
     "--speed", type=float, callback=_checked_speed, help="Times real time.  [default: the scenario's]"
 )

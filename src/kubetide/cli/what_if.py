@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.completing import complete_scenario
+from kubetide.cli.exits import FAILED
+
 
 @click.command("what-if")
-@click.argument("scenario", type=click.Path(path_type=Path))
+@click.argument("scenario", type=click.Path(path_type=Path), shell_complete=complete_scenario)
 @click.option(
     "--set",
     "sets",
@@ -101,4 +104,4 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     click.echo(f"\npage     {page}")
     click.echo(f"runs     {folders[0]}, {folders[1]}, for `kubetide explain` and `kubetide replay`")
     broken = [tell_broken(result) for result in results]
-    sys.exit(1 if any(broken) else 0)
+    sys.exit(FAILED if any(broken) else 0)

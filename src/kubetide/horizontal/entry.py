@@ -75,6 +75,10 @@ def _names(core: HorizontalCore) -> list[str]:
     return [f"{namespace}/{name}" for namespace, name in core.state.specs]
 
 
+def _targets(core: HorizontalCore) -> dict[str, str]:
+    return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
+
+
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(
@@ -102,6 +106,6 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     # Upstream's HPA controller has none to itself.
     lease="kubetide",
     series=_series,
-    explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False),),
+    explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets),),
     status=OVERVIEW,
 )

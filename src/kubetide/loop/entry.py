@@ -37,6 +37,7 @@ class Explainer(NamedTuple):
         names: Returns the subjects that a core knows.
         views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
         after_decision: Whether the answer is made of the core as it is after the decision of that time.
+        targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Explainer(NamedTuple):
     namespaced: bool = False
     views: tuple[str, ...] = ()
     after_decision: bool = True
+    targets: Callable[[Any], dict[str, str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

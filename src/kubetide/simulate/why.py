@@ -8,10 +8,12 @@ about the object before is listed with it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Core, Record
@@ -31,6 +33,34 @@ _WITH_REASONS = 3
 
 class WhyError(KubetideError):
     """Nothing of that name was there at that time, or the run was not; the text names what was."""
+
+
+class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that was decided about an object, when, and why."""
+
+    at: str
+    text: str
+    why: tuple[str, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Why an object is as it is.
+
+    Attributes:
+        kind, name: Of the object; the name with its namespace, where it has one.
+        at: The time of the state that is explained.
+        over: Whether a time after the end of the records was asked for.
+        lines: The explanation, a sentence each.
+        now, before: What was decided about it in that tick, and earlier.
+    """
+
+    kind: str
+    name: str
+    at: str
+    over: bool
+    lines: tuple[str, ...]
+    now: tuple[Decided, ...]
+    before: tuple[Decided, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +85,14 @@ class _Brought:
 def explain_object(
     folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> str:
-    """Return in plain words why an object is as it is.
+    """Return in plain words why an object is as it is. Arguments and errors are those of ``answer_about``."""
+    return answer_text(answer_about(folder, kind, name, namespace=namespace, at=at, view=view))
+
+
+def answer_about(
+    folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
+) -> Answer:
+    """Return why an object is as it is.
 
     Args:
         folder: Where a run keeps its records.
@@ -74,7 +111,23 @@ def explain_object(
         brought = _bring_to(core, folder, loop.name, at, subject, plugins)
         lines = _answer(explainer, core, subject, brought, view)
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
-    return _text(f"{kind} {subject}", [with_hint(line, (loop.name,)) for line in lines], brought)
+    explained = [with_hint(line, (loop.name,)) for line in lines]
+    last = brought.last
+    now = [one for one in brought.decided if one.record.tick == last.tick]
+    before = [one for one in brought.decided if one.record.tick != last.tick]
+    return Answer(
+        kind=kind,
+        name=subject,
+        at=format_rfc3339(last.now),
+        over=brought.is_over,
+        lines=tuple(explained),
+        now=tuple(map(_told, now)),
+        before=tuple(map(_told, before)),
+    )
+
+
+def _told(one: _Decided) -> Decided:
+    return Decided(format_rfc3339(one.record.now), one.text, one.why)
 
 
 def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, view: str) -> list[str]:
@@ -89,17 +142,20 @@ def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, v
         return [f"There is no {explainer.kind} {subject} any more at this time."]
 
 
-def objects_of(folder: Path, at: Moment | None) -> dict[str, list[str]]:
+def objects_of(folder: Path, at: Moment | None, kinds: Collection[str] | None = None) -> dict[str, list[str]]:
     """Return the names of all objects that can be asked about at a moment, by kind; None is the end of the records.
 
     Names of kinds with namespaces are ``namespace/name``. Loops that had not begun know none.
 
+    Args:
+        kinds: Only these; None for all.
     Raises: RecordError.
     """
     found: dict[str, list[str]] = {}
     recorded = set(recorded_loops(folder))
     for entry in _loops(folder):
-        if entry.core is None or entry.name not in recorded or not entry.explainers:
+        asked = [one for one in entry.explainers if kinds is None or one.kind in kinds]
+        if entry.core is None or entry.name not in recorded or not asked:
             continue
         core = entry.core()
         with recorded_plugins() as plugins:
@@ -108,8 +164,39 @@ def objects_of(folder: Path, at: Moment | None) -> dict[str, list[str]]:
             except WhyError:
                 continue
             finish(core, brought.last)
-        for explainer in entry.explainers:
+        for explainer in asked:
             found[explainer.kind] = sorted(explainer.names(core))
+    return found
+
+
+def scalers_of(folder: Path, target: str, at: Moment | None) -> list[tuple[str, str]]:
+    """Return kind and name of what scales a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
+    return [(kind, name) for kind, name, said in _scaled(folder, at) if said == target]
+
+
+def targets_of(folder: Path, kind: str) -> list[str]:
+    """Return the workloads of a kind that something scales at the end of the records, as ``namespace/name``."""
+    return sorted(
+        {said.removeprefix(f"{kind}/") for *_, said in _scaled(folder, None) if said.startswith(f"{kind}/")}
+    )
+
+
+def _scaled(folder: Path, at: Moment | None) -> list[tuple[str, str, str]]:
+    """Return kind and name of all that scales a workload, and that workload."""
+    found: list[tuple[str, str, str]] = []
+    recorded = set(recorded_loops(folder))
+    for entry in _loops(folder):
+        scaling = [(one.kind, one.targets) for one in entry.explainers if one.targets is not None]
+        if entry.core is None or entry.name not in recorded or not scaling:
+            continue
+        core = entry.core()
+        with recorded_plugins() as plugins:
+            try:
+                _bring_to(core, folder, entry.name, at, "", plugins)
+            except WhyError:
+                continue
+        for kind, targets in scaling:
+            found += [(kind, name, target) for name, target in sorted(targets(core).items())]
     return found
 
 
@@ -227,30 +314,27 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError
     return WhyError(f"no {kind} {subject} at {format_rfc3339(at)}; {hint}; --at chooses another time")
 
 
-def _text(title: str, lines: list[str], brought: _Brought) -> str:
-    last = brought.last
-    end = format_rfc3339(last.now)
-    text = [f"the records end at {end}; this is the state then"] if brought.is_over else []
-    text += [f"{title} at {end}", *(f"  {line}" for line in lines)]
-    before = [one for one in brought.decided if one.record.tick != last.tick]
-    now = [one for one in brought.decided if one.record.tick == last.tick]
-    if now:
-        text += ["", "Decided at this moment:", *_decided_lines(now, with_reasons=len(now))]
-    if before:
-        shown = before[-_HISTORY:]
+def answer_text(answer: Answer, *, whole: bool = False) -> str:
+    """Return an answer for people; ``whole``: with all that was decided before, and all reasons."""
+    text = [f"the records end at {answer.at}; this is the state then"] if answer.over else []
+    text += [f"{answer.kind} {answer.name} at {answer.at}", *(f"  {line}" for line in answer.lines)]
+    if answer.now:
+        text += ["", "Decided at this moment:", *_decided_lines(answer.now, with_reasons=len(answer.now))]
+    if answer.before:
+        shown = answer.before if whole else answer.before[-_HISTORY:]
         text += ["", "What was decided before:"]
-        if len(before) > len(shown):
-            text.append(f"  ... and {len(before) - len(shown)} earlier")
-        text += _decided_lines(shown, with_reasons=_WITH_REASONS)
+        if len(answer.before) > len(shown):
+            text.append(f"  ... and {len(answer.before) - len(shown)} earlier")
+        text += _decided_lines(shown, with_reasons=len(shown) if whole else _WITH_REASONS)
     return "\n".join(text)
 
 
-def _decided_lines(decided: Sequence[_Decided], *, with_reasons: int) -> list[str]:
+def _decided_lines(decided: Sequence[Decided], *, with_reasons: int) -> list[str]:
     """One line a decision; the last so many of those that have reasons with them below."""
     explained = [index for index, one in enumerate(decided) if one.why][-with_reasons:]
     lines: list[str] = []
     for index, one in enumerate(decided):
-        lines.append(f"  {format_rfc3339(one.record.now)} {one.text}")
+        lines.append(f"  {one.at} {one.text}")
         if index in explained:
             lines += [f"    {line}" for line in one.why]
     return lines

@@ -27,6 +27,7 @@ def hand_over(
     namespace: str,
     sync_period: Duration,
     tell: Callable[[str], None],
+    show: Callable[[list[Row]], None],
 ) -> None:
     """Show who serves the HPAs, or move them ``to`` (``kubetide``, ``others``). Raises: HandoverError, ApiError."""
 
@@ -46,7 +47,7 @@ def hand_over(
             elif to == "others":
                 await moving.to_others(names, wait=wait)
             else:
-                tell(table([row for row in await moving.rows(asks=asks) if not names or row.hpa in names]))
+                show([row for row in await moving.rows(asks=asks) if not names or row.hpa in names])
 
     run_real(main)
 
