@@ -14,9 +14,9 @@ FOLDER = Path("kubetide-out")
 def complete_kind(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Offer kinds that can be explained, and the workloads that stand for their HPA."""
     from kubetide.cli.kinds import WORKLOADS
-    from kubetide.simulate.why import explained_kinds
+    from kubetide.simulate.why import kinds_of
 
-    names = [*explained_kinds(_folder(ctx)), *dict.fromkeys(kind.lower() for kind in WORKLOADS.values())]
+    names = [*kinds_of(_folder(ctx)), *dict.fromkeys(kind.lower() for kind in WORKLOADS.values())]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -24,13 +24,13 @@ def complete_object(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Offer the names of the objects of that kind at the end of the records; those of --namespace without it."""
     from kubetide.cli.kinds import kind_of
     from kubetide.ports.errors import KubetideError
-    from kubetide.simulate.why import explained_kinds, objects_of, targets_of
+    from kubetide.simulate.why import kinds_of, objects_of, targets_of
 
     folder = _folder(ctx)
     if folder is None:
         return []
     try:
-        kinds = explained_kinds(folder)
+        kinds = kinds_of(folder)
         kind = kind_of(ctx.params.get("kind") or "", kinds)
         names = objects_of(folder, None, (kind,))[kind] if kind in kinds else targets_of(folder, kind)
     except (KubetideError, click.BadParameter, KeyError):

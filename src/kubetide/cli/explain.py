@@ -67,14 +67,14 @@ def command(
     from kubetide.cli.kinds import WORKLOADS, kind_of
     from kubetide.cli.structured import structured
     from kubetide.simulate.when import read_moment, start_of_records
-    from kubetide.simulate.why import answer_about, answer_text, explained_kinds
+    from kubetide.simulate.why import answer_about, answer_text, kinds_of, views_of
 
     if name is None:
         kind, slash, name = kind.partition("/")
         if not slash:
             raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME")
-    kinds = explained_kinds(out if out.is_dir() else None)
-    kind = kind_of(kind, kinds)
+    records = out if (out / "records").is_dir() else None
+    kind = kind_of(kind, kinds_of(records))
     namespaced = kind not in ("node", "nodegroup")
     if "/" in name and namespaced:
         given = click.get_current_context().get_parameter_source("namespace")
@@ -98,7 +98,7 @@ def command(
     if kind in WORKLOADS.values():
         kind, namespace, name = _scaler(out, f"{kind}/{namespace}/{name}", moment)
     view = "nodes" if nodes else ""
-    if view and view not in kinds[kind]:
+    if view and view not in views_of(kind, records):
         raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
     answer = answer_about(out, kind, name, namespace=namespace, at=moment, view=view)
     click.echo(

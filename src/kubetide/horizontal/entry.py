@@ -7,16 +7,13 @@ from typing import Any, Final
 
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
-from kubetide.horizontal.core import HorizontalCore
-from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.explain.overview import OVERVIEW
-from kubetide.horizontal.reasons import VOCABULARY
+from kubetide.horizontal.explaining import EXPLAINING
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
-from kubetide.loop import Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
+from kubetide.loop import FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Instant
 
 LOOP: Final = "horizontal"
 
@@ -65,20 +62,6 @@ def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Lis
     return HorizontalSeries(registry, loop, clock).heard
 
 
-def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
-    del view
-    namespace, _, name = subject.partition("/")
-    return explain(core.state, (namespace, name), now).lines()[1:]
-
-
-def _names(core: HorizontalCore) -> list[str]:
-    return [f"{namespace}/{name}" for namespace, name in core.state.specs]
-
-
-def _targets(core: HorizontalCore) -> dict[str, str]:
-    return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
-
-
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(
@@ -100,12 +83,12 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         readers={_FEATURE_GATES: _gates},
     ),
     make=_make,
-    core=HorizontalCore,
-    vocabulary=VOCABULARY,
+    core=EXPLAINING.core,
+    vocabulary=EXPLAINING.vocabulary,
     roles=(HORIZONTAL,),
     # Upstream's HPA controller has none to itself.
     lease="kubetide",
     series=_series,
-    explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets),),
+    explainers=EXPLAINING.explainers,
     status=OVERVIEW,
 )

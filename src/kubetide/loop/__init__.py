@@ -1,13 +1,15 @@
 """The shell that all loops share: one protocol, one runner, one entry a loop."""
 
 from kubetide.loop.base import BaseLoop
-from kubetide.loop.entry import Explainer, Listener, LoopEntry
+from kubetide.loop.entry import Explainer, Explaining, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
 from kubetide.loop.protocol import Answers, Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
 from kubetide.loop.registry import (
     BUILT_IN,
     DEFAULT,
+    EXPLAINED,
     UnknownLoop,
+    explaining,
     loop_entries,
     loop_entry,
     loop_names,
@@ -24,11 +26,13 @@ __all__ = [
     "CACHED",
     "DEFAULT",
     "EVENTS",
+    "EXPLAINED",
     "Answers",
     "Aside",
     "BaseLoop",
     "Cell",
     "Explainer",
+    "Explaining",
     "FlagError",
     "FlagTable",
     "Grant",
@@ -48,6 +52,7 @@ __all__ = [
     "Table",
     "UnknownLoop",
     "Value",
+    "explaining",
     "flag_names",
     "flags_of",
     "is_list",

@@ -49,6 +49,22 @@ class Explainer(NamedTuple):
     targets: Callable[[Any], dict[str, str]] | None = None
 
 
+class Explaining(NamedTuple):
+    """What of a loop answers from records: all that ``explain`` needs, and no controller.
+
+    Attributes:
+        name: Of the loop.
+        core: Makes a fresh core; None for a loop that records nothing.
+        vocabulary: Its reasons.
+        explainers: What can be asked about.
+    """
+
+    name: str
+    core: Callable[[], Core] | None
+    vocabulary: Vocabulary
+    explainers: tuple[Explainer, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoopEntry(Generic[S]):
     """One loop, for the wiring of a process, the simulator, replay, ``explain`` and the marks of a report.
@@ -84,3 +100,8 @@ class LoopEntry(Generic[S]):
     reads_board: bool = False
     optional_kinds: tuple[Kind[Any], ...] = ()
     simulated_flags: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def explaining(self) -> Explaining:
+        """What of the loop answers from records."""
+        return Explaining(self.name, self.core, self.vocabulary, self.explainers)

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from kubetide.loop.entry import LoopEntry
+from kubetide.loop.entry import Explaining, LoopEntry
 from kubetide.ports.errors import KubetideError
 
 _BUILT_IN: Final[Mapping[str, str]] = {
@@ -21,6 +21,24 @@ _BUILT_IN: Final[Mapping[str, str]] = {
 
 BUILT_IN: Final = tuple(_BUILT_IN)
 """The names of the loops of this package that run where none is named."""
+
+_EXPLAINING: Final[Mapping[str, str]] = {
+    "horizontal": "kubetide.horizontal.explaining",
+    "nodes": "kubetide.nodes.explaining",
+    "recommender": "kubetide.vertical.recommender.explaining",
+    "updater": "kubetide.vertical.updater.explaining",
+}
+"""The module of each loop's ``EXPLAINING``, by name: it loads no controller, so that an answer comes quickly."""
+
+EXPLAINED: Final[Mapping[str, str]] = {
+    "hpa": "horizontal",
+    "pod": "nodes",
+    "node": "nodes",
+    "nodegroup": "nodes",
+    "vpa": "recommender",
+    "update": "updater",
+}
+"""The loop of this package that explains a kind, so that the others need not be loaded to find it."""
 
 _NAMED_ONLY: Final[Mapping[str, str]] = {"schedules": "kubetide.schedules.entry"}
 """Further loops of this package, which run only where they are named."""
@@ -60,6 +78,16 @@ def loop_entry(name: str) -> LoopEntry[Any]:
             raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(loop_names())}")
         found = next(iter(offered)).load()
     assert isinstance(found, LoopEntry), f"the entry point {name} of {GROUP} is no LoopEntry"
+    return found
+
+
+def explaining(name: str) -> Explaining:
+    """Return what of a loop answers from records. Raises UnknownLoop."""
+    module = _EXPLAINING.get(name)
+    if module is None:
+        return loop_entry(name).explaining
+    found: object = import_module(module).EXPLAINING
+    assert isinstance(found, Explaining), f"{module} has no EXPLAINING"
     return found
 
 

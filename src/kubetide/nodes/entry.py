@@ -9,11 +9,9 @@ from msgspec.structs import replace
 from kubetide.loop import FlagTable, Listener, LoopEntry, Parts, flags_of
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.controller.roles import NODES, NODES_STATUS
-from kubetide.nodes.core import NodesCore
 from kubetide.nodes.expander import parse_expanders
-from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.overview import OVERVIEW
-from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.explaining import EXPLAINING
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
@@ -55,13 +53,13 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(Settings, flags_of(Settings, without=WITHOUT_FLAG), check=_check),
     make=_make,
-    core=NodesCore,
-    vocabulary=VOCABULARY,
+    core=EXPLAINING.core,
+    vocabulary=EXPLAINING.vocabulary,
     roles=(NODES, NODES_STATUS),
     # Cluster Autoscaler's own, so that it and the node loop never act both.
     lease="cluster-autoscaler",
     series=_series,
-    explainers=EXPLAINERS,
+    explainers=EXPLAINING.explainers,
     status=OVERVIEW,
     needs_cloud=True,
     reads_board=True,

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from kubetide.explain.records import SCHEMA, Record
 from kubetide.ports.errors import KubetideError
 from kubetide.ports.plugins import Plugin
+from kubetide.runtime.index_lines import IndexWriter, index_of
 
 FULL_EVERY = 360
 """Ticks between two records of the whole state: an hour of node ticks, an hour and a half of HPA ticks."""
@@ -120,6 +121,7 @@ class RecordWriter:
             for old in sorted(self._folder.glob("*.jsonl")):
                 if not (origin and _origin_of(old) == origin):
                     old.unlink()
+                    index_of(old).unlink(missing_ok=True)
         except OSError as error:
             raise RecordError(
                 f"cannot write records under {self._folder}: {error.strerror}; choose another folder with --out"
@@ -176,7 +178,9 @@ class RecordWriter:
                 self.dropped += 1
                 return
             segment.open_next(self._max_bytes - self._segment_bytes)
+        offset = segment.bytes
         segment.write(_line(record, state))
+        segment.index.add(record, offset, segment.bytes - offset)
         segment.records += 1
         segment.since_full = 1 if record.full else segment.since_full + 1
 
@@ -204,6 +208,7 @@ class _Segment:
         self._origin = origin
         self._plugins = plugins
         self.file = -1
+        self.index: IndexWriter
         self.bytes = 0
         self.records = 0
         self.since_full = 0
@@ -224,6 +229,7 @@ class _Segment:
             self.close()
             path.unlink(missing_ok=True)
             raise
+        self.index = IndexWriter(path)
 
     def write(self, line: Iterable[bytes | bytearray]) -> None:
         """Write the pieces of a line, all or none."""
@@ -250,6 +256,7 @@ class _Segment:
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
+            self.index.close()
 
 
 def _make_room(there: Sequence[Path], most: int) -> None:
@@ -260,6 +267,7 @@ def _make_room(there: Sequence[Path], most: int) -> None:
         if total <= most and len(there) - number < _MOST_SEGMENTS:
             return
         path.unlink(missing_ok=True)
+        index_of(path).unlink(missing_ok=True)
         total -= size
 
 
@@ -292,20 +300,36 @@ def read_records(
     ``last``: only so many segments, the newest ones; None for all.
     Behind a process that was cut those of the next one follow, ticks from 1 on. ``ending`` tells whether they are all. Raises RecordError naming the file and line.
     """
-    decoder = msgspec.json.Decoder(Record)
     for path in segments(folder, loop)[-(last or 0) :]:
-        with path.open("rb") as lines:
-            on_segment(checked_header(path, lines.readline()))
-            for number, line in enumerate(lines, start=2):
-                if not line.endswith(b"\n"):
-                    break
-                if is_end(line):
-                    _check_end(path, number, msgspec.json.decode(line, type=End))
-                    break
-                try:
-                    yield decoder.decode(line)
-                except msgspec.DecodeError as error:
-                    raise RecordError(f"{path.name} line {number}: not a decision record: {error}") from error
+        for record, _, _ in located_records(path, on_segment=on_segment):
+            yield record
+
+
+def located_records(
+    path: Path, *, on_segment: Callable[[Header], None] = lambda _: None, offset: int = 0, before: int = 0
+) -> Iterator[tuple[Record, int, int]]:
+    """Return the records of a segment with the offset and the length of their lines, as ``read_records``.
+
+    Args:
+        offset: Where to begin, behind the first ``before`` records; 0 for the header.
+    """
+    decoder = msgspec.json.Decoder(Record)
+    with path.open("rb") as lines:
+        header = lines.readline()
+        on_segment(checked_header(path, header))
+        at = max(offset, len(header))
+        lines.seek(at)
+        for number, line in enumerate(lines, start=2 + before):
+            if not line.endswith(b"\n"):
+                break
+            if is_end(line):
+                _check_end(path, number, msgspec.json.decode(line, type=End))
+                break
+            try:
+                yield decoder.decode(line), at, len(line)
+            except msgspec.DecodeError as error:
+                raise RecordError(f"{path.name} line {number}: not a decision record: {error}") from error
+            at += len(line)
 
 
 def _check_end(path: Path, number: int, end: End) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from kubetide.explain.records import Core, Record
 
 
-def bring(core: Core, records: Sequence[Record]) -> None:
-    """Decide all records again but the last, which is only applied.
+def bring(core: Core, records: Iterable[Record]) -> Record:
+    """Decide all records again but the last, which is only applied, and return that one.
 
     Args:
         core: A fresh one.
-        records: In order; the first holds a whole state.
+        records: In order, at least one; the first holds a whole state.
     """
-    for record in records[:-1]:
+    last: Record | None = None
+    for record in records:
+        if last is not None:
+            finish(core, last)
         core.apply(bytes(record.state), full=record.full)
-        finish(core, record)
-    last = records[-1]
-    core.apply(bytes(last.state), full=last.full)
+        last = record
+    assert last is not None, "the caller has at least one"
+    return last
 
 
 def finish(core: Core, record: Record) -> None:

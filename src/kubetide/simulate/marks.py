@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
-from kubetide.loop import loop_entry
+from kubetide.loop import explaining
 from kubetide.simulate.timeline import Mark
 
 
@@ -33,7 +33,7 @@ def marks_of(record: Record) -> list[Mark]:
 
     Its why are the other reasons of its subject, and for a purchase what spoke against other groups.
     """
-    vocabulary = loop_entry(record.loop).vocabulary
+    vocabulary = explaining(record.loop).vocabulary
     why: dict[str, list[Reason]] = {}
     actions: list[Reason] = []
     for reason in record.reasons:

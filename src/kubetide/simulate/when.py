@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubetide.runtime.records import read_records, recorded_loops
-from kubetide.simulate.scenario import parse_time_of_day
+from kubetide.simulate.spec import parse_time_of_day
 from kubetide.units.time import (
     Duration,
     Instant,

@@ -11,21 +11,25 @@ import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Core, Record
-from kubetide.loop import BUILT_IN, Explainer, LoopEntry, loop_entry, loop_names
+from kubetide.loop import BUILT_IN, EXPLAINED, Explainer, Explaining, explaining, loop_names
 from kubetide.ports.errors import KubetideError
+from kubetide.runtime.index_lines import Entry, checksum
+from kubetide.runtime.indexed_records import entries, header_of, read_entries
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.records import Header, RecordError, read_records, recorded_loops
+from kubetide.runtime.records import RecordError, read_records, recorded_loops
 from kubetide.simulate.bringing import bring, finish
 from kubetide.simulate.marks import marks_of
-from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
+from kubetide.simulate.named_plugins import TakesUp, named_plugins
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
+
+SCALING = ("horizontal",)
+"""Loops whose objects scale a workload."""
 
 _HISTORY = 12
 _WITH_REASONS = 3
@@ -107,7 +111,7 @@ def answer_about(
     assert loop.core is not None, "a loop that explains has a core"
     core = loop.core()
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    with recorded_plugins() as plugins:
+    with named_plugins() as plugins:
         brought = _bring_to(core, folder, loop.name, at, subject, plugins)
         lines = _answer(explainer, core, subject, brought, view)
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
@@ -153,12 +157,13 @@ def objects_of(folder: Path, at: Moment | None, kinds: Collection[str] | None = 
     """
     found: dict[str, list[str]] = {}
     recorded = set(recorded_loops(folder))
-    for entry in _loops(folder):
+    loops = _loops(folder) if kinds is None else [_explainer_of(kind, folder)[0] for kind in kinds]
+    for entry in dict.fromkeys(loops):
         asked = [one for one in entry.explainers if kinds is None or one.kind in kinds]
         if entry.core is None or entry.name not in recorded or not asked:
             continue
         core = entry.core()
-        with recorded_plugins() as plugins:
+        with named_plugins() as plugins:
             try:
                 brought = _bring_to(core, folder, entry.name, at, "", plugins)
             except WhyError:
@@ -185,12 +190,12 @@ def _scaled(folder: Path, at: Moment | None) -> list[tuple[str, str, str]]:
     """Return kind and name of all that scales a workload, and that workload."""
     found: list[tuple[str, str, str]] = []
     recorded = set(recorded_loops(folder))
-    for entry in _loops(folder):
+    for entry in (explaining(name) for name in recorded if name in SCALING):
         scaling = [(one.kind, one.targets) for one in entry.explainers if one.targets is not None]
         if entry.core is None or entry.name not in recorded or not scaling:
             continue
         core = entry.core()
-        with recorded_plugins() as plugins:
+        with named_plugins() as plugins:
             try:
                 _bring_to(core, folder, entry.name, at, "", plugins)
             except WhyError:
@@ -202,74 +207,88 @@ def _scaled(folder: Path, at: Moment | None) -> list[tuple[str, str, str]]:
 
 def explained_kinds(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
     """Return what can be asked about, and the views of each: of the package's loops, and of those in the folder."""
-    return {one.kind: one.views for entry in _loops(folder) for one in entry.explainers}
+    return {one.kind: one.views for loop in _loops(folder) for one in loop.explainers}
 
 
-def _loops(folder: Path | None) -> list[LoopEntry[Any]]:
+def kinds_of(folder: Path | None = None) -> list[str]:
+    """Return what can be asked about, without loading the loops of this package."""
+    others = [one.kind for name in _others(folder) for one in explaining(name).explainers]
+    return [*EXPLAINED, *others]
+
+
+def views_of(kind: str, folder: Path | None = None) -> tuple[str, ...]:
+    """Return the views of a kind. Raises WhyError."""
+    return _explainer_of(kind, folder)[1].views
+
+
+def _others(folder: Path | None) -> list[str]:
+    """Return the recorded loops beside those of this package that run by default."""
     recorded = () if folder is None else recorded_loops(folder)
-    known = [name for name in recorded if name in loop_names()]
-    return [loop_entry(name) for name in dict.fromkeys((*BUILT_IN, *known))]
+    return [name for name in recorded if name not in BUILT_IN and name in loop_names()]
 
 
-def _explainer_of(kind: str, folder: Path) -> tuple[LoopEntry[Any], Explainer]:
-    for entry in _loops(folder):
-        for explainer in entry.explainers:
+def _loops(folder: Path | None) -> list[Explaining]:
+    return [explaining(name) for name in (*BUILT_IN, *_others(folder))]
+
+
+def _explainer_of(kind: str, folder: Path | None) -> tuple[Explaining, Explainer]:
+    loops = [explaining(EXPLAINED[kind])] if kind in EXPLAINED else _loops(folder)
+    for loop in loops:
+        for explainer in loop.explainers:
             if explainer.kind == kind:
-                return entry, explainer
-    raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(explained_kinds(folder))}")
+                return loop, explainer
+    raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(kinds_of(folder))}")
 
 
 def _bring_to(
-    core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: RecordedPlugins
+    core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: TakesUp
 ) -> _Brought:
     """Apply all records until the end of the moment, the last one not yet decided."""
-    waiting: list[Record] = []
-    decided: list[_Decided] = []
-    following: Record | None = None
-    headers: list[Header] = []
-    header: Header | None = None
-    for record in read_records(folder, loop, on_segment=headers.append):
-        if at is not None and _is_later(record, at, waiting):
-            following = record
+    waiting: list[Entry] = []
+    about: list[Entry] = []
+    following: Entry | None = None
+    key = checksum(subject)
+    for entry in entries(folder, loop):
+        if at is not None and _is_later(entry, at, waiting):
+            following = entry
             break
-        if record.full:
+        if entry.full:
             waiting.clear()
-            header = headers[-1]
-        waiting.append(record)
-        decided += _decided_about(record, subject)
+        waiting.append(entry)
+        if subject and key in entry.about:
+            about.append(entry)
     if following is not None and not waiting:
-        raise _not_begun(folder, loop, following)
+        raise _not_begun(folder, loop, following.now)
     if not waiting:
         raise RecordError(f"no whole record of the {loop} loop under {folder} yet; try again in a moment")
-    last = waiting[-1]
-    is_over = at is not None and following is None and at.at > last.now
+    is_over = at is not None and following is None and at.at > waiting[-1].now
     if is_over and at is not None and at.next_day:
-        raise _not_begun(folder, loop, last)
-    if header is not None:
-        plugins.take_up(header)
-    bring(core, waiting)
+        raise _not_begun(folder, loop, waiting[-1].now)
+    plugins.take_up(header_of(waiting[0].path))
+    last = bring(core, read_entries(waiting))
+    decided = [one for record in read_entries(about) for one in _decided_about(record, subject)]
     return _Brought(last, _without_repeats(decided), is_over)
 
 
-def _is_later(record: Record, at: Moment, before: Sequence[Record]) -> bool:
+def _is_later(entry: Entry, at: Moment, before: Sequence[Entry]) -> bool:
     """Return whether the record is past the moment that is asked about."""
-    if record.now >= at.end:
+    if entry.now >= at.end:
         return True
     # All phases of a tick belong together.
-    return at.first_tick and bool(before) and before[-1].now >= at.at and before[-1].tick != record.tick
+    return at.first_tick and bool(before) and before[-1].now >= at.at and before[-1].tick != entry.tick
 
 
-def _not_begun(folder: Path, loop: str, first: Record) -> WhyError:
-    """Say when the run begins; ``first`` is a record of the loop that is past the moment asked about."""
+def _not_begun(folder: Path, loop: str, first: Instant) -> WhyError:
+    """Say when the run begins; ``first`` is when a record of the loop is past the moment asked about."""
     start = format_rfc3339(start_of_records(folder))
-    earliest = format_rfc3339(next(iter(read_records(folder, loop)), first).now)
+    earliest = format_rfc3339(next((one.now for one in read_records(folder, loop)), first))
     later = "" if earliest == start else f", and the {loop} loop decides from {earliest} on"
     return WhyError(f"the run begins at {start}{later}; choose such a time with --at")
 
 
 def _decided_about(record: Record, subject: str) -> list[_Decided]:
     """Return what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
-    vocabulary = loop_entry(record.loop).vocabulary
+    vocabulary = explaining(record.loop).vocabulary
     if not any(_is_about(reason, subject) for reason in record.reasons):
         return []
     marks = iter(marks_of(record))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.loop import Explainer, Listener, LoopEntry, Parts
+from kubetide.loop import Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, EVENTS, HPAS, JOBS, REPLICATION_CONTROLLERS
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Instant
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.recommender.controller import LOOP, RecommenderController
 from kubetide.vertical.recommender.controller.roles import RECOMMENDER
-from kubetide.vertical.recommender.core import RecommenderCore
-from kubetide.vertical.recommender.explain import explain_vpa
-from kubetide.vertical.recommender.reasons import VOCABULARY
+from kubetide.vertical.recommender.explaining import EXPLAINING
 from kubetide.vertical.recommender.series import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
@@ -46,12 +43,6 @@ def _series(registry: Registry, loop: RecommenderController, clock: Clock) -> Li
     return RecommenderSeries(registry, loop).heard
 
 
-def _lines(core: RecommenderCore, subject: str, now: Instant, view: str) -> list[str]:
-    del now, view
-    namespace, _, name = subject.partition("/")
-    return explain_vpa(core.state, namespace, name)
-
-
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=flag_table(
@@ -61,19 +52,12 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         check=_check,
     ),
     make=_make,
-    core=RecommenderCore,
-    vocabulary=VOCABULARY,
+    core=EXPLAINING.core,
+    vocabulary=EXPLAINING.vocabulary,
     roles=(RECOMMENDER,),
     # Upstream's own, so that it and this loop never act both.
     lease="vpa-recommender-lease",
     series=_series,
-    explainers=(
-        Explainer(
-            "vpa",
-            _lines,
-            lambda core: [f"{namespace}/{name}" for namespace, name in core.state.vpas],
-            namespaced=True,
-        ),
-    ),
+    explainers=EXPLAINING.explainers,
     optional_kinds=(EVENTS, HPAS, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.loop import Explainer, LoopEntry, Parts
+from kubetide.loop import LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CONTROLLERS
-from kubetide.units.time import Instant
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.updater.controller import LOOP, UpdaterController
 from kubetide.vertical.updater.controller.roles import UPDATER
-from kubetide.vertical.updater.core import UpdaterCore
-from kubetide.vertical.updater.reasons import VOCABULARY, explain_pod
+from kubetide.vertical.updater.explaining import EXPLAINING
 from kubetide.vertical.updater.settings import Settings
 
 
 def _make(parts: Parts, settings: Settings) -> UpdaterController:
     return UpdaterController(parts.cluster, parts.clock, parts.recorder, settings, caches=parts.caches)
-
-
-def _lines(core: UpdaterCore, subject: str, now: Instant, view: str) -> list[str]:
-    del now, view
-    namespace, _, name = subject.partition("/")
-    if (namespace, name) not in core.state.pods:
-        raise KeyError(subject)
-    return explain_pod(core.reasons, subject)
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
@@ -36,18 +26,11 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         gates=("gates", read_feature_gates),
     ),
     make=_make,
-    core=UpdaterCore,
-    vocabulary=VOCABULARY,
+    core=EXPLAINING.core,
+    vocabulary=EXPLAINING.vocabulary,
     roles=(UPDATER,),
     # Upstream's own, so that it and this loop never act both.
     lease="vpa-updater",
-    explainers=(
-        Explainer(
-            "update",
-            _lines,
-            lambda core: [f"{namespace}/{name}" for namespace, name in core.state.pods],
-            namespaced=True,
-        ),
-    ),
+    explainers=EXPLAINING.explainers,
     optional_kinds=(LIMIT_RANGES, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )

@@ -1,0 +1,33 @@
+"""The horizontal loop as far as its records explain it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.reasons import VOCABULARY
+from kubetide.loop import Explainer, Explaining
+from kubetide.units.time import Instant
+
+
+def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    namespace, _, name = subject.partition("/")
+    return explain(core.state, (namespace, name), now).lines()[1:]
+
+
+def _names(core: HorizontalCore) -> list[str]:
+    return [f"{namespace}/{name}" for namespace, name in core.state.specs]
+
+
+def _targets(core: HorizontalCore) -> dict[str, str]:
+    return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
+
+
+EXPLAINING: Final = Explaining(
+    "horizontal",
+    HorizontalCore,
+    VOCABULARY,
+    (Explainer("hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets),),
+)

@@ -1,0 +1,114 @@
+"""An index beside each segment of records: where each record is, of which time, and whom it is about.
+
+A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK FULL`` and a checksum of each subject, all decimal. The
+writer appends it behind the record, so an answer reads the records that it needs out of hundreds of megabytes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+from kubetide.explain.records import Record
+from kubetide.units.time import Instant
+
+
+class Entry(NamedTuple):
+    """Where a record is; ``about`` has a blank before and behind each checksum."""
+
+    path: Path
+    offset: int
+    length: int
+    now: Instant
+    tick: int
+    full: bool
+    about: bytes
+
+
+def index_of(segment: Path) -> Path:
+    """Return where the index of a segment is."""
+    return segment.with_suffix(".index")
+
+
+def checksum(subject: str) -> bytes:
+    """Return what stands for a subject in ``about``."""
+    return b" %d " % crc32(subject.encode())
+
+
+def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
+    """Return the entry of a record. Of a subject within another (a container of a VPA) both are in it."""
+    subjects: set[str] = set()
+    for reason in record.reasons:
+        subjects.add(reason.subject)
+        if reason.subject.count("/") > 1:
+            subjects.add("/".join(reason.subject.split("/", 2)[:2]))
+        for field in ("group", "pod"):
+            named = reason.fields.get(field)
+            if isinstance(named, str):
+                subjects.add(named)
+    about = b"".join(sorted(map(checksum, subjects)))
+    return Entry(path, offset, length, record.now, record.tick, record.full, about)
+
+
+def read_index(segment: Path) -> list[Entry]:
+    """Return the entries of a segment's index; none where there is no index or a line of it is none."""
+    try:
+        data = index_of(segment).read_bytes()
+        found = []
+        for line in data[: data.rfind(b"\n") + 1].splitlines():
+            offset, length, now, tick, full, about = line.split(b" ", 5)
+            found.append(
+                Entry(
+                    segment,
+                    int(offset),
+                    int(length),
+                    Instant(int(now)),
+                    int(tick),
+                    full == b"1",
+                    b" " + about + b" ",
+                )
+            )
+    except (OSError, ValueError):
+        return []
+    return found
+
+
+class IndexWriter:
+    """Appends to the index of one segment; one that fails takes the index away, and never raises."""
+
+    def __init__(self, segment: Path) -> None:
+        self._segment = segment
+        self._file = -1
+        try:
+            self._file = os.open(
+                index_of(segment), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
+            )
+        except OSError:
+            self._give_up()
+
+    def add(self, record: Record, offset: int, length: int) -> None:
+        """Append the entry of a record that was written."""
+        if self._file < 0:
+            return
+        one = entry_of(record, self._segment, offset, length)
+        about = b" ".join(one.about.split())
+        line = b"%d %d %d %d %d %s\n" % (offset, length, one.now, one.tick, one.full, about)
+        try:
+            if os.write(self._file, line) != len(line):
+                self._give_up()
+        except OSError:
+            self._give_up()
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _give_up(self) -> None:
+        self.close()
+        try:
+            index_of(self._segment).unlink(missing_ok=True)
+        except OSError:
+            return

@@ -1,0 +1,44 @@
+"""``recorded_plugins`` for answers in a hurry: nothing of the scheduler is loaded for records that need none of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Protocol
+
+from kubetide.runtime.records import Header
+
+_FILTERS = "kubetide.scheduling.filters.in_use"
+
+
+class TakesUp(Protocol):
+    """Follows the headers of segments."""
+
+    def take_up(self, header: Header) -> bool:
+        """Use the plug-ins that a segment names; return whether they differ from those of the one before."""
+        ...
+
+
+class _WhenNamed:
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._inner: TakesUp | None = None
+
+    def take_up(self, header: Header) -> bool:
+        if self._inner is None:
+            # Filters that nobody has loaded are the built-in ones.
+            if not header.plugins and _FILTERS not in sys.modules:
+                return False
+            self._inner = self._stack.enter_context(
+                import_module("kubetide.simulate.recorded_plugins").recorded_plugins()
+            )
+        return self._inner.take_up(header)
+
+
+@contextmanager
+def named_plugins() -> Iterator[TakesUp]:
+    """Put back the filters that were in use at the end."""
+    with ExitStack() as stack:
+        yield _WhenNamed(stack)

@@ -1,0 +1,72 @@
+"""What answers from records is found without loading what does not take part."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.simulate.worlds import small
+
+from kubetide.loop import BUILT_IN, EXPLAINED, explaining, loop_entry, loop_names
+from kubetide.runtime.index_lines import index_of
+from kubetide.runtime.records import segments
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.why import explain_object, objects_of
+
+LOADED = (
+    "import sys; sys.argv[1:] = {words!r}\nfrom kubetide.cli.main import main\nmain()\nprint(*sys.modules)"
+)
+
+
+def test_the_short_way_is_that_of_the_entries():
+    """What explains of a loop is the same by its entry; the table of kinds has those of all loops that run by default."""
+    for name in loop_names():
+        assert explaining(name) == loop_entry(name).explaining
+    kinds = {one.kind: name for name in BUILT_IN for one in loop_entry(name).explainers}
+    assert kinds == EXPLAINED
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quick")
+    run_simulation(small(duration="2m"), base=folder, out=folder, seed=1, warn=pytest.fail)
+    return folder
+
+
+def test_an_hpa_needs_neither_controllers_nor_the_scheduler(out):
+    """`explain hpa` loads the core of its loop, no controller, no HTTP client, and nothing of the other loops."""
+    words = ["explain", "hpa", "web", "--out", str(out)]
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED.format(words=words)], capture_output=True, text=True, check=True
+    )
+    loaded = set(run.stdout.split())
+    assert "kubetide.horizontal.core" in loaded
+    unwanted = (
+        "kubetide.horizontal.controller",
+        "kubetide.nodes",
+        "kubetide.scheduling",
+        "kubetide.embedded",
+        "aiohttp",
+    )
+    assert not [name for name in unwanted if name in loaded]
+
+
+def test_answers_are_the_same_without_an_index(out):
+    """Every object of the run, with the index and without."""
+
+    def answers():
+        return {
+            (kind, name): explain_object(
+                out, kind, name.rpartition("/")[2], namespace=name.rpartition("/")[0] or "default", at=None
+            )
+            for kind, names in objects_of(out, None).items()
+            for name in names
+        }
+
+    with_index = answers()
+    assert len(with_index) > 3
+    for loop in ("horizontal", "nodes"):
+        for segment in segments(out, loop):
+            index_of(segment).unlink()
+    assert answers() == with_index
