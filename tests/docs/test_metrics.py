@@ -16,6 +16,7 @@ from kubetide.nodes.phases import Part
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.notify import Notifier
 from kubetide.runtime.series import (
     ClientSeries,
     show_caches,
@@ -100,6 +101,7 @@ def registered():
         show_sources(registry, PodsWorld(clock).controller)
         show_holds(registry, [])
         show_loops(registry, [])
+        Notifier("", "slack", (), source="", clock=clock, registry=registry, warn=str)
         show_dropped(registry, lambda: 0)
         RecommenderSeries(registry, None)
         show_not_understood(registry, dict)

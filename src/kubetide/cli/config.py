@@ -10,6 +10,10 @@ from kubetide.cli.completing import WithSettings
 from kubetide.cli.run import OPEN, configuration
 from kubetide.cli.structured import TABLE, output_option, structured
 
+SECRET = frozenset({"notify-url"})
+HIDDEN = "(not shown)"
+"""Stands for what may hold a secret."""
+
 
 @click.group("config")
 def command() -> None:
@@ -31,14 +35,14 @@ def check(context: click.Context, config: Path | None, output: str) -> None:
       KUBETIDE_SCAN_INTERVAL=30s kubetide config check --act
     """  # noqa: D301  click marks paragraphs with the character, not with two
     found = configuration(config, context.args)
+    values = {name: HIDDEN if name in SECRET else value for name, value in found.values.items()}
     if output != TABLE:
         settings = [
-            {"name": name, "value": found.values[name], "source": found.sources[name]}
-            for name in sorted(found.values)
+            {"name": name, "value": values[name], "source": found.sources[name]} for name in sorted(values)
         ]
         click.echo(structured({"settings": settings}, output))
         return
     width = max((len(name) for name in found.values), default=0)
     for name in sorted(found.values):
-        click.echo(f"{name:<{width}}  {found.values[name]!s:<20}  {found.sources[name]}")
+        click.echo(f"{name:<{width}}  {values[name]!s:<20}  {found.sources[name]}")
     click.echo(f"{len(found.values)} settings stated, all others at their defaults; it can be run")

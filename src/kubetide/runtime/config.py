@@ -34,6 +34,7 @@ from kubetide.loop import (
 )
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
+from kubetide.runtime.notify.settings import check_notify
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
@@ -85,6 +86,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         prometheus_url: Where External metrics whose selector says so come from; empty for nowhere.
         prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
         prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
+        notify_url: Webhook that decisions are told to; empty for none. ``notify_format``, ``notify_reasons``: how, and which.
         address: Where health and metrics are served; empty serves nothing.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well.
@@ -127,6 +129,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     prometheus_user: str = ""
     prometheus_password_file: str = ""
     prometheus_ca_file: str = ""
+    notify_url: str = ""
+    notify_format: Literal["cloudevents", "slack"] = "cloudevents"
+    notify_reasons: tuple[str, ...] = ()
     address: str = "127.0.0.1:8085"
     max_inactivity: Duration = minutes(10)
     max_failing_time: Duration = minutes(15)
@@ -149,13 +154,7 @@ _OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettin
 
 
 _SWITCHES = frozenset(
-    {
-        "act",
-        "leader-elect",
-        "aws-use-static-instance-list",
-        "regional",
-        "bulk-mig-instances-listing-enabled",
-    }
+    ["act", "leader-elect", "aws-use-static-instance-list", "regional", "bulk-mig-instances-listing-enabled"]
 )
 _REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
 """Flags that may be given many times; their values hold commas and colons, so that a line ends each."""
@@ -379,6 +378,8 @@ def check_run(run: RunSettings) -> None:
             "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
             "1.2 times leader-elect-retry-period"
         )
+    if problem := check_notify(run.notify_url, run.notify_reasons, run.controllers):
+        raise ConfigError(problem)
     leases = {entry.lease for entry in loop_entries(run.controllers)}
     if run.leader_elect_resource_name and len(leases) > 1:
         raise ConfigError(

@@ -42,6 +42,7 @@ from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import give_memory_back, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
@@ -181,6 +182,17 @@ class _Process:
                 server_now=cluster.skew.server_now,
                 adopt_after=run.adopt_hpas_after,
             )
+        notifier = None
+        if run.notify_url:
+            notifier = Notifier(
+                run.notify_url,
+                run.notify_format,
+                run.notify_reasons,
+                source=connection.url,
+                clock=clock,
+                registry=registry,
+                warn=log.warn,
+            )
         service = Service(
             self._config,
             cluster,
@@ -192,7 +204,9 @@ class _Process:
             ),
             cloud=cloud,
             guard=guard,
-            recorder=log.recording(self._writer),
+            recorder=log.recording(self._writer)
+            if notifier is None
+            else notifier.recording(log.recording(self._writer)),
             registry=registry,
             warn=log.warn,
             seed=clock.now(),
@@ -208,6 +222,8 @@ class _Process:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(plurals.run())
+                if notifier is not None:
+                    tasks.create_task(notifier.run())
                 for elector in electors.values():
                     tasks.create_task(elector.run())
                 for lease, elector in electors.items():

@@ -1,0 +1,7 @@
+"""Decisions told to a webhook: which ones, in which form, how often, and how they are sent."""
+
+from kubetide.runtime.notify.messages import Decision, decisions_of, encoded
+from kubetide.runtime.notify.notifier import Notifier
+from kubetide.runtime.notify.settings import check_notify
+
+__all__ = ["Decision", "Notifier", "check_notify", "decisions_of", "encoded"]
