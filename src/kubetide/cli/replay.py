@@ -25,9 +25,12 @@ def command(folder: Path) -> None:
       kubetide simulate web-shop --out monday
       kubetide replay monday
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.replay import replay
+    from kubetide.simulate.replay import bytes_of, replay
 
-    found = replay(folder)
+    with click.progressbar(
+        length=bytes_of(folder), label=str(folder), file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        found = replay(folder, progress=bar.update)
     different = {difference.loop for difference in found.differences}
     for loop, records in found.records.items():
         end = "then a difference" if loop in different else "all bytes equal"

@@ -6,6 +6,7 @@ to a fresh core and compares the bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,15 @@ import msgspec
 from kubetide.explain.records import Core, Record
 from kubetide.loop import UnknownLoop, loop_entry, loop_names
 from kubetide.runtime.folder import is_running
-from kubetide.runtime.records import Ending, Header, RecordError, ending, read_records, recorded_loops
+from kubetide.runtime.records import (
+    Ending,
+    Header,
+    RecordError,
+    ending,
+    located_records,
+    recorded_loops,
+    segments,
+)
 from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -71,9 +80,12 @@ class ReplayResult(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def replay(folder: Path) -> ReplayResult:
+def replay(folder: Path, *, progress: Callable[[int], None] = lambda _: None) -> ReplayResult:
     """Decide every record of a folder again.
 
+    Args:
+        folder: Where a run keeps its records.
+        progress: Hears of the bytes of each record that was decided, of ``bytes_of`` altogether.
     Raises: RecordError where it cannot be read, or where a plug-in that decided is not installed.
     """
     records: dict[str, int] = {}
@@ -84,7 +96,7 @@ def replay(folder: Path) -> ReplayResult:
         # Asked before reading: a run that ends meanwhile is read to where it was, or further.
         running, how = is_running(folder), ending(folder, loop)
         with recorded_plugins() as plugins:
-            count, last, difference = _replay_loop(folder, loop, plugins)
+            count, last, difference = _replay_loop(folder, loop, plugins, progress)
         notes |= plugins.notes
         records[loop] = count
         if difference is not None:
@@ -102,8 +114,13 @@ def replay(folder: Path) -> ReplayResult:
     return ReplayResult(records, tuple(differences), tuple(early), tuple(notes))
 
 
+def bytes_of(folder: Path) -> int:
+    """Return how large the records of all loops are. Raises RecordError if there is none."""
+    return sum(path.stat().st_size for loop in recorded_loops(folder) for path in segments(folder, loop))
+
+
 def _replay_loop(
-    folder: Path, loop: str, plugins: RecordedPlugins
+    folder: Path, loop: str, plugins: RecordedPlugins, progress: Callable[[int], None]
 ) -> tuple[int, Record | None, Difference | None]:
     """Return the number of records that agree, the last of them, and the first that does not."""
     core = make_core(loop)
@@ -115,7 +132,8 @@ def _replay_loop(
 
     count = 0
     last: Record | None = None
-    for record in read_records(folder, loop, on_segment=take_up):
+    located = (one for path in segments(folder, loop) for one in located_records(path, on_segment=take_up))
+    for record, _, length in located:
         if last is not None and (record.tick, record.phase) <= (last.tick, last.phase):
             core = make_core(loop)  # another process began here, from nothing
         difference = _decide_again(core, record)
@@ -123,6 +141,7 @@ def _replay_loop(
             return count, last, difference
         count += 1
         last = record
+        progress(length)
     return count, last, None
 
 
