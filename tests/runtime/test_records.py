@@ -14,6 +14,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.runtime import records
 from kubetide.runtime.records import (
+    FULL_EVERY,
     Ending,
     RecordError,
     RecordWriter,
@@ -276,3 +277,23 @@ def test_segments_are_in_order_past_their_digits(tmp_path):
     process(tmp_path, 1)
     assert [path.stem for path in segments(tmp_path, "nodes")] == ["nodes-9999", "nodes-10000"]
     assert ticks_of(tmp_path) == [(1, True), (2, False), (1, True)]
+
+
+def test_whole_states_come_sooner_where_they_are_small(tmp_path):
+    """After sixty records that hold eight times the last whole state; where it is large beside them, after a full period only."""
+
+    def between(folder, whole, delta):
+        writer = RecordWriter(tmp_path / folder, warn=pytest.fail)
+        writer.start()
+        found = []
+        for tick in range(1, 500):
+            full = writer.wants_full("nodes")
+            state = msgspec.Raw(b'"%s"' % (b"x" * (whole if full else delta)))
+            writer.write(Record("nodes", tick, Instant(tick), full=full, state=state))
+            found += [tick] if full else []
+        writer.close()
+        return found[1] - found[0]
+
+    assert between("small", 1_000, 1_000) == 60
+    assert between("middling", 100_000, 8_000) in range(95, 105)
+    assert between("large", 1_000_000, 100) == FULL_EVERY

@@ -23,9 +23,10 @@ from kubetide.explain.records import SCHEMA, Record
 from kubetide.ports.errors import KubetideError
 from kubetide.ports.plugins import Plugin
 from kubetide.runtime.index_lines import IndexWriter, index_of
+from kubetide.runtime.whole_states import WholeStates
 
 FULL_EVERY = 360
-"""Ticks between two records of the whole state: an hour of node ticks, an hour and a half of HPA ticks."""
+"""Records between two whole states at most: an hour of node ticks, an hour and a half of HPA ticks."""
 
 MAX_BYTES = 4 << 30
 """Cap on the size of all segments of one loop together."""
@@ -83,7 +84,7 @@ class RecordWriter:
         folder: Where a run puts what it makes.
         warn: Called with one sentence when writing fails and when it works again.
         max_bytes: Cap on the size of all segments of one loop together.
-        full_every: Ticks between two records of the whole state.
+        full_every: Records between two whole states at most.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class RecordWriter:
         return (
             segment is None
             or segment.file < 0
-            or segment.since_full >= self._full_every
+            or segment.states.is_due
             or segment.bytes >= self._segment_bytes
         )
 
@@ -171,7 +172,7 @@ class RecordWriter:
         segment = self._loops.get(record.loop)
         if segment is None:
             segment = self._loops[record.loop] = _Segment(
-                self._folder, record.loop, self._origin, self._plugins
+                self._folder, record.loop, self._origin, self._plugins, self._full_every
             )
         if segment.file < 0 or (record.full and segment.bytes >= self._segment_bytes):
             if not record.full:
@@ -182,7 +183,7 @@ class RecordWriter:
         segment.write(_line(record, state))
         segment.index.add(record, offset, segment.bytes - offset)
         segment.records += 1
-        segment.since_full = 1 if record.full else segment.since_full + 1
+        segment.states.count(segment.bytes - offset, full=record.full)
 
 
 def _line(record: Record, state: Iterable[bytes] | None) -> Iterator[bytes | bytearray]:
@@ -202,7 +203,9 @@ def _line(record: Record, state: Iterable[bytes] | None) -> Iterator[bytes | byt
 class _Segment:
     """The file that a loop writes at present."""
 
-    def __init__(self, folder: Path, loop: str, origin: str, plugins: tuple[Plugin, ...]) -> None:
+    def __init__(
+        self, folder: Path, loop: str, origin: str, plugins: tuple[Plugin, ...], full_every: int
+    ) -> None:
         self._folder = folder
         self._loop = loop
         self._origin = origin
@@ -211,7 +214,7 @@ class _Segment:
         self.index: IndexWriter
         self.bytes = 0
         self.records = 0
-        self.since_full = 0
+        self.states = WholeStates(full_every)
 
     def open_next(self, most_before: int) -> None:
         """Begin the next segment; of those before it so many bytes stay, the newest."""
