@@ -143,7 +143,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     Attributes:
         unneeded: Node -> since when it has been unneeded without a break.
         unremovable: Node -> what its last simulation said, and until when that is not tried again.
-        hints: Pod (``namespace/name``) -> the node that took it in the last simulation.
+        hints: Pod (by ``hint_key``) -> the node that took it in the last simulation.
         deletions: Node -> its deletion in flight.
         results: Node -> how its deletion ended, until the next report.
         last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.
