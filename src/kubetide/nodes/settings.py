@@ -11,6 +11,7 @@ import msgspec
 
 from kubetide.ports.cloud import KnowsMachines, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
+from kubetide.units.numbers import NumberError, parse_integer
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
 WITHOUT_FLAG = frozenset({"provider", "gpu_label", "knows_machines", "pod_prices", "seed", "advises"})
@@ -44,6 +45,36 @@ def parse_gpu_total(text: str) -> tuple[str, Range]:
         return gpu, parse_range(limits, "gpu-total")
     except ValueError:
         raise ValueError(wrong) from None
+
+
+class DrainTurn(NamedTuple):
+    """A turn of --drain-priority-config: pods from this priority on, and the seconds they may take to end."""
+
+    priority: int
+    seconds: int
+
+
+def parse_drain_turns(text: str) -> tuple[DrainTurn, ...]:
+    """Read ``<priority>:<seconds>,...`` and return the turns by priority. Raises ValueError that names the flag and the fix."""
+    turns = []
+    for part in text.split(","):
+        priority, _, time = part.partition(":")
+        try:
+            turns.append(DrainTurn(parse_integer(priority), parse_integer(time)))
+        except NumberError:
+            turns.append(DrainTurn(0, -1))
+    if any(turn.seconds < 0 for turn in turns):
+        raise ValueError(
+            f"--drain-priority-config={text}: give <priority>:<seconds>, with commas between several, such as 0:60,1000:30"
+        )
+    return tuple(sorted(turns))
+
+
+def drain_turns(settings: Settings) -> tuple[DrainTurn, ...]:
+    """Return in which turns pods are evicted: one for all, unless --drain-priority-config says otherwise."""
+    if not settings.drain_priority_config:
+        return (DrainTurn(0, settings.max_graceful_termination_sec),)
+    return parse_drain_turns(settings.drain_priority_config)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -144,6 +175,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node_deletion_batcher_interval: Duration = ZERO
     max_pod_eviction_time: Duration = minutes(2)
     max_graceful_termination_sec: int = 600
+    drain_priority_config: str = ""
     daemonset_eviction_for_empty_nodes: bool = False
     daemonset_eviction_for_occupied_nodes: bool = True
 
@@ -183,5 +215,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:
             parse_gpu_total(text)
+        if self.drain_priority_config:
+            parse_drain_turns(self.drain_priority_config)
         if self.least_cost_rounds < 0:
             raise ValueError(f"--least-cost-rounds={self.least_cost_rounds}: give 0 or more, such as 40")
