@@ -5,6 +5,7 @@ One tick::
     update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
+    salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
     min_size    groups below their minimum
 
@@ -33,6 +34,7 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_min_size,
     plan_scale_up,
 )
+from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.keeping import document_due
 from kubetide.nodes.templates.learning import learn
@@ -47,6 +49,9 @@ def decide(state: State, now: Instant) -> Commands:
         case "scale_up":
             assert state.view is not None, "the update step comes first"
             return _scale_up(state, state.view, now)
+        case "salvo":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_salvo(state, state.tick, now)
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
             found = scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
@@ -63,7 +68,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "min_size":
+        case "update" | "scale_up" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)

@@ -5,6 +5,8 @@ Source: upstream scans nodes in the order of a map, that is in any order; by nam
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kubetide.scheduling.columns.rows import BoolVector
@@ -33,6 +35,12 @@ class NameOrder:
         """Look the rows up anew after nodes were taken out of the snapshot; their places must be closed from now on."""
         there = self._snapshot
         self.rows = np.array([there.row(name) if name in there else 0 for name in self.names], dtype=np.intp)
+
+    def among(self, names: Iterable[str]) -> BoolVector:
+        """Return (places,) which of them are these nodes, cordoned ones left out."""
+        found: BoolVector = np.zeros(len(self.names), np.bool_)
+        found[[self.index[name] for name in names]] = True
+        return found & ~self._snapshot.unschedulable[self.rows]
 
     def first_fit(self, pod_class: PodClass, start: int, open_places: BoolVector) -> int:
         """Return the first open place, going round once from ``start``, whose node takes the class, or -1."""

@@ -157,7 +157,8 @@ class NodesController(BaseLoop):
             commands = await self._step(delta, now, phase)
             if not commands.next_step:
                 break
-            delta = Delta(step=commands.next_step, holds=self._state.holds)
+            elapsed = Duration(self._clock.now() - now)
+            delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
 

@@ -16,7 +16,7 @@ from kubetide.nodes.expander.most_pods import most_pods
 from kubetide.nodes.expander.price import price
 from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.nodes.least_cost.solver import has_solver
-from kubetide.units.seeds import unit_interval
+from kubetide.units.seeds import Draw, unit_interval
 from kubetide.units.time import Instant
 
 RANDOM = "random"
@@ -89,7 +89,13 @@ class Choice(NamedTuple):
 
 
 def choose(
-    options: Sequence[Option], expander: str, *, seed: int, now: Instant, context: Context | None = None
+    options: Sequence[Option],
+    expander: str,
+    *,
+    seed: int,
+    now: Instant,
+    context: Context | None = None,
+    draw: Draw = unit_interval,
 ) -> Choice:
     """Return the best option and what settled it.
 
@@ -108,5 +114,5 @@ def choose(
             return Choice(None, name)
     if len(left) == 1:
         return Choice(left[0], "being the only one")
-    drawn = left[int(unit_interval(seed, "expander", now) * len(left))]
+    drawn = left[int(draw(seed, "expander", now) * len(left))]
     return Choice(drawn, RANDOM, tuple(option.group.id for option in left))

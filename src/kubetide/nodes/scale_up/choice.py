@@ -19,6 +19,8 @@ from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
 
+NOT_CREATED = "not implemented"
+"""Upstream's word for a group that would have to be created, which no cloud does within a scale-up."""
 MAX_TOTAL_REACHED = "max node total count already reached"
 
 
@@ -60,7 +62,9 @@ def _choose_one(
 ) -> list[EventRecord]:
     settings = state.settings
     context = expander_context(state)
-    choice = choose(tick.options, settings.expander, seed=settings.seed, now=now, context=context)
+    choice = choose(
+        tick.options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw
+    )
     warned = priority_warnings(state, context)
     chosen = choice.option
     if chosen is None:
@@ -79,12 +83,15 @@ def _choose_one(
             reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
         )
         if count < 1:
-            tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
+            tick.result, tick.error, tick.error_type = "ScaleUpError", MAX_TOTAL_REACHED, "transientError"
             return [*warned, *max_nodes_total(state)]
     events = [*warned, *(max_nodes_total(state) if count < chosen.nodes else ())]
     count = _within_limits(state, chosen, headroom, count, reasons, now)
     if count < 1:
         tick.result, tick.error = "ScaleUpError", "the limits leave no node"
+        return events
+    if not chosen.group.exists:
+        tick.result, tick.error, tick.error_type = "ScaleUpError", NOT_CREATED, "internalError"
         return events
     tick.increases = _increases(state, chosen, count)
     return events

@@ -64,9 +64,10 @@ def skip_reasons(
         nodes: Nodes in the cluster, those on their way included.
         max_nodes_total: The flag, 0 for no limit.
     """
-    if not view.healthy:
+    # A group that does not exist yet would be created first: nothing can be wrong with it so far.
+    if group.exists and not view.healthy:
         return (NOT_READY,)
-    if backed_off:
+    if group.exists and backed_off:
         return (BACKED_OFF,)
     if group.target_size >= group.max_size:
         return (MAX_SIZE_REACHED,)

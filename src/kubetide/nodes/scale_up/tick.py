@@ -95,6 +95,43 @@ class Increase:
     group: NodeGroup
     size: int
     """The new target."""
+    before: int = -1
+    """The target before, where it is not that of ``group`` any more."""
+
+    @property
+    def grown_from(self) -> int:
+        """The target before."""
+        return self.group.target_size if self.before < 0 else self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How one attempt at a scale-up went, as upstream reports it; a tick may have several.
+
+    Attributes:
+        result, error: Upstream's words; ``error_type`` too.
+        options, chosen, drawn_among: What the expander was asked, and what it said.
+        increases: What was asked of the cloud; ``failed`` the groups that it refused.
+        triggered: Pods that the new nodes are for.
+        remain: Like pods that no group helps, and what each group says to them.
+        awaiting: Pods that another group would help, when their turn comes.
+        skipped: Groups that are left out, and why.
+        considered: All groups that were looked at; none where it did not come to that.
+    """
+
+    result: str
+    error: str = ""
+    error_type: str = ""
+    options: tuple[Option, ...] = ()
+    chosen: tuple[Option, ...] = ()
+    drawn_among: tuple[str, ...] = ()
+    increases: tuple[Increase, ...] = ()
+    failed: tuple[str, ...] = ()
+    triggered: tuple[Pod, ...] = ()
+    remain: tuple[tuple[tuple[Pod, ...], dict[str, Rejection]], ...] = ()
+    awaiting: tuple[Pod, ...] = ()
+    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    considered: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -117,7 +154,9 @@ class Tick:
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
         result: Upstream's word for how scale-up went.
-        error: What went wrong, when ``result`` is ``ScaleUpError``.
+        error, error_type: What went wrong, when ``result`` is ``ScaleUpError``.
+        is_open: Whether what was planned has not been answered yet.
+        rounds: The attempts at a scale-up that are over.
     """
 
     view: ClusterView
@@ -137,3 +176,6 @@ class Tick:
     increases: list[Increase] = field(default_factory=list)
     result: str = "ScaleUpNotTried"
     error: str = ""
+    error_type: str = ""
+    is_open: bool = True
+    rounds: list[Round] = field(default_factory=list)
