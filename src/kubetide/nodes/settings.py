@@ -130,6 +130,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_allocatable_difference_ratio: float = 0.05
     max_free_difference_ratio: float = 0.05
     parallel_scale_up: bool = False
+    scaleup_simulation_for_skipped_node_groups_enabled: bool = False
     salvo_scale_up: bool = False
     salvo_scale_up_budget: Duration = minutes(1)
     enforce_node_group_min_size: bool = False

@@ -39,7 +39,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
         for verdict in tick.verdicts:
             if verdict.accepted and best in verdict.rejected:
                 awaiting += verdict.pods.pods
-    told = [(_real(tick, verdict.pods.pods), verdict.rejected) for verdict in remain]
+    told = [(_real(tick, verdict.pods.pods), verdict.refused) for verdict in remain]
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
         told = [(_real(tick, tick.wanted.pods), {})]
     return Round(
@@ -91,5 +91,5 @@ def _without(tick: Tick, planned: Sequence[str], refused: Sequence[str]) -> list
         if any(group not in failed for group in verdict.accepted):
             continue
         rejected = {**verdict.rejected, **dict.fromkeys(verdict.accepted, Rejection((NOT_EXECUTED,)))}
-        found.append(Verdict(verdict.pods, rejected))
+        found.append(Verdict(verdict.pods, rejected, skipped_refuse=verdict.skipped_refuse))
     return found

@@ -33,6 +33,13 @@ class Verdict:
     rejected: dict[str, Rejection] = field(default_factory=dict)
     accepted: dict[str, None] = field(default_factory=dict)
     """The groups that would serve, as keys; not to be changed, verdicts share it."""
+    skipped_refuse: dict[str, Rejection] = field(default_factory=dict)
+    """What groups that are skipped say all the same; only where they are asked."""
+
+    @property
+    def refused(self) -> dict[str, Rejection]:
+        """What every group says that would not serve: groups that are skipped too, where they were asked."""
+        return {**self.rejected, **self.skipped_refuse} if self.skipped_refuse else self.rejected
 
 
 @dataclass(slots=True)
