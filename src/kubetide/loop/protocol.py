@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
@@ -55,6 +56,11 @@ class Loop(Protocol):
     @property
     def period(self) -> Duration:
         """The time from the beginning of a tick to that of the next."""
+        ...
+
+    @property
+    def eager(self) -> asyncio.Event | None:
+        """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
         ...
 
     @property

@@ -81,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The flags, dashes written as underscores; durations in ns. The last block is kubetide's own."""
 
     scan_interval: Duration = seconds(10)
+    frequent_loops_enabled: bool = True
     namespace: str = "kube-system"
     status_config_map_name: str = "cluster-autoscaler-status"
     write_status_configmap: bool = True

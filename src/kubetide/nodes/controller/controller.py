@@ -5,6 +5,7 @@ While deletions are in flight it also wakes when the next of them is due.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -95,9 +96,12 @@ class NodesController(BaseLoop):
             )
         )
         self._aside = aside
+        if settings.frequent_loops_enabled:
+            self.eager = asyncio.Event()
         self.deciding = False
         """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
+        self._gatherer.on_new_demand = self._hurry
         self._actor = Actor(cluster, cloud)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
@@ -153,6 +157,7 @@ class NodesController(BaseLoop):
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
         phase = 0
+        before = self._last_changes()
         while True:
             commands = await self._step(delta, now, phase)
             if not commands.next_step:
@@ -161,6 +166,17 @@ class NodesController(BaseLoop):
             delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
+        if self._last_changes() != before:
+            self._hurry()
+
+    def _last_changes(self) -> tuple[Instant | None, Instant | None]:
+        """Return when nodes were last asked for, and when the last deletion began."""
+        return self._state.memory.last_scale_up, self._state.memory.scale_down.last_delete
+
+    def _hurry(self) -> None:
+        """Ask for the next tick at once. Source: --frequent-loops-enabled."""
+        if self.eager is not None:
+            self.eager.set()
 
     def next_wake(self) -> Instant | None:
         """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
