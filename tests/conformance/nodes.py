@@ -564,7 +564,9 @@ def _scale_up_status_of(attempt: Round) -> Json:
             {
                 "pod": name,
                 "rejected": {group: list(one.reasons) for group, one in rejected.items()},
-                "skipped": {group: list(words) for group, words in attempt.skipped.items() if group not in rejected},
+                "skipped": {
+                    group: list(words) for group, words in attempt.skipped.items() if group not in rejected
+                },
             }
             for pods, rejected in attempt.remain
             for name in _names(pods)
