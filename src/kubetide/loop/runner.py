@@ -99,13 +99,17 @@ class Runner:
             return False
         if eager.is_set():
             return True
-        waits = [asyncio.ensure_future(eager.wait()), asyncio.ensure_future(self._sleep_until(due))]
+        slept = asyncio.ensure_future(self._sleep_until(due))
+        slept.add_done_callback(lambda one: None if one.cancelled() else eager.set())
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await eager.wait()
+            if not slept.done():
+                return True
+            eager.clear()
+            await slept
+            return False
         finally:
-            for one in waits:
-                one.cancel()
-        return eager.is_set()
+            slept.cancel()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self._clock.sleep(Duration(due - self._clock.now()))
