@@ -12,6 +12,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.expander import ExpanderService
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Key
@@ -167,6 +168,7 @@ class Parts:
         warn: Takes a sentence that a person must see.
         aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
             there is only one thread, as in virtual time.
+        expander: An expander in a process of its own; None where there is none.
     """
 
     cluster: Cluster
@@ -182,3 +184,4 @@ class Parts:
     answers: Answers | None = None
     warn: Callable[[str], None] = lambda _: None
     aside: Aside | None = None
+    expander: ExpanderService | None = None

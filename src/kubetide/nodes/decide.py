@@ -20,7 +20,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
-from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
@@ -28,9 +28,11 @@ from kubetide.nodes.registry.status_map import initializing_status, is_status_du
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
 from kubetide.nodes.scale_up.answers import board_answers
 from kubetide.nodes.scale_up.orchestrator import (
+    absorb_answer,
     absorb_scale_up,
     after_scale_down,
     open_tick,
+    plan_choice,
     plan_min_size,
     plan_scale_up,
 )
@@ -49,6 +51,9 @@ def decide(state: State, now: Instant) -> Commands:
         case "scale_up":
             assert state.view is not None, "the update step comes first"
             return _scale_up(state, state.view, now)
+        case "choose":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_choice(state, state.tick, now)
         case "salvo":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_salvo(state, state.tick, now)
@@ -68,8 +73,10 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "salvo" | "min_size":
+        case "update" | "scale_up" | "choose" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
+            if isinstance(asked := next(iter(commands.actions), None), AskExpander):
+                return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
             result = Result(events=tuple(events), reasons=tuple(reasons))

@@ -115,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Scale-up
     scale_up_from_zero: bool = True
     expander: str = "least-waste"
+    grpc_expander_url: str = ""
+    grpc_expander_cert: str = ""
     max_nodes_total: int = 0
     cores_total: str = "0:320000"
     memory_total: str = "0:6400000"

@@ -31,7 +31,7 @@ from kubetide.nodes.core import (
     encode_result,
 )
 from kubetide.nodes.decide import absorb, decide
-from kubetide.nodes.decision import Commands, Outcomes, Result
+from kubetide.nodes.decision import AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.scale_up.demand import check_sources
@@ -43,6 +43,7 @@ from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.expander import ExpanderService, Offer
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
 
@@ -67,6 +68,7 @@ class NodesController(BaseLoop):
         seed: int,
         caches: Caches,
         aside: Aside | None = None,
+        expander: ExpanderService | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
@@ -76,6 +78,7 @@ class NodesController(BaseLoop):
             caches: Shared with other loops, and kept up to date by whoever made them.
             aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
+            expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -102,7 +105,8 @@ class NodesController(BaseLoop):
         """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._gatherer.on_new_demand = self._hurry
-        self._actor = Actor(cluster, cloud)
+        self._expander = expander
+        self._actor = Actor(cluster, cloud, self._ask_expander if expander is not None else None)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
@@ -172,6 +176,15 @@ class NodesController(BaseLoop):
     def _last_changes(self) -> tuple[Instant | None, Instant | None]:
         """Return when nodes were last asked for, and when the last deletion began."""
         return self._state.memory.last_scale_up, self._state.memory.scale_down.last_delete
+
+    async def _ask_expander(self, asked: AskExpander) -> tuple[str, ...]:
+        """Return the groups that the expander in a process of its own prefers. Raises CloudError."""
+        tick = self._state.tick
+        assert self._expander is not None, "there is one to ask"
+        assert tick is not None, "it is asked in the middle of a tick"
+        options = [option for option in tick.options if option.group.id in asked.groups]
+        offers = [Offer(one.group.id, one.nodes, one.pods) for one in options]
+        return await self._expander.best_options(offers, {one.group.id: one.template.node for one in options})
 
     def _hurry(self) -> None:
         """Ask for the next tick at once. Source: --frequent-loops-enabled."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.expander import Option, choose, packs_all_groups
+from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.facts.pods import spoken_name
 from kubetide.nodes.least_cost.buy import choose_fleet
 from kubetide.nodes.reasons import reason
@@ -62,9 +64,31 @@ def _choose_one(
 ) -> list[EventRecord]:
     settings = state.settings
     context = expander_context(state)
-    choice = choose(
-        tick.options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw
-    )
+    if asks_service(settings.expander):
+        tick.asking = tuple(before_service(tick.options, settings.expander, context))
+        return priority_warnings(state, context)
+    return _take_best(state, tick, tick.options, headroom, reasons, now)
+
+
+def choose_among(
+    state: State, tick: Tick, left: Sequence[Option], reasons: list[Reason], now: Instant
+) -> list[EventRecord]:
+    """Choose among what the expander in a process of its own has left; return the events before the act."""
+    tick.asking = None
+    return _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
+
+
+def _take_best(
+    state: State,
+    tick: Tick,
+    options: Sequence[Option],
+    headroom: Headroom,
+    reasons: list[Reason],
+    now: Instant,
+) -> list[EventRecord]:
+    settings = state.settings
+    context = expander_context(state)
+    choice = choose(options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw)
     warned = priority_warnings(state, context)
     chosen = choice.option
     if chosen is None:

@@ -9,19 +9,20 @@ Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orch
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
-from kubetide.nodes.scale_up.choice import choose_groups
+from kubetide.nodes.scale_up.choice import choose_among, choose_groups
 from kubetide.nodes.scale_up.events import (
     failed_to_scale_up,
     max_nodes_total,
@@ -84,13 +85,42 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
     else:
         state.phases.begin("scaleUp")
         events = choose_groups(state, tick, reasons, now, choosing=choosing)
+    return increases_of(state, tick, events, reasons)
+
+
+def increases_of(
+    state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
+) -> Commands:
+    """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    if tick.asking is not None:
+        asked = AskExpander(tuple(option.group.id for option in tick.asking))
+        return Commands(actions=(asked,), events=tuple(events), next_step="choose", reasons=tuple(reasons))
+    salvo = state.settings.salvo_scale_up and tick.increases
     return Commands(
         actions=tuple(command(state, increase, "pods") for increase in tick.increases),
         events=tuple(events),
-        next_step="salvo" if settings.salvo_scale_up and tick.increases else after_round(state),
+        next_step="salvo" if salvo else after_round(state),
         result=tick.result,
         reasons=tuple(reasons),
     )
+
+
+def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
+    """Take in what the expander in a process of its own said: without a group of ours in it all options stay."""
+    assert tick.asking is not None, "it was asked about these"
+    named = [option for option in tick.asking if option.group.id in outcome.groups]
+    if outcome.status != "ok" or not named:
+        why = outcome.error or "it names none of the groups"
+        return [reason("ExpanderSilent", options=len(asked.groups), why=why)]
+    tick.asking = tuple(named)
+    return [reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))]
+
+
+def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:
+    """Return the increases of what is left after the expander in a process of its own has answered."""
+    reasons: list[Reason] = []
+    events = choose_among(state, tick, tick.asking or tick.options, reasons, now)
+    return increases_of(state, tick, events, reasons)
 
 
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:

@@ -12,7 +12,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import Commands
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_up.choice import choose_groups
-from kubetide.nodes.scale_up.orchestrator import after_round, command
+from kubetide.nodes.scale_up.orchestrator import after_round, increases_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -38,13 +38,7 @@ def plan_salvo(state: State, tick: Tick, now: Instant) -> Commands:
     tick.result, tick.error, tick.error_type = "ScaleUpNotTried", "", ""
     state.phases.begin("scaleUp")
     events = choose_groups(state, tick, reasons, now)
-    return Commands(
-        actions=tuple(command(state, increase, "pods") for increase in tick.increases),
-        events=tuple(events),
-        next_step="salvo" if tick.increases else after_round(state),
-        result=tick.result,
-        reasons=tuple(reasons),
-    )
+    return increases_of(state, tick, events, reasons)
 
 
 def _join(state: State, tick: Tick, pods: list[Pod]) -> bool:

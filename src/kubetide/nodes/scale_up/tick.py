@@ -155,6 +155,7 @@ class Tick:
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
         options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        asking: The options that the expander in a process of its own is asked about; None where it is not.
         drawn_among: Groups among which the choice was left to chance.
         bargain: How good the choice is, when it was reckoned over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
@@ -176,6 +177,7 @@ class Tick:
     verdicts: list[Verdict] = field(default_factory=list)
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
+    asking: tuple[Option, ...] | None = None
     drawn_among: tuple[str, ...] = ()
     cost_summary: CostSummary | None = None
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
