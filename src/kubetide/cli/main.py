@@ -21,6 +21,7 @@ _COMMANDS = {
     "handover": "Show who serves which HPA, and move HPAs between kubetide and another controller.",
     "config": "Show and check what `run` would be configured with.",
     "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
+    "expander": "Serve expanders to upstream's Cluster Autoscaler.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",

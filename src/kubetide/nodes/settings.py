@@ -221,6 +221,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:
             parse_gpu_total(text)
+        if "grpc" in self.expander.split(",") and not self.grpc_expander_url:
+            raise ValueError(
+                f"--expander={self.expander}: grpc must know whom to ask; give --grpc-expander-url=HOST:PORT"
+            )
         if self.drain_priority_config:
             parse_drain_turns(self.drain_priority_config)
         if self.least_cost_rounds < 0:
