@@ -17,6 +17,8 @@ time: from the same record they give the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
@@ -27,6 +29,7 @@ from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
 from kubetide.nodes.scale_up.answers import board_answers
+from kubetide.nodes.scale_up.balancing import families
 from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
@@ -40,6 +43,7 @@ from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.keeping import document_due
 from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import all_templates
 from kubetide.units.time import Instant
 
 
@@ -59,7 +63,8 @@ def decide(state: State, now: Instant) -> Commands:
             return plan_salvo(state, state.tick, now)
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
-            found = scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
+            wait = "pods without a place are too new" if too_new else ""
+            found = scale_down.decide(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
@@ -117,6 +122,13 @@ def _begin(state: State, now: Instant) -> Commands:
         events=(*events, *commands.events),
         reasons=(*learned, *noticed, *commands.reasons),
     )
+
+
+def _families(state: State) -> Mapping[str, str]:
+    """Return which groups stand in for one another on the way down; none where zones are not balanced then."""
+    if not state.settings.balance_scale_down:
+        return {}
+    return families(all_templates(state), state.settings)
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:

@@ -196,6 +196,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The status ConfigMap is written at every change, and else once in this time."""
     templates_by_instance_type: bool = True
     """Whether what machines of an instance type have shown holds for other groups of the type, and over restarts."""
+    balance_scale_down: bool = False
+    """Whether of similar groups the larger gives nodes back first, so that zones stay balanced on the way down."""
     group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
     max_node_increases_per_hour: int = 2000

@@ -8,6 +8,7 @@ Both change ``state.memory.scale_down``, and ``memory.rotation``, which all sear
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ from kubetide.nodes.scale_down.memory import (
     UnremovableNode,
 )
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
-from kubetide.nodes.scale_down.plan import Plan, choose
+from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
 from kubetide.objects.pod import Pod
@@ -51,12 +52,15 @@ if TYPE_CHECKING:
 _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 
 
-def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
+def decide(
+    state: State, now: Instant, *, wait: str = "", families: Mapping[str, str] = NO_FAMILIES
+) -> Commands:
     """Return the taints to change: soft ones, or those that begin deletions.
 
     Args:
         state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
         now: The time of the tick.
+        families: Group -> its family of similar groups, of which the larger gives nodes back first.
         wait: Why nothing may be deleted in this tick, as the scale-up step found (pods too new ...).
     """
     memory = state.memory.scale_down
@@ -82,7 +86,7 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
         plan = Plan()
     else:
         state.phases.begin("scaleDown")
-        plan = choose(state, found.removable, now)
+        plan = choose(state, found.removable, now, families)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated
