@@ -17,6 +17,7 @@ from kubetide.units.time import Duration, minutes, seconds
 GATES = "feature-gates"
 # Texts whose content has rules of its own.
 SPECIAL = {
+    "drain-priority-config": "0:60,1000:30",
     "cores-total": "1:2",
     "memory-total": "1:2",
     "expander": "most-pods,random",

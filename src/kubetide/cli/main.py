@@ -22,6 +22,7 @@ _COMMANDS = {
     "config": "Show and check what `run` would be configured with.",
     "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
     "catalog": "Show, check and compare prices and shapes of machines as your own data.",
+    "expander": "Serve expanders to upstream's Cluster Autoscaler.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "what-if": "Run a scenario as it is and with changes, and set both side by side.",
     "test": "Test policies: scenarios with what must hold in them.",

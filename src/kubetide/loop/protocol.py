@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
@@ -11,6 +12,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.expander import ExpanderService
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Key
@@ -55,6 +57,11 @@ class Loop(Protocol):
     @property
     def period(self) -> Duration:
         """The time from the beginning of a tick to that of the next."""
+        ...
+
+    @property
+    def eager(self) -> asyncio.Event | None:
+        """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
         ...
 
     @property
@@ -161,6 +168,7 @@ class Parts:
         warn: Takes a sentence that a person must see.
         aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
             there is only one thread, as in virtual time.
+        expander: An expander in a process of its own; None where there is none.
     """
 
     cluster: Cluster
@@ -176,3 +184,4 @@ class Parts:
     answers: Answers | None = None
     warn: Callable[[str], None] = lambda _: None
     aside: Aside | None = None
+    expander: ExpanderService | None = None

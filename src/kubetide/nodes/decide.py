@@ -5,6 +5,7 @@ One tick::
     update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
+    salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
     min_size    groups below their minimum
 
@@ -16,26 +17,33 @@ time: from the same record they give the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
-from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
 from kubetide.nodes.scale_up.answers import board_answers
+from kubetide.nodes.scale_up.balancing import families
 from kubetide.nodes.scale_up.orchestrator import (
+    absorb_answer,
     absorb_scale_up,
     after_scale_down,
     open_tick,
+    plan_choice,
     plan_min_size,
     plan_scale_up,
 )
+from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.keeping import document_due
 from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import all_templates
 from kubetide.units.time import Instant
 
 
@@ -47,9 +55,16 @@ def decide(state: State, now: Instant) -> Commands:
         case "scale_up":
             assert state.view is not None, "the update step comes first"
             return _scale_up(state, state.view, now)
+        case "choose":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_choice(state, state.tick, now)
+        case "salvo":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_salvo(state, state.tick, now)
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
-            found = scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
+            wait = "pods without a place are too new" if too_new else ""
+            found = scale_down.decide(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
@@ -63,8 +78,10 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "min_size":
+        case "update" | "scale_up" | "choose" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
+            if isinstance(asked := next(iter(commands.actions), None), AskExpander):
+                return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
             result = Result(events=tuple(events), reasons=tuple(reasons))
@@ -105,6 +122,13 @@ def _begin(state: State, now: Instant) -> Commands:
         events=(*events, *commands.events),
         reasons=(*learned, *noticed, *commands.reasons),
     )
+
+
+def _families(state: State) -> Mapping[str, str]:
+    """Return which groups stand in for one another on the way down; none where zones are not balanced then."""
+    if not state.settings.balance_scale_down:
+        return {}
+    return families(all_templates(state), state.settings)
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:

@@ -47,6 +47,12 @@ class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSiz
     parallel: bool = False
 
 
+class AskExpander(msgspec.Struct, frozen=True, tag_field="op", tag="askExpander"):
+    """Ask the expander in a process of its own which of these groups' options are best. ``Outcome.groups`` is its answer."""
+
+    groups: tuple[str, ...]
+
+
 class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
     """Put a taint on a node, in the place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
 
@@ -88,7 +94,16 @@ class DeleteNodes(msgspec.Struct, frozen=True, tag_field="op", tag="deleteNodes"
     expected_pods: tuple[Key, ...] = ()
 
 
-Action = DecreaseTarget | DeleteInstances | IncreaseSize | AddTaint | RemoveTaint | EvictPod | DeleteNodes
+Action = (
+    DecreaseTarget
+    | DeleteInstances
+    | IncreaseSize
+    | AskExpander
+    | AddTaint
+    | RemoveTaint
+    | EvictPod
+    | DeleteNodes
+)
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,7 +131,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     actions: tuple[Action, ...] = ()
     events: tuple[EventRecord, ...] = ()
-    next_step: Literal["", "scale_up", "scale_down", "min_size"] = ""
+    next_step: Literal["", "scale_up", "choose", "salvo", "scale_down", "min_size"] = ""
     read_pods: tuple[str, ...] = ()
     wake_at: Instant | None = None
     answers: tuple[Capacity, ...] | None = None
@@ -136,6 +151,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     error_class: str = "Other"
     error_code: str = ""
     cause: CloudCause = "Other"
+    groups: tuple[str, ...] = ()
+    """The answer of ``AskExpander``."""
 
     @property
     def tried(self) -> bool:

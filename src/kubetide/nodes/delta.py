@@ -8,6 +8,8 @@ A tick goes through steps; each is apply, decide, act, absorb:
 * ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
   decision when there is nothing of this to do;
 * ``scale_up``: demand against room, options, expander, increases;
+* ``choose``: which option it is, once the expander in a process of its own has answered;
+* ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
 * ``min_size``: groups below their minimum, where that is enforced;
 * ``actuate``: one move of each deletion in flight; has ticks of its own.
@@ -33,11 +35,12 @@ from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
+from kubetide.units.time import ZERO, Duration
 
 Key = tuple[str, str]
 """(namespace, name)"""
 
-Step = Literal["update", "scale_up", "scale_down", "min_size", "actuate"]
+Step = Literal["update", "scale_up", "choose", "salvo", "scale_down", "min_size", "actuate"]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,6 +75,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         devices: Slices, claims for devices and their classes, in the same way.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
+        elapsed: How long the tick has taken so far, for limits of time; 0 in its first step.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
         learned: What an earlier process has learned of machines; with the first delta that could read it.
         settings, memory, instances: Full form only.
@@ -96,6 +100,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     intents: tuple[Intent, ...] | None = None
     priority_map: PriorityMap | None = None
     holds: tuple[str, ...] = ()
+    elapsed: Duration = ZERO
     live_pods: dict[str, tuple[Pod, ...]] | None = None
     learned: Learned | None = None
     settings: Settings | None = None

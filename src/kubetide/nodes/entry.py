@@ -43,6 +43,7 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
         seed=parts.seed,
         caches=parts.caches,
         aside=parts.aside,
+        expander=parts.expander,
     )
 
 

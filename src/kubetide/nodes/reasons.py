@@ -34,6 +34,9 @@ def exceeded_resources(text: str) -> tuple[str, ...]:
 SCALE_UP = {
     "NoDemand": "no pod is without a place",
     "PodsFitExisting": "there is room for {pods:pod} on existing or upcoming nodes",
+    "ExpanderAnswered": "the expander grpc was asked about {options:option} and prefers {groups}",
+    "ExpanderSilent": "the expander grpc was asked about {options:option} in vain, all of them stay: {why}",
+    "SalvoGoesOn": "{pods:pod} left after the last increase: another one is looked for in the same loop",
     "PodsTooNew": "{pods:pod} younger than the scale-up delay: waiting for more",
     "MaxNodesTotal": "the cluster has {nodes:node}, the limit is {limit}",
     "ClusterUnhealthy": "{unready} of {nodes} nodes are unready: nothing is changed",

@@ -37,6 +37,8 @@ from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup, instance_id
 from kubetide.scheduling import Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
+from kubetide.units.seeds import Draw, unit_interval
+from kubetide.units.time import ZERO
 
 if TYPE_CHECKING:
     from kubetide.nodes.registry.cluster_state import ClusterView
@@ -61,6 +63,8 @@ class State:
         lineup: All templates that were last judged by, together; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
+        draw: Gives the number from 0 to 1 by which one of several equals is picked.
+        elapsed: How long the tick has taken when this step began.
         laps: Is told where the parts of a tick begin and end.
     """
 
@@ -86,6 +90,8 @@ class State:
         self.intents: tuple[Intent, ...] = ()
         self.priority_map = PriorityMap()
         self.holds: tuple[str, ...] = ()
+        self.draw: Draw = unit_interval
+        self.elapsed = ZERO
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
         self.version = 0
@@ -198,6 +204,7 @@ class State:
             self._start_anew(delta.settings, delta.memory)
         self.step = delta.step
         self.holds = delta.holds
+        self.elapsed = delta.elapsed
         self.live_pods = MappingProxyType(delta.live_pods or {})
         before = self.version
         self._apply_gone(delta.gone)
@@ -246,9 +253,9 @@ class State:
         self._start_anew(self.settings, self.memory)
 
     def _start_anew(self, settings: Settings | None, memory: Memory | None) -> None:
-        phases = self.phases
+        phases, draw = self.phases, self.draw
         self.__init__(settings, memory)  # type: ignore[misc]  # the one way to start anew
-        self.phases = phases
+        self.phases, self.draw = phases, draw
 
     def end_tick(self) -> None:
         """Take the simulated placements of this tick out of the snapshot."""

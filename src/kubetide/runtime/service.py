@@ -12,12 +12,14 @@ from typing import Any
 
 from kubetide.explain.records import Recorder
 from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries, wire
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.runtime.clocks import AGREED, SkewReport
 from kubetide.runtime.config import RunConfig
+from kubetide.runtime.expanders import connected_expander
 from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
@@ -103,6 +105,7 @@ class Service:
             advises=not config.run.act,
             warn=warn,
             aside=asyncio.to_thread,
+            expander=connected_expander(config.loops.of(NodesSettings)),
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
         self._failures_told: dict[str, int] = {}

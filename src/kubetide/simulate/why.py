@@ -232,8 +232,8 @@ def _text(title: str, lines: list[str], brought: _Brought) -> str:
     end = format_rfc3339(last.now)
     text = [f"the records end at {end}; this is the state then"] if brought.is_over else []
     text += [f"{title} at {end}", *(f"  {line}" for line in lines)]
-    before = [one for one in brought.decided if one.record.tick != last.tick]
-    now = [one for one in brought.decided if one.record.tick == last.tick]
+    before = [one for one in brought.decided if one.record.now != last.now]
+    now = [one for one in brought.decided if one.record.now == last.now]
     if now:
         text += ["", "Decided at this moment:", *_decided_lines(now, with_reasons=len(now))]
     if before:

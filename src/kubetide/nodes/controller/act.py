@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
 import msgspec
@@ -11,6 +11,7 @@ from kubetide.acting import in_parallel
 from kubetide.nodes.decision import (
     Action,
     AddTaint,
+    AskExpander,
     DecreaseTarget,
     DeleteInstances,
     DeleteNodes,
@@ -31,13 +32,16 @@ from kubetide.ports.errors import ApiError, CloudError, CloudWithheld, Conflict,
 
 _PARALLEL = 10
 _ATTEMPTS = 5
+Ask = Callable[[AskExpander], Awaitable[tuple[str, ...]]]
 _SKIPPED = Outcome("skipped")
 
 
 class Actor:
     """Does what was decided. Errors become outcomes; of those that no port raises ``bugs`` tells besides."""
 
-    def __init__(self, cluster: Cluster, cloud: Cloud) -> None:
+    def __init__(self, cluster: Cluster, cloud: Cloud, ask: Ask | None = None) -> None:
+        """``ask`` puts a question to the expander in a process of its own."""
+        self._ask = ask
         self._cluster = cluster
         self._cloud = cloud
         self.bugs: list[Exception] = []
@@ -79,6 +83,10 @@ class Actor:
                     await self._cloud.delete_nodes(action.group, action.provider_ids, force=action.force)
                 case DeleteNodes():
                     return await self._delete_nodes(action)
+                case AskExpander():
+                    if self._ask is None:
+                        return Outcome("failed", "no expander is connected")
+                    return Outcome(groups=await self._ask(action))
                 case AddTaint():
                     await self._add_taint(action)
                 case RemoveTaint():

@@ -5,6 +5,7 @@ While deletions are in flight it also wakes when the next of them is due.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -30,7 +31,7 @@ from kubetide.nodes.core import (
     encode_result,
 )
 from kubetide.nodes.decide import absorb, decide
-from kubetide.nodes.decision import Commands, Outcomes, Result
+from kubetide.nodes.decision import AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.scale_up.demand import check_sources
@@ -43,6 +44,7 @@ from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.expander import ExpanderService, Offer
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
 
@@ -67,6 +69,7 @@ class NodesController(BaseLoop):
         seed: int,
         caches: Caches,
         aside: Aside | None = None,
+        expander: ExpanderService | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
@@ -76,6 +79,7 @@ class NodesController(BaseLoop):
             caches: Shared with other loops, and kept up to date by whoever made them.
             aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
+            expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -96,10 +100,14 @@ class NodesController(BaseLoop):
             )
         )
         self._aside = aside
+        if settings.frequent_loops_enabled:
+            self.eager = asyncio.Event()
         self.deciding = False
         """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
-        self._actor = Actor(cluster, cloud)
+        self._gatherer.on_new_demand = self._hurry
+        self._expander = expander
+        self._actor = Actor(cluster, cloud, self._ask_expander if expander is not None else None)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
@@ -154,13 +162,35 @@ class NodesController(BaseLoop):
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
         phase = 0
+        before = self._last_changes()
         while True:
             commands = await self._step(delta, now, phase)
             if not commands.next_step:
                 break
-            delta = Delta(step=commands.next_step, holds=self._state.holds)
+            elapsed = Duration(self._clock.now() - now)
+            delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
+        if self._last_changes() != before:
+            self._hurry()
+
+    def _last_changes(self) -> tuple[Instant | None, Instant | None]:
+        """Return when nodes were last asked for, and when the last deletion began."""
+        return self._state.memory.last_scale_up, self._state.memory.scale_down.last_delete
+
+    async def _ask_expander(self, asked: AskExpander) -> tuple[str, ...]:
+        """Return the groups that the expander in a process of its own prefers. Raises CloudError."""
+        tick = self._state.tick
+        assert self._expander is not None, "there is one to ask"
+        assert tick is not None, "it is asked in the middle of a tick"
+        options = [option for option in tick.options if option.group.id in asked.groups]
+        offers = [Offer(one.group.id, one.nodes, one.pods) for one in options]
+        return await self._expander.best_options(offers, {one.group.id: one.template.node for one in options})
+
+    def _hurry(self) -> None:
+        """Ask for the next tick at once. Source: --frequent-loops-enabled."""
+        if self.eager is not None:
+            self.eager.set()
 
     def next_wake(self) -> Instant | None:
         """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""

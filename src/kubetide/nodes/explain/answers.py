@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import Key
+from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
@@ -117,6 +118,8 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
     """What is odd about the group: its spread, malformed settings, a view that is old."""
     obstacles: tuple[str, ...]
+    balance: tuple[str, ...] = ()
+    """Which groups it is balanced with, and why not with others; nothing where groups are not balanced."""
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
@@ -287,6 +290,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         learned=learned_lines(copy, group_id),
         notices=group_notices(group),
         obstacles=tuple(obstacles),
+        balance=balance_lines(copy, group_id),
     )
 
 

@@ -62,9 +62,13 @@ def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance,
     """
     if not is_zero_or_max(group):
         return tuple(failed)
-    if group.options and group.options.allow_non_atomic_scale_up_to_max:
-        return ()
-    return group.instances or ()
+    there = group.instances or ()
+    return there if is_atomic(group) or len(failed) == len(there) else ()
+
+
+def is_atomic(group: NodeGroup) -> bool:
+    """Return whether a part of what the group grows by is of no use."""
+    return is_zero_or_max(group) and not (group.options and group.options.allow_non_atomic_scale_up_to_max)
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:

@@ -22,7 +22,7 @@ from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.cluster_state import ClusterView, recalculate
-from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
+from kubetide.nodes.registry.failures import doomed_with, max_provision_time
 from kubetide.nodes.scale_up.events import (
     cluster_unhealthy,
     failed_to_revert,
@@ -128,10 +128,10 @@ def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> lis
         spare = group.target_size - group.min_size
         if not ids or (spare <= 0 and not force):
             continue
-        if not is_zero_or_max(group) and not force:
+        if not force:
             ids = ids[:spare]
-        if is_zero_or_max(group):
-            ids = sorted(instance.provider_id for instance in doomed_with(group, ()))
+        overdue = [instance for instance in group.instances or () if instance.provider_id in ids]
+        ids = sorted(instance.provider_id for instance in doomed_with(group, overdue))
         if not ids:
             continue
         reasons += [reason("UnregisteredRemoved", group_id, instance=one) for one in ids]

@@ -20,7 +20,7 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
-from kubetide.nodes.scale_down.actuation import RETRY, failure, next_wake
+from kubetide.nodes.scale_down.actuation import RETRY, failure, goes_whole, next_wake
 from kubetide.nodes.scale_down.evictions import settle_evictions
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
 from kubetide.units.time import Instant, after, before, hours
@@ -41,9 +41,11 @@ def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: 
         if isinstance(action, RemoveTaint) and outcome.status == "ok":
             memory.deletions.pop(action.node, None)
         elif isinstance(action, DeleteNodes):
-            for name in action.nodes:
-                if name in memory.deletions:
-                    _settle_delete(state, memory.deletions[name], outcome, now, told, because)
+            batch = [memory.deletions[name] for name in action.nodes if name in memory.deletions]
+            # A group that goes as a whole is told of as its last node, which is one that was drained if any was.
+            whole = goes_whole(state, action.group) and any(one.drain for one in batch)
+            for one in batch:
+                _settle_delete(state, replace(one, drain=True) if whole else one, outcome, now, told, because)
     _count(state, now, evictions=accepted)
     return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(because))
 

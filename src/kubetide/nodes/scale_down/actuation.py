@@ -36,6 +36,7 @@ from kubetide.nodes.scale_down.evictions import evictions_of, left_on_node, spli
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
 from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.settings import drain_turns
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, before, hours, minutes, seconds
@@ -56,6 +57,9 @@ _MAX_READS = 3
 _MAX_UNTAINTS = 5
 _MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
+
+_BEFORE_READY = ("marking", "waiting", "evicting", "terminating", "delaying")
+_NOT_AS_A_WHOLE = "couldn't scale down other nodes in this node group"
 
 INTERNAL = "NodeDeleteErrorInternal"
 EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
@@ -96,6 +100,7 @@ class _Machine:
         self._now = now
         self._evictions_left = _evictions_left(state, now)
         self.actions: list[Action] = []
+        self._failed_groups: dict[str, None] = {}
         self.events: list[EventRecord] = []
         self.reads: list[str] = []
         self.reasons: list[Reason] = []
@@ -156,7 +161,8 @@ class _Machine:
         deletion = replace(deletion, pods=evictions)
         if deletion.drain:
             until = after(self._now, self._settings.max_pod_eviction_time)
-            return replace(deletion, phase="evicting", until=until, due=self._now)
+            first = min((one.stage for one in evictions), default=0)
+            return replace(deletion, phase="evicting", stage=first, until=until, due=self._now)
         for eviction in evictions:
             self._ask_eviction(deletion.node, eviction)
         return self._delay(deletion)
@@ -164,10 +170,12 @@ class _Machine:
     def _evict(self, deletion: Deletion) -> Deletion:
         """Ask pods to go, again every ten seconds; a pod that refuses for too long ends the drain."""
         assert deletion.until is not None
-        if all(eviction.evicted for eviction in deletion.pods if eviction.needed):
+        in_turn = [eviction for eviction in deletion.pods if eviction.stage == deletion.stage]
+        unasked = self._now < deletion.until and any(not one.tries and not one.evicted for one in in_turn)
+        if not unasked and all(eviction.evicted for eviction in in_turn if eviction.needed):
             return self._wait_for_pods(deletion)
         open_pods: list[Eviction] = []
-        for eviction in deletion.pods:
+        for eviction in in_turn:
             if eviction.evicted or eviction.next_try > self._now:
                 continue
             # The first try is made even with no time at all; one that a cap kept back is not made late.
@@ -183,7 +191,7 @@ class _Machine:
     def _refused(self, deletion: Deletion) -> Deletion:
         errors = []
         for eviction in deletion.pods:
-            if eviction.needed and not eviction.evicted:
+            if eviction.needed and not eviction.evicted and eviction.stage == deletion.stage:
                 name = f"{eviction.namespace}/{eviction.name}"
                 last = eviction.error or "not tried, the cap of evictions an hour is reached"
                 errors.append(f"failed to evict pod {name} within allowed timeout (last error: {last})")
@@ -204,7 +212,7 @@ class _Machine:
         )
 
     def _wait_for_pods(self, deletion: Deletion) -> Deletion:
-        grace = seconds(self._settings.max_graceful_termination_sec)
+        grace = seconds(drain_turns(self._settings)[deletion.stage].seconds)
         until = after(after(self._now, grace), HEADROOM)
         return replace(deletion, phase="terminating", until=until, due=self._now)
 
@@ -219,8 +227,8 @@ class _Machine:
         again = self._newcomers(deletion, pods)
         if again is not None:
             return again
-        if not left_on_node(deletion.pods, pods):
-            return self._delay(deletion)
+        if not left_on_node([one for one in deletion.pods if one.stage == deletion.stage], pods):
+            return self._next_turn(deletion)
         if self._now >= until:
             return self._fail(
                 deletion,
@@ -228,6 +236,14 @@ class _Machine:
                 f"failed to drain node /{deletion.node}: pods remaining after timeout",
             )
         return replace(deletion, due=after(self._now, POLL))
+
+    def _next_turn(self, deletion: Deletion) -> Deletion:
+        """Evict the pods whose turn comes next; after the last, go on."""
+        later = [one.stage for one in deletion.pods if one.stage > deletion.stage]
+        if not later:
+            return self._delay(deletion)
+        until = after(self._now, self._settings.max_pod_eviction_time)
+        return replace(deletion, phase="evicting", stage=min(later), until=until, due=self._now)
 
     def _newcomers(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
         """Evict pods that landed after the first look, or return up; None when there are none."""
@@ -247,7 +263,7 @@ class _Machine:
         return replace(
             deletion,
             phase="evicting",
-            pods=(*deletion.pods, *more),
+            pods=(*deletion.pods, *(replace(one, stage=deletion.stage) for one in more)),
             landings=deletion.landings + 1,
             until=after(self._now, self._settings.max_pod_eviction_time),
             due=self._now,
@@ -270,6 +286,7 @@ class _Machine:
 
     def delete_ready(self) -> None:
         """Make one call for each group whose batch is due, with nodes whose pods were just read."""
+        self._keep_whole_groups()
         groups: dict[str, list[Deletion]] = {}
         for name in sorted(self._memory.deletions):
             deletion = self._memory.deletions[name]
@@ -277,11 +294,32 @@ class _Machine:
                 groups.setdefault(deletion.group, []).append(deletion)
         for group in sorted(groups):
             batch = groups[group]
+            if self._waits_for_others(group):
+                for one in batch:
+                    self._memory.deletions[one.node] = replace(one, due=after(self._now, POLL))
+                continue
             if min(one.until or one.due for one in batch) > self._now:
                 continue
             checked = [one for one in map(self._check_last, batch) if one is not None]
             if len(checked) == len([one for one in batch if self._is_ready(one.node)]) and checked:
                 self._call(group, checked)
+
+    def _waits_for_others(self, group: str) -> bool:
+        """Return whether the group goes as a whole, and others of its nodes are not ready yet."""
+        deletions = self._memory.deletions.values()
+        return goes_whole(self._state, group) and any(
+            one.group == group and one.phase in _BEFORE_READY for one in deletions
+        )
+
+    def _keep_whole_groups(self) -> None:
+        """Give up the other nodes of a group that goes as a whole or not at all: now those that wait, others once ready."""
+        for name in sorted(self._memory.deletions):
+            one = self._memory.deletions[name]
+            if one.group in self._failed_groups and goes_whole(self._state, one.group) and one.in_flight:
+                one = self._memory.deletions[name] = replace(one, given_up=True)
+            if one.given_up and one.phase == "ready":
+                failed = self._fail(one, "NodeDeleteErrorFailedToDelete", _NOT_AS_A_WHOLE)
+                self._memory.deletions[name] = self._step(failed) or failed
 
     def _is_ready(self, name: str) -> bool:
         return self._memory.deletions[name].phase == "ready"
@@ -334,6 +372,7 @@ class _Machine:
         )
 
     def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
+        self._failed_groups[deletion.group] = None
         told, because, given_back = failure(self._state, deletion, result, error, self._now)
         self.events.append(told)
         self.reasons.append(because)
@@ -369,6 +408,12 @@ class _Machine:
                 grace_period_s=eviction.grace_s,
             )
         )
+
+
+def goes_whole(state: State, group_id: str) -> bool:
+    """Return whether the group exists at zero or at its maximum, so that all of its nodes go together."""
+    group = state.groups.get(group_id)
+    return bool(group and group.options and group.options.zero_or_max_node_scaling)
 
 
 def _later(deletion: Deletion, retry: Instant) -> Instant | None:

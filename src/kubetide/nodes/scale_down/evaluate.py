@@ -269,7 +269,7 @@ class _Run:
         allowances = self._context.allowances
         risky = not allowances.allow_together(moves.pods)
         allowances.take(moves.pods)
-        self.simulation.close(name)
+        self.simulation.remove(name)
         group = self._groups[name]
         if not (group.options and group.options.zero_or_max_node_scaling):
             self._counted += 1

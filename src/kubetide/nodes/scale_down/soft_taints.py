@@ -32,12 +32,13 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
     add: list[AddTaint | RemoveTaint] = []
     if budget <= 0:
         return ()
-    deletions = state.memory.scale_down.deletions
+    older = {name for name, one in state.memory.scale_down.deletions.items() if one.since != now}
     for name, node in state.nodes.items():
         if (name in unneeded) == has_taint(node, DELETION_CANDIDATE):
             continue
         # Nodes that have registered but not started are out of this tick's snapshot and left alone.
-        if name in deletions or has_taint(node, TO_BE_DELETED) or name not in state.snapshot:
+        # One whose deletion begins in this tick still counts as unneeded, and gets the taint with the others.
+        if name in older or has_taint(node, TO_BE_DELETED) or name not in state.snapshot:
             continue
         if name in unneeded:
             add.append(AddTaint(name, DELETION_CANDIDATE, unix_seconds(now), PREFER_NO_SCHEDULE))

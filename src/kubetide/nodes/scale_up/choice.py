@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.expander import Option, choose, packs_all_groups
+from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.facts.pods import spoken_name
 from kubetide.nodes.least_cost.buy import choose_fleet
 from kubetide.nodes.reasons import reason
@@ -19,6 +21,8 @@ from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
 
+NOT_CREATED = "not implemented"
+"""Upstream's word for a group that would have to be created, which no cloud does within a scale-up."""
 MAX_TOTAL_REACHED = "max node total count already reached"
 
 
@@ -60,7 +64,31 @@ def _choose_one(
 ) -> list[EventRecord]:
     settings = state.settings
     context = expander_context(state)
-    choice = choose(tick.options, settings.expander, seed=settings.seed, now=now, context=context)
+    if asks_service(settings.expander):
+        tick.asking = tuple(before_service(tick.options, settings.expander, context))
+        return priority_warnings(state, context)
+    return _take_best(state, tick, tick.options, headroom, reasons, now)
+
+
+def choose_among(
+    state: State, tick: Tick, left: Sequence[Option], reasons: list[Reason], now: Instant
+) -> list[EventRecord]:
+    """Choose among what the expander in a process of its own has left; return the events before the act."""
+    tick.asking = None
+    return _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
+
+
+def _take_best(
+    state: State,
+    tick: Tick,
+    options: Sequence[Option],
+    headroom: Headroom,
+    reasons: list[Reason],
+    now: Instant,
+) -> list[EventRecord]:
+    settings = state.settings
+    context = expander_context(state)
+    choice = choose(options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw)
     warned = priority_warnings(state, context)
     chosen = choice.option
     if chosen is None:
@@ -79,12 +107,15 @@ def _choose_one(
             reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
         )
         if count < 1:
-            tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
+            tick.result, tick.error, tick.error_type = "ScaleUpError", MAX_TOTAL_REACHED, "transientError"
             return [*warned, *max_nodes_total(state)]
     events = [*warned, *(max_nodes_total(state) if count < chosen.nodes else ())]
     count = _within_limits(state, chosen, headroom, count, reasons, now)
     if count < 1:
         tick.result, tick.error = "ScaleUpError", "the limits leave no node"
+        return events
+    if not chosen.group.exists:
+        tick.result, tick.error, tick.error_type = "ScaleUpError", NOT_CREATED, "internalError"
         return events
     tick.increases = _increases(state, chosen, count)
     return events

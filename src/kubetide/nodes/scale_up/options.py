@@ -64,9 +64,10 @@ def skip_reasons(
         nodes: Nodes in the cluster, those on their way included.
         max_nodes_total: The flag, 0 for no limit.
     """
-    if not view.healthy:
+    # A group that does not exist yet would be created first: nothing can be wrong with it so far.
+    if group.exists and not view.healthy:
         return (NOT_READY,)
-    if backed_off:
+    if group.exists and backed_off:
         return (BACKED_OFF,)
     if group.target_size >= group.max_size:
         return (MAX_SIZE_REACHED,)
@@ -113,6 +114,23 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))
     _judge(state, tick, offered, now)
+    if settings.scaleup_simulation_for_skipped_node_groups_enabled:
+        _ask_skipped(state, tick)
+
+
+def _ask_skipped(state: State, tick: Tick) -> None:
+    """Note which skipped groups would not serve anyway: of those the pods are told the true reason."""
+    asked = [(group_id, template) for group_id in tick.skipped if (template := tick.templates[group_id])]
+    if not asked:
+        return
+    templates = TemplateMatrix([template for _, template in asked], state.snapshot.facts)
+    classes = [verdict.pods.pod_class for verdict in tick.verdicts]
+    found = evaluate_templates(state.snapshot, templates, classes)
+    for verdict in tick.verdicts:
+        refusals = found[verdict.pods.pod_class]
+        verdict.skipped_refuse = {
+            asked[at][0]: Rejection(refusal.reasons, refusal) for at, refusal in refusals.items()
+        }
 
 
 def find_options(state: State, tick: Tick) -> None:

@@ -9,19 +9,20 @@ Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orch
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
-from kubetide.nodes.scale_up.choice import choose_groups
+from kubetide.nodes.scale_up.choice import choose_among, choose_groups
 from kubetide.nodes.scale_up.events import (
     failed_to_scale_up,
     max_nodes_total,
@@ -32,12 +33,15 @@ from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
 from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
+from kubetide.nodes.scale_up.rounds import min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Increase, Tick, Wanted
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import all_templates
 from kubetide.plan.board import Workload
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
+
+_REFUSED = "failed to increase node group size"
 
 
 def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
@@ -81,13 +85,42 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
     else:
         state.phases.begin("scaleUp")
         events = choose_groups(state, tick, reasons, now, choosing=choosing)
+    return increases_of(state, tick, events, reasons)
+
+
+def increases_of(
+    state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
+) -> Commands:
+    """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    if tick.asking is not None:
+        asked = AskExpander(tuple(option.group.id for option in tick.asking))
+        return Commands(actions=(asked,), events=tuple(events), next_step="choose", reasons=tuple(reasons))
+    salvo = state.settings.salvo_scale_up and tick.increases
     return Commands(
-        actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
+        actions=tuple(command(state, increase, "pods") for increase in tick.increases),
         events=tuple(events),
-        next_step="scale_down" if settings.scale_down_enabled else after_scale_down(state),
+        next_step="salvo" if salvo else after_round(state),
         result=tick.result,
         reasons=tuple(reasons),
     )
+
+
+def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
+    """Take in what the expander in a process of its own said: without a group of ours in it all options stay."""
+    assert tick.asking is not None, "it was asked about these"
+    named = [option for option in tick.asking if option.group.id in outcome.groups]
+    if outcome.status != "ok" or not named:
+        why = outcome.error or "it names none of the groups"
+        return [reason("ExpanderSilent", options=len(asked.groups), why=why)]
+    tick.asking = tuple(named)
+    return [reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))]
+
+
+def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:
+    """Return the increases of what is left after the expander in a process of its own has answered."""
+    reasons: list[Reason] = []
+    events = choose_among(state, tick, tick.asking or tick.options, reasons, now)
+    return increases_of(state, tick, events, reasons)
 
 
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
@@ -96,6 +129,11 @@ def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
     state.phases.begin("scaleUp")
     actions = _raise_to_minimum(state, tick, reasons, now)
     return Commands(actions=tuple(actions), reasons=tuple(reasons))
+
+
+def after_round(state: State) -> Literal["", "scale_down", "min_size"]:
+    """Return the step that follows the last increase."""
+    return "scale_down" if state.settings.scale_down_enabled else after_scale_down(state)
 
 
 def after_scale_down(state: State) -> Literal["", "min_size"]:
@@ -108,9 +146,12 @@ def absorb_scale_up(
 ) -> tuple[list[EventRecord], list[Reason]]:
     """Take in what came of the increases: requests, backoff, events for the pods."""
     state.phases.end("scaleUp")
+    if not tick.is_open and state.step != "min_size":
+        return [], []
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     failed = done = False
+    refused: list[str] = []
     withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
     for action, outcome in zip(actions, results, strict=True):
         if outcome.tried:
@@ -124,7 +165,9 @@ def absorb_scale_up(
             failed = True
             reasons.append(_failed(state, action, outcome, now))
             events += failed_to_scale_up(state, action, outcome)
-            tick.error = tick.error or outcome.error
+            refused.append(action.group)
+            tick.error = tick.error or f"{_REFUSED}: {outcome.error}"
+            tick.error_type = tick.error_type or "cloudProviderError"
         elif outcome.status == "withheld":
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
@@ -134,6 +177,7 @@ def absorb_scale_up(
         state.memory.last_scale_up = now
         recalculate(state, tick.view)
     if state.step == "min_size":
+        tick.rounds.append(min_size_round(tick, actions, state.groups, refused))
         return events, reasons
     if withheld:
         tick.result = "ScaleUpNotTried"
@@ -143,6 +187,8 @@ def absorb_scale_up(
         events += triggered(tick)
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
+    tick.rounds.append(round_of(tick, refused))
+    tick.is_open = False
     return events, reasons
 
 
@@ -196,7 +242,7 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
         group, template = state.groups[group_id], tick.templates[group_id]
         short = group.min_size - group.target_size
         safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
-        if short <= 0 or group_id in rising or template is None or not safe:
+        if not group.exists or short <= 0 or group_id in rising or template is None or not safe:
             continue
         if exceeded := headroom.exceeded_by(template.capacity):
             tick.over_limits.append(("up", exceeded))
@@ -205,11 +251,12 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
         short = headroom.cap(template.node, max(short, 0))
         if short > 0:
             reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
-            found.append(_command(state, Increase(group, group.target_size + short), "min_size"))
+            found.append(command(state, Increase(group, group.target_size + short), "min_size"))
     return found
 
 
-def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
+def command(state: State, increase: Increase, why: str) -> IncreaseSize:
+    """Return the call that an increase asks for."""
     group = increase.group
     return IncreaseSize(
         group=group.id,
@@ -265,7 +312,7 @@ def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) 
         state.settings,
         error_class=outcome.error_class,
         error_code=outcome.error_code or "cloudProviderError",
-        error_message=f"failed to increase node group size: {outcome.error}",
+        error_message=f"{_REFUSED}: {outcome.error}",
     )
     memory.backoff[action.group] = replace(entry, cause=outcome.cause)
     memory.last_failure_of[action.group] = now

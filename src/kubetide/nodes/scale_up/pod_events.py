@@ -39,10 +39,10 @@ def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
     found = []
     for verdict in left:
         counts: dict[str, int] = {}
-        for reasons in tick.skipped.values():
-            for text in reasons:
+        for group_id, reasons in tick.skipped.items():
+            for text in () if group_id in verdict.skipped_refuse else reasons:
                 counts[text] = counts.get(text, 0) + 1
-        for rejection in verdict.rejected.values():
+        for rejection in verdict.refused.values():
             for text in rejection.reasons:
                 counts[text] = counts.get(text, 0) + 1
         parts = sorted(f"{count} {text}" for text, count in counts.items())

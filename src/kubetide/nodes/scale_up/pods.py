@@ -48,7 +48,9 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wante
     state.phases.begin("filterOutSchedulable")
     pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
     known = state.memory.hints
-    placements = place(state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation)
+    placements = place(
+        state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation, by_name=True
+    )
     state.memory.rotation = placements.start
     state.memory.hints = _hints_of(state, pods, known, placements.hints)
     wanted.placed = list(placements.placed)

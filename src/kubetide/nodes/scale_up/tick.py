@@ -33,6 +33,13 @@ class Verdict:
     rejected: dict[str, Rejection] = field(default_factory=dict)
     accepted: dict[str, None] = field(default_factory=dict)
     """The groups that would serve, as keys; not to be changed, verdicts share it."""
+    skipped_refuse: dict[str, Rejection] = field(default_factory=dict)
+    """What groups that are skipped say all the same; only where they are asked."""
+
+    @property
+    def refused(self) -> dict[str, Rejection]:
+        """What every group says that would not serve: groups that are skipped too, where they were asked."""
+        return {**self.rejected, **self.skipped_refuse} if self.skipped_refuse else self.rejected
 
 
 @dataclass(slots=True)
@@ -95,6 +102,43 @@ class Increase:
     group: NodeGroup
     size: int
     """The new target."""
+    before: int = -1
+    """The target before, where it is not that of ``group`` any more."""
+
+    @property
+    def grown_from(self) -> int:
+        """The target before."""
+        return self.group.target_size if self.before < 0 else self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How one attempt at a scale-up went, as upstream reports it; a tick may have several.
+
+    Attributes:
+        result, error: Upstream's words; ``error_type`` too.
+        options, chosen, drawn_among: What the expander was asked, and what it said.
+        increases: What was asked of the cloud; ``failed`` the groups that it refused.
+        triggered: Pods that the new nodes are for.
+        remain: Like pods that no group helps, and what each group says to them.
+        awaiting: Pods that another group would help, when their turn comes.
+        skipped: Groups that are left out, and why.
+        considered: All groups that were looked at; none where it did not come to that.
+    """
+
+    result: str
+    error: str = ""
+    error_type: str = ""
+    options: tuple[Option, ...] = ()
+    chosen: tuple[Option, ...] = ()
+    drawn_among: tuple[str, ...] = ()
+    increases: tuple[Increase, ...] = ()
+    failed: tuple[str, ...] = ()
+    triggered: tuple[Pod, ...] = ()
+    remain: tuple[tuple[tuple[Pod, ...], dict[str, Rejection]], ...] = ()
+    awaiting: tuple[Pod, ...] = ()
+    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    considered: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -111,13 +155,16 @@ class Tick:
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
         options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        asking: The options that the expander in a process of its own is asked about; None where it is not.
         drawn_among: Groups among which the choice was left to chance.
         bargain: How good the choice is, when it was reckoned over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
         result: Upstream's word for how scale-up went.
-        error: What went wrong, when ``result`` is ``ScaleUpError``.
+        error, error_type: What went wrong, when ``result`` is ``ScaleUpError``.
+        is_open: Whether what was planned has not been answered yet.
+        rounds: The attempts at a scale-up that are over.
     """
 
     view: ClusterView
@@ -130,6 +177,7 @@ class Tick:
     verdicts: list[Verdict] = field(default_factory=list)
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
+    asking: tuple[Option, ...] | None = None
     drawn_among: tuple[str, ...] = ()
     cost_summary: CostSummary | None = None
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
@@ -137,3 +185,6 @@ class Tick:
     increases: list[Increase] = field(default_factory=list)
     result: str = "ScaleUpNotTried"
     error: str = ""
+    error_type: str = ""
+    is_open: bool = True
+    rounds: list[Round] = field(default_factory=list)
