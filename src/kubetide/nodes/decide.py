@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
@@ -67,7 +68,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             assert state.tick is not None, "scale-up opens the tick"
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
-            result = Result(events=tuple(events), reasons=tuple(reasons))
+            requests = state.tick.requests
+            writes = () if requests is None else writes_of(state, requests)
+            result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes)
         case "scale_down":
             result = scale_down.absorb(state, commands, outcomes, now)
             if (

@@ -92,7 +92,7 @@ Action = DecreaseTarget | DeleteInstances | IncreaseSize | AddTaint | RemoveTain
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event to be written. ``kind`` is Pod, Node or ConfigMap (the status object)."""
+    """An event to be written. ``kind`` is Pod, Node, ConfigMap (the status object) or CapacityBuffer."""
 
     kind: str
     name: str
@@ -149,6 +149,43 @@ class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
     results: tuple[Outcome, ...] = ()
 
 
+class WriteStatus(msgspec.Struct, frozen=True, tag_field="op", tag="writeStatus", omit_defaults=True):
+    """Write the status of a request for capacity, if it is still the version that was read; ``resource`` is the plural name."""
+
+    resource: str
+    namespace: str
+    name: str
+    version: str
+    status: msgspec.Raw
+
+
+class DeleteRequest(msgspec.Struct, frozen=True, tag_field="op", tag="deleteRequest"):
+    """Delete a ProvisioningRequest that has long been served or has failed."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class CopyTemplate(msgspec.Struct, frozen=True, tag_field="op", tag="copyTemplate", omit_defaults=True):
+    """Make the PodTemplate of a CapacityBuffer like the template of a workload, or like one of its pods.
+
+    The source is read whole when it is copied: what the loop holds of it are only the fields that it decides by.
+    """
+
+    buffer: str
+    buffer_uid: str
+    namespace: str
+    name: str
+    source: str
+    """Plural name of the source's kind."""
+    source_name: str
+
+
+Write = WriteStatus | DeleteRequest | CopyTemplate
+"""What is written once a step is over; nothing is decided on what came of it before the next tick reads it."""
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step tells: events, the status document, reasons.
 
@@ -160,4 +197,5 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str | None = None
     learned: str | None = None
     reasons: tuple[Reason, ...] = ()
+    writes: tuple[Write, ...] = ()
     wake_at: Instant | None = None

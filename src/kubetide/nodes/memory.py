@@ -152,6 +152,18 @@ class Useless(msgspec.Struct, frozen=True):
     until: Instant
 
 
+class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of ProvisioningRequests.
+
+    Attributes:
+        turn: Whether requests are served before pods, where both wait: they take turns.
+        retry: How long a request waits after its last try, by uid, those picked last at the end.
+    """
+
+    turn: bool = False
+    retry: dict[str, Duration] = {}
+
+
 class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All that outlives a tick. Instants are None until the thing has happened."""
 
@@ -203,4 +215,5 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     status_candidates: tuple[str, ...] = ()
     """The unneeded nodes that it counted."""
     status_written: Instant | None = None
+    requests: RequestsMemory = RequestsMemory()
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)

@@ -111,6 +111,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cluster_snapshot_parallelism: int = 16
     """Without effect, as upstream."""
 
+    # Requests for capacity
+    enable_provisioning_requests: bool = False
+    provisioning_request_initial_backoff_time: Duration = minutes(1)
+    provisioning_request_max_backoff_time: Duration = minutes(10)
+    provisioning_request_max_backoff_cache_size: int = 1000
+    check_capacity_batch_processing: bool = False
+    check_capacity_provisioning_request_max_batch_size: int = 10
+    check_capacity_processor_instance: str = ""
+    capacity_buffer_controller_enabled: bool = False
+    capacity_buffer_pod_injection_enabled: bool = False
+    capacity_quotas_enabled: bool = False
+
     # Scale-down
     scale_down_enabled: bool = True
     scale_down_utilization_threshold: float = 0.5

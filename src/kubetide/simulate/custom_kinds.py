@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubetide.loop import spelled_out
 from kubetide.objects.kinds import (
+    CAPACITY_KINDS,
     CUSTOM_RESOURCE_DEFINITIONS,
     STORED_KINDS,
     TIME_TABLE_KINDS,
@@ -21,6 +22,11 @@ _VERTICAL_LOOPS: Final = frozenset({"recommender", "updater", "admission"})
 def needs_vpa_definitions(loops: Iterable[str], manifests: Manifests) -> bool:
     """Return whether a loop of the run reads VPA objects, or one is among the manifests."""
     return not _VERTICAL_LOOPS.isdisjoint(spelled_out(loops)) or _holds(manifests, VERTICAL_KINDS)
+
+
+def needs_capacity_definitions(reads: bool, manifests: Manifests) -> bool:  # of two equal reasons
+    """Return whether the run's flags have requests for capacity read, or one is among the manifests."""
+    return reads or _holds(manifests, CAPACITY_KINDS)
 
 
 def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any], ...]:

@@ -21,6 +21,7 @@ from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
+from kubetide.nodes.controller.writes import Writer
 from kubetide.nodes.core import (
     as_read_back,
     encode_commands,
@@ -99,6 +100,7 @@ class NodesController(BaseLoop):
         """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._actor = Actor(cluster, cloud)
+        self._writer = Writer(cluster)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
@@ -192,6 +194,7 @@ class NodesController(BaseLoop):
                 api_version="v1", kind=event.kind, namespace=event.namespace, name=event.name, uid=event.uid
             )
             await self._events.emit(about, event.type, event.reason, event.message)
+        self._gatherer.read_anew(await self._writer.write(result.writes))
         if result.status is not None:
             await self._status.write(result.status, now)
         await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)

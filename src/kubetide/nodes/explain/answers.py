@@ -15,6 +15,7 @@ from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.prospects import found_before, goes, price_of
+from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
@@ -134,6 +135,8 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             status="ignored",
             sentence="The scheduler has not said that it is unschedulable, so no node is sought for it.",
         )
+    if told := consumer_sentence(state, pod):
+        return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=told)
     supposing = Supposing(state, key, now)
     tick = supposing.as_it_is()
     for placed, node in tick.wanted.placed:

@@ -36,6 +36,8 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or tick.wanted.placed
         or tick.wanted.too_new
         or state.pending
+        or state.capacity.requests
+        or state.capacity.buffers
         or any(intent.due > now for intent in state.intents)
         or memory.wanted_since
         or memory.scale_up_requests

@@ -52,7 +52,7 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
         for key, pod in sorted(state.pending.items())
         if is_unschedulable(pod, settings)
         and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
-        and not consumes_request(pod)
+        and (settings.enable_provisioning_requests or not consumes_request(pod))
     ]
 
 

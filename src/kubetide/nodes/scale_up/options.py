@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubetide.nodes.expander import Option, packs_all_groups
 from kubetide.nodes.reasons import (
+    ALL_OR_NOTHING,
     ATOMIC_OVER_MAX_TOTAL,
     BACKED_OFF,
     MAX_SIZE_REACHED,
@@ -123,6 +124,19 @@ def find_options(state: State, tick: Tick) -> None:
             option = _option(state, tick, state.groups[group_id], estimator)
             if option is not None:
                 tick.options.append(option)
+
+
+def keep_whole_options(tick: Tick) -> None:
+    """Keep the options that give all pods a place; of the other groups each verdict says so."""
+    whole = [one for one in tick.options if len(one.pods) == len(tick.wanted.pods)]
+    kept = {one.group.id: None for one in whole}
+    for option in tick.options:
+        if option.group.id not in kept:
+            for verdict in tick.verdicts:
+                verdict.rejected.setdefault(option.group.id, Rejection((ALL_OR_NOTHING,)))
+    for verdict in tick.verdicts:
+        verdict.accepted = {name: None for name in verdict.accepted if name in kept}
+    tick.options = whole
 
 
 def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:

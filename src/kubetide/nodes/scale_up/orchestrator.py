@@ -16,7 +16,17 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.memory import Attempt
+from kubetide.nodes.provisioning.serve import SOURCE as REQUESTED
+from kubetide.nodes.provisioning.serve import (
+    consumer_events,
+    note_purchase,
+    open_requests,
+    request_reasons,
+    serve,
+    takes_turn,
+)
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
@@ -50,6 +60,7 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
     tick.wanted = demanded_pods(state, now, tick.hints)
+    tick.requests = open_requests(state, tick.wanted.placed, now)
     return tick
 
 
@@ -68,19 +79,25 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
     if wanted.too_new:
         reasons.append(reason("PodsTooNew", pods=len(wanted.too_new)))
-    if not wanted.pods:
+    if tick.requests is not None:
+        events += consumer_events(wanted.consumers)
+        if wanted.consumers:
+            reasons.append(reason("PodsOfRequests", pods=len(wanted.consumers)))
+    if takes_turn(state, tick.requests, pods_wait=bool(wanted.pods)):
+        events += _serve_request(state, tick, reasons, now)
+    elif not wanted.pods:
         tick.result = "ScaleUpNotNeeded"
         reasons.append(reason("NoDemand"))
     elif settings.max_nodes_total and (ready := _ready_nodes(state)) >= settings.max_nodes_total:
         tick.result = "ScaleUpLimitedByMaxNodesTotal"
-        events = max_nodes_total(state)
+        events += max_nodes_total(state)
         reasons.append(reason("MaxNodesTotal", nodes=ready, limit=settings.max_nodes_total))
     elif all_are_new(wanted.pods, state, now):
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
     else:
         state.phases.begin("scaleUp")
-        events = choose_groups(state, tick, reasons, now, choosing=choosing)
+        events += choose_groups(state, tick, reasons, now, choosing=choosing)
     return Commands(
         actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
         events=tuple(events),
@@ -88,6 +105,23 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         result=tick.result,
         reasons=tuple(reasons),
     )
+
+
+def _serve_request(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[EventRecord]:
+    """Answer the request whose turn it is; pods without a place wait for the next tick."""
+    assert tick.requests is not None, "it is the turn of one"
+    tick.result, unplaced = serve(state, tick.requests, now)
+    tick.wanted.pods = unplaced
+    tick.wanted.virtual.update(dict.fromkeys(map(key_of, unplaced), REQUESTED))
+    if not unplaced:
+        return []
+    state.phases.begin("scaleUp")
+    events = choose_groups(state, tick, reasons, now, all_or_nothing=True)
+    if not tick.increases:
+        assert tick.requests.picked is not None, "it is bought for one"
+        meta = tick.requests.picked.metadata
+        reasons.append(reason("RequestNotBuyable", f"{meta.namespace}/{meta.name}", pods=len(unplaced)))
+    return events
 
 
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
@@ -135,6 +169,10 @@ def absorb_scale_up(
         recalculate(state, tick.view)
     if state.step == "min_size":
         return events, reasons
+    if tick.requests is not None:
+        bought = done and not failed
+        note_purchase(state, tick.requests, bought=bought, withheld=withheld, now=now)
+        reasons += request_reasons(state, tick.requests, now)
     if withheld:
         tick.result = "ScaleUpNotTried"
     elif tick.chosen and tick.increases:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kubetide.nodes.expander import Option
+from kubetide.nodes.provisioning.tick import RequestsTick
 from kubetide.nodes.registry.cluster_state import ClusterView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
@@ -47,6 +48,7 @@ class Wanted:
         workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
         overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
         unprocessed: Pods for which no place was looked for.
+        consumers: Pods of ProvisioningRequests that fit nowhere: they buy nothing themselves.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -56,6 +58,7 @@ class Wanted:
     workloads: dict[Key, Workload] = field(default_factory=dict)
     overflowing: int = 0
     unprocessed: int = 0
+    consumers: list[Pod] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ class Tick:
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
+        requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
         error: What went wrong, when ``result`` is ``ScaleUpError``.
     """
@@ -135,5 +139,6 @@ class Tick:
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
     not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)
+    requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""
