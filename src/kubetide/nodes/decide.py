@@ -69,7 +69,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
             requests = state.tick.requests
-            writes = () if requests is None else writes_of(state, requests)
+            writes = (*state.tick.writes, *(() if requests is None else writes_of(state, requests)))
+            state.tick.writes = ()
             result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes)
         case "scale_down":
             result = scale_down.absorb(state, commands, outcomes, now)

@@ -216,4 +216,6 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The unneeded nodes that it counted."""
     status_written: Instant | None = None
     requests: RequestsMemory = RequestsMemory()
+    buffer_templates: dict[str, str] = {}
+    """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload."""
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)

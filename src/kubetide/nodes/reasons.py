@@ -59,6 +59,7 @@ SCALE_UP = {
     "TemplateMissed": "group {subject}: {resource} is {seen} on new node {node}, the template promised {promised} ({source})",
     "GroupNotice": "group {subject}: {why}",
     "IntentDemand": "{subject}: {missing:replica} that {source} wants and that do not exist yet",
+    "BufferDemand": "CapacityBuffer {subject}: room is kept for {pods:pod}, {missing} of them have none yet",
     "PodsOfRequests": "{pods:pod} without a place consume ProvisioningRequests, and buy nothing themselves",
     "RequestBooked": "ProvisioningRequest {subject}: {why}; room for its {pods:pod} is booked until {until}",
     "RequestWaits": "ProvisioningRequest {subject}: {why} It waits {wait} before it is tried again",

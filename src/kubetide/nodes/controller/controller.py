@@ -39,6 +39,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.objects.cluster import ObjectReference
+from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -190,8 +191,13 @@ class NodesController(BaseLoop):
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
         for event in (*commands.events, *result.events):
+            version = CAPACITY_BUFFERS.api_version if event.kind == CAPACITY_BUFFERS.kind else "v1"
             about = ObjectReference(
-                api_version="v1", kind=event.kind, namespace=event.namespace, name=event.name, uid=event.uid
+                api_version=version,
+                kind=event.kind,
+                namespace=event.namespace,
+                name=event.name,
+                uid=event.uid,
             )
             await self._events.emit(about, event.type, event.reason, event.message)
         self._gatherer.read_anew(await self._writer.write(result.writes))

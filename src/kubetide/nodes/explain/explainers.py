@@ -13,6 +13,7 @@ from kubetide.nodes.explain.answers import (
     explain_node,
     explain_pod,
 )
+from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.explain.node_fit import explain_on_nodes
 from kubetide.nodes.explain.node_lines import node_lines
 from kubetide.nodes.explain.requests import explain_request
@@ -33,6 +34,12 @@ def _request(core: NodesCore, subject: str, now: Instant, view: str) -> list[str
     del view
     namespace, _, name = subject.partition("/")
     return explain_request(core.state, (namespace, name), now)
+
+
+def _buffer(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    namespace, _, name = subject.partition("/")
+    return explain_buffer(core.state, (namespace, name), now)
 
 
 def _node(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
@@ -115,6 +122,12 @@ EXPLAINERS = (
         lambda core: [
             f"{one.metadata.namespace}/{one.metadata.name}" for one in core.state.capacity.requests
         ],
+        namespaced=True,
+    ),
+    Explainer(
+        "capacitybuffer",
+        _buffer,
+        lambda core: [f"{one.metadata.namespace}/{one.metadata.name}" for one in core.state.capacity.buffers],
         namespaced=True,
     ),
     Explainer("node", _node, lambda core: list(core.state.nodes)),

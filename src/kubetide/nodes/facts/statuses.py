@@ -17,6 +17,9 @@ def status_write(kind: Kind[Any], item: Any) -> WriteStatus:
     fields = msgspec.structs.fields(item.status)
     written = msgspec.to_builtins(item.status)
     status = {field.encode_name: written.get(field.encode_name) for field in fields}
+    if status.get("conditions"):
+        # An empty message is one that the schema asks for.
+        status["conditions"] = [{"message": "", **one} for one in status["conditions"]]
     meta = item.metadata
     return WriteStatus(
         resource=kind.plural,

@@ -14,6 +14,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes.buffers.events import buffers_left, buffers_triggered
+from kubetide.nodes.buffers.inject import BUFFERS, update_buffers
 from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.objects import key_of
@@ -45,6 +47,7 @@ from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
 from kubetide.nodes.scale_up.tick import Increase, Tick, Wanted
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import all_templates
+from kubetide.objects.meta import controller_of
 from kubetide.plan.board import Workload
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
@@ -59,6 +62,7 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     state.tick = tick
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
+    tick.writes = update_buffers(state, now)
     tick.wanted = demanded_pods(state, now, tick.hints)
     tick.requests = open_requests(state, tick.wanted.placed, now)
     return tick
@@ -74,6 +78,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
     ]
     reasons += _intent_reasons(wanted)
+    reasons += _buffer_reasons(wanted)
     events: list[EventRecord] = []
     if wanted.placed:
         reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
@@ -178,9 +183,10 @@ def absorb_scale_up(
     elif tick.chosen and tick.increases:
         tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
     if tick.result == "ScaleUpSuccessful" and tick.chosen:
-        events += triggered(tick)
+        events += [*triggered(tick), *buffers_triggered(state, tick)]
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
+        events += buffers_left(state, tick, pods_left(tick.verdicts))
     return events, reasons
 
 
@@ -198,11 +204,26 @@ def _intent_reasons(wanted: Wanted) -> list[Reason]:
     missing: dict[tuple[Workload, str], int] = {}
     for key, source in wanted.virtual.items():
         workload = wanted.workloads.get(key)
-        if workload is not None and source != "drain":
+        if workload is not None and source not in {"drain", BUFFERS}:
             missing[workload, source] = missing.get((workload, source), 0) + 1
     return [
         reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
         for (one, source), count in sorted(missing.items())
+    ]
+
+
+def _buffer_reasons(wanted: Wanted) -> list[Reason]:
+    """Say for how many placeholder pods of each buffer there is room, and for how many there is none."""
+    room: dict[str, list[int]] = {}
+    placed = ((pod, 0) for pod, _ in wanted.placed)
+    for pod, at in (*placed, *((pod, 1) for pod in wanted.pods)):
+        if wanted.virtual.get(key_of(pod)) == BUFFERS:
+            owner = controller_of(pod.metadata)
+            name = f"{pod.metadata.namespace}/{owner.name if owner is not None else ''}"
+            room.setdefault(name, [0, 0])[at] += 1
+    return [
+        reason("BufferDemand", name, pods=kept + missing, missing=missing)
+        for name, (kept, missing) in sorted(room.items())
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kubetide.nodes.decision import Write
 from kubetide.nodes.expander import Option
 from kubetide.nodes.provisioning.tick import RequestsTick
 from kubetide.nodes.registry.cluster_state import ClusterView
@@ -119,6 +120,7 @@ class Tick:
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
+        writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
         error: What went wrong, when ``result`` is ``ScaleUpError``.
@@ -139,6 +141,7 @@ class Tick:
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
     not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)
+    writes: tuple[Write, ...] = ()
     requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""

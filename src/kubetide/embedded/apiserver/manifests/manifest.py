@@ -42,12 +42,10 @@ CustomKinds = dict[tuple[str, str], Kind[Any]]
 """What definitions bring, by (apiVersion, kind)."""
 
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+_BY_DEFINITION: tuple[Kind[Any], ...] = (CUSTOM_RESOURCE_DEFINITIONS, VPAS, VPA_CHECKPOINTS, *CAPACITY_KINDS)
 _MANIFEST_KINDS: CustomKinds = {
     **KINDS,
-    **{
-        (kind.api_version, kind.kind): kind
-        for kind in (CUSTOM_RESOURCE_DEFINITIONS, VPAS, VPA_CHECKPOINTS, *CAPACITY_KINDS)
-    },
+    **{(kind.api_version, kind.kind): kind for kind in _BY_DEFINITION},
 }
 _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
