@@ -104,7 +104,10 @@ def _template_of_pod(pod: Json) -> Json:
     for name in ("containers", "initContainers"):
         if made.get(name):
             made[name] = [_without_token(one) for one in made[name]]
-    made["volumes"] = [one for one in spec.get("volumes") or () if not one["name"].startswith(_TOKEN_VOLUME)]
+    volumes = [one for one in spec.get("volumes") or () if not one["name"].startswith(_TOKEN_VOLUME)]
+    made.pop("volumes", None)
+    if volumes:
+        made["volumes"] = volumes
     metadata = {name: meta[name] for name in ("labels", "annotations") if meta.get(name)}
     return {"metadata": metadata, "spec": made}
 

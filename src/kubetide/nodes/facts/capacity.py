@@ -124,7 +124,10 @@ def slim_template(template: PodTemplate) -> PodTemplate:
     """Return what the loop reads of a pod template."""
     small = slim_pod(Pod(metadata=template.metadata, spec=template.spec))
     meta = ObjectMeta(labels=small.metadata.labels, annotations=small.metadata.annotations)
-    return PodTemplate(metadata=meta, spec=small.spec)
+    spec = small.spec
+    if spec.volumes == ():
+        spec = replace(spec, volumes=None)
+    return PodTemplate(metadata=meta, spec=spec)
 
 
 def _oldest_first(held: Mapping[tuple[str, str], Any]) -> list[Any]:
