@@ -78,7 +78,11 @@ def skip_reasons(
     if template is None:
         return (NOT_READY,)  # upstream's word for it
     exceeded = headroom.exceeded_by(template.capacity, count)
-    return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
+    quotas = [
+        *([(CLUSTER_WIDE, exceeded)] if exceeded else ()),
+        *headroom.exceeded_quotas(template.node, count),
+    ]
+    return tuple(quota_exceeded(name, resources) for name, resources in quotas)
 
 
 def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:

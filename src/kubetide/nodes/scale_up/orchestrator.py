@@ -9,6 +9,7 @@ Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orch
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from kubetide.nodes.provisioning.serve import (
     serve,
     takes_turn,
 )
+from kubetide.nodes.quotas import update_quotas
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
@@ -41,6 +43,7 @@ from kubetide.nodes.scale_up.events import (
     scaling_up,
 )
 from kubetide.nodes.scale_up.headroom import headroom_of
+from kubetide.nodes.scale_up.limits import amount_of
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
 from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
@@ -48,6 +51,7 @@ from kubetide.nodes.scale_up.tick import Increase, Tick, Wanted
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import all_templates
 from kubetide.objects.meta import controller_of
+from kubetide.objects.node import Node
 from kubetide.plan.board import Workload
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
@@ -62,7 +66,7 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     state.tick = tick
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
-    tick.writes = update_buffers(state, now)
+    tick.writes = (*update_buffers(state, now), *update_quotas(state, _amount_in(state), now))
     tick.wanted = demanded_pods(state, now, tick.hints)
     tick.requests = open_requests(state, tick.wanted.placed, now)
     return tick
@@ -210,6 +214,11 @@ def _intent_reasons(wanted: Wanted) -> list[Reason]:
         reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
         for (one, source), count in sorted(missing.items())
     ]
+
+
+def _amount_in(state: State) -> Callable[[Node, str], int]:
+    label = state.settings.gpu_label
+    return lambda node, name: amount_of(node, name, label)
 
 
 def _buffer_reasons(wanted: Wanted) -> list[Reason]:
