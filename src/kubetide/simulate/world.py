@@ -41,9 +41,6 @@ from kubetide.embedded.load import (
 )
 from kubetide.explain.records import Recorder
 from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
-from kubetide.nodes.definitions import definitions as capacity_definitions
-from kubetide.nodes.facts.capacity import kinds_read
-from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
     CONTROLLER_REVISIONS,
@@ -76,7 +73,7 @@ from kubetide.simulate.build import (
     services_of,
 )
 from kubetide.simulate.checkers import Checkers, unsettled
-from kubetide.simulate.custom_kinds import needs_capacity_definitions, needs_vpa_definitions, stored_kinds
+from kubetide.simulate.custom_kinds import definitions_for, stored_kinds
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
@@ -85,7 +82,6 @@ from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
-from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -146,9 +142,7 @@ class World:
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
-        self._vertical = needs_vpa_definitions(scenario.loops, self._manifests)
-        reads = bool(kinds_read(settings.of(NodesSettings)))
-        self._capacity = needs_capacity_definitions(reads, self._manifests)
+        self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))
         if kept is not None:
@@ -385,10 +379,7 @@ class World:
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
             except AlreadyExists:
                 continue
-        needed = (definitions() if self._vertical else ()) + (
-            capacity_definitions() if self._capacity else ()
-        )
-        for definition in needed:
+        for definition in self._definitions:
             await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
         for kind, json in self._manifests:
             await self._create(kind, json)

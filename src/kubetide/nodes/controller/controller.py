@@ -200,7 +200,7 @@ class NodesController(BaseLoop):
                 uid=event.uid,
             )
             await self._events.emit(about, event.type, event.reason, event.message)
-        self._gatherer.read_anew(await self._writer.write(result.writes))
+        self._gatherer.capacity.read_anew(await self._writer.write(result.writes))
         if result.status is not None:
             await self._status.write(result.status, now)
         await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kubetide.nodes.controller.capacity import CapacityGatherer
 from kubetide.nodes.controller.config_maps import ConfigMapReader
-from kubetide.nodes.facts.capacity import CAPACITY_KIND_OF, CapacityChanges, kinds_read, slim_capacity
 from kubetide.nodes.facts.devices import (
     DEVICE_KIND_OF,
     DeviceChanges,
@@ -93,8 +93,7 @@ class Gatherer:
         self._reads_volumes = False
         self._reads_devices = False
         self._looked_for_devices = False
-        self._capacity_kinds: tuple[str, ...] = ()
-        self._reread: dict[KnownKey, None] = {}
+        self.capacity = CapacityGatherer(caches, known)
         self._midway = False
         self.config_maps = ConfigMapReader(cluster)
         self.anew = False
@@ -189,8 +188,7 @@ class Gatherer:
         controllers, gone_controllers = await self._replication_controllers(pods)
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
-        first_capacity = await self._begins_with_capacity() or (self.anew and bool(self._capacity_kinds))
-        capacity, gone_capacity = self._capacity() if step == "update" else (CapacityChanges(), ())
+        capacity, gone_capacity = await self.capacity.changes(step, anew=self.anew)
         intents = self._board.intents() if self._board is not None else ()
         return Delta(
             step=step,
@@ -206,7 +204,7 @@ class Gatherer:
             namespaces=namespaces,
             volumes=volumes if first or volumes != VolumeChanges() else None,
             devices=devices if first_devices or devices != DeviceChanges() else None,
-            capacity=capacity if first_capacity or capacity != CapacityChanges() else None,
+            capacity=capacity,
             unread=self._unread(),
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
@@ -282,49 +280,13 @@ class Gatherer:
             await self._sources[name].informer.answered()
         return True
 
-    def read_anew(self, keys: Iterable[KnownKey]) -> None:
-        """Have the next tick take these objects as the cache has them: what was written of them did not come about."""
-        self._reread.update(dict.fromkeys(keys))
-
-    async def _begins_with_capacity(self) -> bool:
-        """Read requests for capacity where the flags say so; the server may not know their kinds."""
-        if self._capacity_kinds:
-            return False
-        kinds = kinds_read(self._known.settings)
-        for kind in kinds:
-            self._open(kind)
-        self._capacity_kinds = tuple(kind.plural for kind in kinds)
-        for name in self._capacity_kinds:
-            await self._sources[name].informer.answered()
-        return bool(kinds)
-
-    def _capacity(self) -> tuple[CapacityChanges, tuple[KnownKey, ...]]:
-        changed: dict[str, tuple[Any, ...]] = {}
-        gone: list[KnownKey] = []
-        for name in self._capacity_kinds:
-            held = self._known.capacity.of(CAPACITY_KIND_OF[name])
-            found, left = self._take(name, held, slim_capacity)
-            by_key = {(one.metadata.namespace, one.metadata.name): one for one in found}
-            for plural, namespace, item in self._reread:
-                there = (
-                    self._sources[name].informer.objects.get((namespace, item)) if plural == name else None
-                )
-                if there is not None:
-                    by_key.setdefault((namespace, item), slim_capacity(there))
-                elif plural == name and (namespace, item) in held:
-                    left = (*left, (namespace, item))
-            changed[name] = tuple(by_key[key] for key in sorted(by_key))
-            gone += [(name, *key) for key in dict.fromkeys(left)]
-        self._reread = {}
-        return CapacityChanges.from_kinds(changed), tuple(gone)
-
     def _unread(self) -> tuple[str, ...]:
         names = (
             *(KIND_OF if self._reads_volumes else ()),
             *(DEVICE_KIND_OF if self._reads_devices else ()),
-            *self._capacity_kinds,
         )
-        return tuple(name for name in names if not self._sources[name].informer.has_synced)
+        unread = tuple(name for name in names if not self._sources[name].informer.has_synced)
+        return (*unread, *self.capacity.unread())
 
     def _volumes(self) -> tuple[VolumeChanges, tuple[KnownKey, ...]]:
         if not self._reads_volumes:

@@ -10,9 +10,7 @@ from typing import Final
 from kubetide.loop import CACHED, EVENTS, Grant, Role
 
 _CAPACITY: Final = "autoscaling.x-k8s.io"
-_REQUESTS: Final = "options.provisioningRequests"
-_BUFFERS: Final = "options.capacityBuffers"
-_QUOTAS: Final = "options.capacityQuotas"
+_VALUE: Final = "options.capacityApis"
 
 NODES: Final = Role(
     "ClusterRole",
@@ -39,20 +37,26 @@ NODES: Final = Role(
         Grant(CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant(CACHED, "batch", ("jobs",)),
         Grant(CACHED, "policy", ("poddisruptionbudgets",)),
-        Grant(CACHED, _CAPACITY, ("provisioningrequests",), value=_REQUESTS),
-        Grant(CACHED, "", ("podtemplates",), value=_REQUESTS),
-        Grant(("patch",), _CAPACITY, ("provisioningrequests/status",), acting=True, value=_REQUESTS),
-        Grant(("delete",), _CAPACITY, ("provisioningrequests",), acting=True, value=_REQUESTS),
-        Grant(CACHED, _CAPACITY, ("capacitybuffers",), value=_BUFFERS),
-        Grant(CACHED, "", ("podtemplates",), value=_BUFFERS),
-        Grant(("patch",), _CAPACITY, ("capacitybuffers/status",), acting=True, value=_BUFFERS),
-        Grant(("create", "get", "update"), "", ("podtemplates",), acting=True, value=_BUFFERS),
-        # A template is copied from a pod or from its workload, which are read whole for it.
-        Grant(("get",), "", ("pods", "replicationcontrollers"), acting=True, value=_BUFFERS),
-        Grant(("get",), "apps", ("deployments", "replicasets", "statefulsets"), acting=True, value=_BUFFERS),
-        Grant(("get",), "batch", ("jobs",), acting=True, value=_BUFFERS),
-        Grant(CACHED, _CAPACITY, ("capacityquotas",), value=_QUOTAS),
-        Grant(("patch",), _CAPACITY, ("capacityquotas/status",), acting=True, value=_QUOTAS),
+        Grant(
+            CACHED,
+            _CAPACITY,
+            ("capacitybuffers", "capacityquotas", "provisioningrequests"),
+            value=_VALUE,
+        ),
+        Grant(CACHED, "", ("podtemplates",), value=_VALUE),
+        Grant(
+            ("patch",),
+            _CAPACITY,
+            ("capacitybuffers/status", "capacityquotas/status", "provisioningrequests/status"),
+            acting=True,
+            value=_VALUE,
+        ),
+        Grant(("delete",), _CAPACITY, ("provisioningrequests",), acting=True, value=_VALUE),
+        Grant(("create", "get", "update"), "", ("podtemplates",), acting=True, value=_VALUE),
+        # A buffer's template is copied from a pod or from its workload, which are read whole for it.
+        Grant(("get",), "", ("pods", "replicationcontrollers"), acting=True, value=_VALUE),
+        Grant(("get",), "apps", ("deployments", "replicasets", "statefulsets"), acting=True, value=_VALUE),
+        Grant(("get",), "batch", ("jobs",), acting=True, value=_VALUE),
         Grant(("get", "patch"), "", ("nodes",), acting=True),
         Grant(("create",), "", ("pods/eviction",), acting=True),
         EVENTS,
