@@ -47,6 +47,8 @@ def decide(state: State, now: Instant) -> Commands:
             return _begin(state, now)
         case "scale_up":
             assert state.view is not None, "the update step comes first"
+            # Scale-up may be decided again in the same tick.
+            state.end_tick()
             return _scale_up(state, state.view, now)
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
@@ -71,7 +73,10 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             requests = state.tick.requests
             writes = (*state.tick.writes, *(() if requests is None else writes_of(state, requests)))
             state.tick.writes = ()
-            result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes)
+            replan = state.tick.replan
+            result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes, replan=replan)
+            if replan:
+                return result
         case "scale_down":
             result = scale_down.absorb(state, commands, outcomes, now)
             if (

@@ -45,6 +45,8 @@ class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSiz
     max_size: int
     why: Literal["pods", "min_size"] = "pods"
     parallel: bool = False
+    atomic: bool = False
+    """All the nodes or none, where the cloud can promise that."""
 
 
 class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
@@ -190,6 +192,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step tells: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
+    ``replan`` says that scale-up is to be decided again in the same tick, in the place of the step that would follow.
     ``learned`` is what was learned of machines, at the end of a tick that is to keep it; None otherwise.
     """
 
@@ -198,4 +201,5 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     learned: str | None = None
     reasons: tuple[Reason, ...] = ()
     writes: tuple[Write, ...] = ()
+    replan: bool = False
     wake_at: Instant | None = None

@@ -124,6 +124,18 @@ class Joining(msgspec.Struct, frozen=True, omit_defaults=True):
     taints: tuple[str, ...] = ()
 
 
+class StockOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An offer that a cloud could not deliver: not asked for before ``until``.
+
+    ``times`` is how many times the shortest time that is, ``group`` the last group that found out.
+    """
+
+    times: int
+    until: Instant
+    seen_at: Instant
+    group: str = ""
+
+
 class StatusTimes(msgspec.Struct, omit_defaults=True):
     """One line of the status ConfigMap: its word and since when it has been so."""
 
@@ -175,6 +187,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_scale_up_of: dict[str, Instant] = {}
     last_failure_of: dict[str, Instant] = {}
     backoff: dict[str, BackoffEntry] = {}
+    stock_outs: dict[str, StockOut] = {}
+    """By offer: ``<instance type> <zone> <market>``."""
     unregistered_since: dict[str, Instant] = {}
     """By provider id."""
     former_instances: dict[str, str] = {}

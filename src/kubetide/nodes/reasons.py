@@ -17,6 +17,7 @@ MAX_SIZE_REACHED: Final = "max node group size reached"
 NOT_READY: Final = "not ready for scale-up"
 ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit"
 ALL_OR_NOTHING: Final = "not all pods would fit and scale-up is using all-or-nothing strategy"
+OUT_OF_STOCK: Final = "out of stock lately: its instance type in its zone and market"
 NO_PRICE: Final = "no price per hour is known of the group, and the expander least-cost compares prices"
 USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
 
@@ -51,6 +52,7 @@ SCALE_UP = {
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
     "Increased": "group {subject} was increased from {size} to {to}",
     "IncreaseAdvised": "group {subject} would be increased from {size} to {to}",
+    "OutOfStock": "{subject} is out of stock, as group {group} has found: no group asks for it before {until}",
     "BackoffStarted": "group {subject} is left out for {duration} after {error}",
     "UpcomingNodes": "group {subject}: {nodes:node} on the way",
     "TemplateLearned": "group {subject}: the template is that of live node {node}",

@@ -172,6 +172,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether what machines of an instance type have shown holds for other groups of the type, and over restarts."""
     group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
+    stock_out_memory: Duration = ZERO
+    """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
     max_node_increases_per_hour: int = 2000
     """Nodes that may be asked for within any hour; what is over it waits. A bound on mistakes, not a target."""
     max_node_deletions_per_hour: int = 500

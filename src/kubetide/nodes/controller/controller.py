@@ -208,7 +208,7 @@ class NodesController(BaseLoop):
             self._answer(commands.answers)
         if self._actor.bugs:
             raise self._actor.bugs[0]
-        return commands
+        return replace(commands, next_step="scale_up") if result.replan else commands
 
     async def _decide(self, now: Instant) -> Commands:
         state = self._state

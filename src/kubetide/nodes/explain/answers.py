@@ -23,6 +23,7 @@ from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices
+from kubetide.nodes.registry.stock_outs import out_of_stock_texts
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
@@ -272,6 +273,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(
             f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
         )
+    obstacles += out_of_stock_texts(copy, group, now)
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:

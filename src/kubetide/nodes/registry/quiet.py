@@ -44,6 +44,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or memory.unregistered_since
         or memory.incorrect_sizes
         or memory.backoff
+        or memory.stock_outs
         or memory.attempts
         or memory.useless
         or memory.scale_down.deletions

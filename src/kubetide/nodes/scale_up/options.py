@@ -13,6 +13,7 @@ from kubetide.nodes.reasons import (
     MAX_SIZE_REACHED,
     NO_PRICE,
     NOT_READY,
+    OUT_OF_STOCK,
     USELESS,
     exceeded_resources,
     quota_exceeded,
@@ -20,6 +21,7 @@ from kubetide.nodes.reasons import (
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import GroupView
 from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.registry.stock_outs import is_out_of_stock
 from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
@@ -109,6 +111,8 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             nodes=nodes,
             max_nodes_total=settings.max_nodes_total,
         )
+        if not skipped and is_out_of_stock(state, state.groups[group_id], now):
+            skipped = (OUT_OF_STOCK,)
         if not skipped and needs_price and state.groups[group_id].price_per_hour is None:
             skipped = (NO_PRICE,)
         if skipped:

@@ -35,6 +35,7 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
+from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.scale_up.choice import choose_groups
 from kubetide.nodes.scale_up.events import (
     failed_to_scale_up,
@@ -108,7 +109,9 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         state.phases.begin("scaleUp")
         events += choose_groups(state, tick, reasons, now, choosing=choosing)
     return Commands(
-        actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
+        actions=tuple(
+            _command(state, increase, "pods", atomic=_is_atomic(tick)) for increase in tick.increases
+        ),
         events=tuple(events),
         next_step="scale_down" if settings.scale_down_enabled else after_scale_down(state),
         result=tick.result,
@@ -166,12 +169,15 @@ def absorb_scale_up(
         elif outcome.status == "failed":
             failed = True
             reasons.append(_failed(state, action, outcome, now))
+            reasons += note_shortage(state, action.group, outcome.cause, now)
             events += failed_to_scale_up(state, action, outcome)
             tick.error = tick.error or outcome.error
         elif outcome.status == "withheld":
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
             )
+    # Other groups may have what these have not.
+    tick.replan = failed and bool(state.settings.stock_out_memory)
     if done and not failed:
         # As upstream: an increase of which a part failed starts no delay and is not looked at again.
         state.memory.last_scale_up = now
@@ -277,7 +283,11 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
     return found
 
 
-def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
+def _is_atomic(tick: Tick) -> bool:
+    return tick.requests is not None and tick.requests.buying
+
+
+def _command(state: State, increase: Increase, why: str, *, atomic: bool = False) -> IncreaseSize:
     group = increase.group
     return IncreaseSize(
         group=group.id,
@@ -286,6 +296,7 @@ def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
         max_size=group.max_size,
         why="pods" if why == "pods" else "min_size",
         parallel=state.settings.parallel_scale_up,
+        atomic=atomic,
     )
 
 

@@ -121,6 +121,7 @@ class Tick:
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
+        replan: Whether the same pods are to be planned for again at once, as an increase failed.
         requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
         error: What went wrong, when ``result`` is ``ScaleUpError``.
@@ -142,6 +143,7 @@ class Tick:
     not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)
     writes: tuple[Write, ...] = ()
+    replan: bool = False
     requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""
