@@ -1,4 +1,4 @@
-"""CapacityQuotas: what nodes with certain labels may be together, and what they are now.
+"""What nodes with certain labels may have together (CapacityQuotas), and what they have now.
 
 Source: Cluster Autoscaler, resourcequotas and apis/capacityquota v1beta1 (August 2026).
 """

@@ -40,14 +40,13 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     placed: dict[str, int] = {}
     for pod, node in tick.wanted.placed:
         if _is_of(tick, pod, buffer):
-            placed[node] = placed.get(node, 0) + 1
+            upcoming = tick.upcoming_nodes.get(node)
+            where = f"node {node}" if upcoming is None else f"nodes of group {upcoming} that are on their way"
+            placed[where] = placed.get(where, 0) + 1
     left = [pod for pod in tick.wanted.pods if _is_of(tick, pod, buffer)]
     wanted = sum(placed.values()) + len(left)
     lines.insert(0, f"Room for {sum(placed.values())} of the {wanted} pods that are asked for is there.")
-    for node, count in sorted(placed.items()):
-        upcoming = tick.upcoming_nodes.get(node)
-        where = f"node {node}" if upcoming is None else f"a node of group {upcoming} that is on its way"
-        lines.append(f"{where}: {count}")
+    lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
     if left:
         tick.wanted.pods = left
         evaluate_groups(copy, tick, headroom_of(copy, tick), now)
