@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubetide.explain.records import Record
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.objects.capacity import is_true
+from kubetide.runtime.records import read_records
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenario import load_scenario
 
@@ -22,8 +22,7 @@ def played(name, out, **changes):
     scenario = msgspec.structs.replace(load_scenario(EXAMPLES / f"{name}.yaml"), **changes)
     result = run_simulation(scenario, base=EXAMPLES, out=out, seed=1, warn=pytest.fail)
     core, reasons, last = NodesCore(), [], None
-    for line in (out / "records" / "nodes-0001.jsonl").read_bytes().splitlines()[1:]:
-        record = msgspec.json.decode(line, type=Record)
+    for record in read_records(out, "nodes"):
         core.apply(bytes(record.state), full=record.full)
         core.decide(record.now)
         core.absorb(bytes(record.outcomes), record.now)
