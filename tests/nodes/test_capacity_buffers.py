@@ -82,6 +82,8 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
             buffer("bare", podTemplateRef={"name": "big"}),
             buffer("empty", podTemplateRef={"name": "big"}, replicas=0),
             buffer("gone", scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"}, replicas=1),
+            buffer("typo", podTemplateRef={"name": "big"}, replicas=2_000_000_000),
+            buffer("odd", podTemplateRef={"name": "big"}, limits={"cpu": "many"}),
             buffer("good", podTemplateRef={"name": "big"}, replicas=1),
         ],
         templates=[BIG],
@@ -95,6 +97,8 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
         "BufferIsEmpty",
         "CapacityBuffer has zero replicas",
     )
+    assert "at most 100000" in said(held, "typo")[ready][2]
+    assert "spec.limits[cpu]" in said(held, "odd")[ready][2]
     assert "there is no Deployment default/web" in said(held, "gone")[ready][2]
     assert said(held, "good")["Provisioning"][0] == "True"
 

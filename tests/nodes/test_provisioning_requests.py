@@ -198,6 +198,16 @@ def test_a_template_that_is_missing_fails_the_request():
     assert conditions(held, "b")["Provisioned"][0] == "True"
 
 
+def test_a_number_of_pods_that_nobody_has_is_refused():
+    """A request for millions of pods fails with the number, and holds nobody up."""
+    held = world(
+        requests=[request("a", ("small", 2_000_000_000)), request("b", ("small", 1))], templates=TEMPLATES
+    )
+    held.tick()
+    assert conditions(held, "a")["Failed"] == ("True", "FailedToCreatePods")
+    assert conditions(held, "b")["Provisioned"][0] == "True"
+
+
 def test_a_batch_is_answered_in_one_tick():
     """With batch processing up to the maximum of check-capacity requests are answered together, and share the room."""
     asked = [request(f"r{at}", ("small", 2)) for at in range(4)]

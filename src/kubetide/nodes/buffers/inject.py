@@ -20,6 +20,7 @@ from kubetide.nodes.buffers.names import (
     PROVISIONING,
     READY,
     SAFE_TO_EVICT,
+    template_name,
 )
 from kubetide.nodes.buffers.translate import is_managed, translate, with_condition
 from kubetide.nodes.decision import Write
@@ -41,6 +42,7 @@ def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
     settings = state.settings
     before = state.capacity.buffers
     writes: list[Write] = []
+    _forget_templates(state)
     for buffer in before if settings.capacity_buffer_controller_enabled else ():
         if is_managed(buffer):
             updated, copy = translate(state, buffer, now)
@@ -55,6 +57,16 @@ def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
     if writes:
         state.version += 1
     return tuple(writes)
+
+
+def _forget_templates(state: State) -> None:
+    """Forget what the templates of buffers that are gone were copied from."""
+    held = state.memory.buffer_templates
+    if held:
+        there = {
+            f"{one.metadata.namespace}/{template_name(one.metadata.name)}" for one in state.capacity.buffers
+        }
+        state.memory.buffer_templates = {name: uid for name, uid in held.items() if name in there}
 
 
 def placeholders(state: State) -> list[Pod]:

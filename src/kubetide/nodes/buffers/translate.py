@@ -19,7 +19,7 @@ from kubetide.nodes.buffers.names import (
 )
 from kubetide.nodes.buffers.sources import NotResolved, Workload, copied_from, wanted_template, workload_of
 from kubetide.nodes.decision import CopyTemplate
-from kubetide.nodes.facts.template_pods import with_default_requests
+from kubetide.nodes.facts.template_pods import MOST_PODS, with_default_requests
 from kubetide.nodes.state import State
 from kubetide.objects.base import Quantities
 from kubetide.objects.capacity import (
@@ -34,7 +34,7 @@ from kubetide.objects.kinds import POD_TEMPLATES
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify
-from kubetide.units.quantity import Quantity
+from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, format_rfc3339
 
 
@@ -89,7 +89,11 @@ def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: in
         found.append(_within(template, spec.limits))
     if not found:
         raise NotResolved("replicas, percentage and limits are not defined")
-    return min(found)
+    if (count := min(found)) > MOST_PODS:
+        raise NotResolved(
+            f"it asks for {count} pods, and room for at most {MOST_PODS} can be kept: set replicas or limits"
+        )
+    return count
 
 
 def with_condition(
@@ -159,6 +163,13 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
     return CopyTemplate(meta.name, meta.uid, meta.namespace, name, plural, source)
 
 
+def _parsed(name: str, limit: str | float) -> Quantity:
+    try:
+        return Quantity.parse(limit)
+    except QuantityError as error:
+        raise NotResolved(f"spec.limits[{name}]: {error}") from error
+
+
 def _current(workload: Workload | None) -> int | None:
     if workload is None:
         return None
@@ -173,7 +184,7 @@ def _within(template: PodTemplateObject, limits: Quantities) -> int:
     for name, limit in sorted(limits.items()):
         each = asked.get(name, 0)
         if each > 0:
-            amount = Quantity.parse(limit)
+            amount = _parsed(name, limit)
             counts.append((amount.milli_value() if name == "cpu" else amount.value()) // each)
     if not counts:
         raise NotResolved("resources in configured limits not found in the pod template")

@@ -6,7 +6,7 @@ from kubetide.nodes.explain.verdict_text import verdict_text
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.provisioning.conditions import has_ended, is_check_capacity, is_served, since
 from kubetide.nodes.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISIONED, RESERVATION
-from kubetide.nodes.provisioning.pods import MissingTemplates, pods_of
+from kubetide.nodes.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.provisioning.queue import retry_time
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.headroom import headroom_of
@@ -37,7 +37,7 @@ def explain_request(state: State, key: Key, now: Instant) -> list[str]:
         return lines
     try:
         sets = pods_of(request, state.capacity)
-    except MissingTemplates as error:
+    except NoPods as error:
         return [*lines, f"pods: none, {error}"]
     lines += _what_is_there(state, request, sets, now)
     return lines

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from kubetide.objects.pod import Container, PodSpec
+
+MOST_PODS: Final = 100_000
+"""More pods than any cluster has nodes for by one object; a number beyond it is taken for a mistake."""
 
 
 def with_default_requests(spec: PodSpec) -> PodSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.nodes.facts.capacity import KnownCapacity
-from kubetide.nodes.facts.template_pods import with_default_requests
+from kubetide.nodes.facts.template_pods import MOST_PODS, with_default_requests
 from kubetide.nodes.provisioning.names import CLASS_ANNOTATION, CONSUMES_ANNOTATION
 from kubetide.objects.capacity import PodTemplateObject, ProvisioningRequest
 from kubetide.objects.kinds import PROVISIONING_REQUESTS
@@ -13,12 +13,12 @@ from kubetide.objects.meta import ObjectMeta, OwnerReference
 from kubetide.objects.pod import Pod, PodStatus
 
 
-class MissingTemplates(ValueError):
-    """PodTemplates that a request names are not there. The message is upstream's."""
+class NoPods(ValueError):
+    """The pods of a request cannot be made: a PodTemplate is missing (upstream's message), or there are too many."""
 
 
 def pods_of(request: ProvisioningRequest, known: KnownCapacity) -> list[list[Pod]]:
-    """Return the pods of each pod set, in the order of the request. Raises MissingTemplates."""
+    """Return the pods of each pod set, in the order of the request. Raises NoPods."""
     sets = request.spec.pod_sets or ()
     meta = request.metadata
     found = [known.template(meta.namespace, one.pod_template_ref.name) for one in sets]
@@ -26,9 +26,13 @@ def pods_of(request: ProvisioningRequest, known: KnownCapacity) -> list[list[Pod
         one.pod_template_ref.name for one, template in zip(sets, found, strict=True) if template is None
     ]
     if missing:
-        raise MissingTemplates(
+        raise NoPods(
             f"missing pod templates, {len(sets)} pod templates were referenced, "
             f"{len(missing)} templates were missing: {','.join(missing)}"
+        )
+    if (asked := sum(one.count for one in sets)) > MOST_PODS:
+        raise NoPods(
+            f"{asked} pods are asked for, and at most {MOST_PODS} can be planned for: make several requests"
         )
     return [
         _copies(request, template, at, one.count)

@@ -36,7 +36,7 @@ from kubetide.nodes.provisioning.names import (
     RESERVATION_OVER_MESSAGE,
     RESERVATION_OVER_REASON,
 )
-from kubetide.nodes.provisioning.pods import MissingTemplates, pods_of
+from kubetide.nodes.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.provisioning.tick import Key, RequestsTick
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
@@ -111,7 +111,7 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
             continue
         try:
             pods = [_apart(state, pod) for one in pods_of(request, state.capacity) for pod in one]
-        except MissingTemplates as error:
+        except NoPods as error:
             message = f"Couldn't create pods, err: {error}"
             tick.changed[key] = with_condition(request, FAILED, "True", NOT_BOOKED_REASON, message, now)
             continue
@@ -133,7 +133,7 @@ def pick(state: State, tick: RequestsTick, now: Instant) -> None:
             continue
         try:
             pods = pods_of(request, state.capacity)
-        except MissingTemplates as error:
+        except NoPods as error:
             tick.changed[key_of(request)] = with_condition(
                 request, FAILED, "True", NO_PODS_REASON, str(error), now
             )

@@ -89,7 +89,7 @@ def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod
             note_try(state, request)
             also = with_condition(request, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
             found = _answer(state, tick, also, pods, now) or found
-        if found:
+        if found and not state.settings.advises:
             # As upstream, an answer counts as a scale-up: nothing is removed for a while after it.
             state.memory.last_scale_up = now
         return ("ScaleUpSuccessful" if found else "ScaleUpNoOptionsAvailable"), []
