@@ -50,6 +50,13 @@ def test_without_the_flag_each_group_finds_out_by_itself():
     assert held.state.memory.stock_outs == {}
 
 
+def test_a_group_without_backoff_is_not_asked_twice_in_a_tick():
+    """Where a failed group would be chosen again at once, the next tick has to do."""
+    held = world(stock_out_memory=minutes(30), initial_node_group_backoff_duration=seconds(0))
+    held.refused.update(dict.fromkeys(("a1", "a2", "b", "large"), "no"))
+    assert len(held.tick()) == 1
+
+
 def test_only_shortages_are_remembered():
     """A cloud that fails for another reason says nothing about its stock."""
     held = world(stock_out_memory=minutes(30))

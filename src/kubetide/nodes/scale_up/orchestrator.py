@@ -176,8 +176,7 @@ def absorb_scale_up(
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
             )
-    # Other groups may have what these have not.
-    tick.replan = failed and bool(state.settings.stock_out_memory)
+    tick.replan = failed and _may_plan_anew(state, actions, results, now)
     if done and not failed:
         # As upstream: an increase of which a part failed starts no delay and is not looked at again.
         state.memory.last_scale_up = now
@@ -281,6 +280,15 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
             reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
             found.append(_command(state, Increase(group, group.target_size + short), "min_size"))
     return found
+
+
+def _may_plan_anew(
+    state: State, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
+) -> bool:
+    """Return whether other groups may be asked in the same tick: none that failed may be asked again in it."""
+    failed = [one.group for one, outcome in zip(actions, results, strict=True) if outcome.status == "failed"]
+    left_alone = all(is_backed_off(state.memory.backoff.get(group), now) for group in failed)
+    return bool(state.settings.stock_out_memory) and left_alone
 
 
 def _is_atomic(tick: Tick) -> bool:
