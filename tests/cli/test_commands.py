@@ -244,9 +244,12 @@ def test_the_shipped_scenarios_are_read(tmp_path):
     assert found.pop("autothrottle") == "autothrottle-diurnal-2"
     assert sorted(found) == [
         "bad-day",
+        "capacity-buffer",
         "from-zero-wrong-catalogue",
         "gpu-claims",
+        "provisioning-request",
         "queue-workers",
+        "stock-out",
         "vertical",
         "web-shop",
         "worldcup98",
