@@ -36,7 +36,7 @@ PACKAGES = {
 }
 ROOTS = {
     "io.k8s.api.core.v1": "Pod Node Namespace Event ConfigMap Binding PersistentVolume PersistentVolumeClaim "
-    "Service Secret ServiceAccount ResourceQuota",
+    "PodTemplate Service Secret ServiceAccount ResourceQuota",
     "io.k8s.api.apps.v1": "Deployment ReplicaSet DaemonSet StatefulSet ControllerRevision",
     "io.k8s.api.autoscaling.v1": "HorizontalPodAutoscaler Scale",
     "io.k8s.api.autoscaling.v2": "HorizontalPodAutoscaler",

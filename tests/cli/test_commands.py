@@ -246,10 +246,13 @@ def test_the_shipped_scenarios_are_read(tmp_path):
     assert found.pop("autothrottle") == "autothrottle-diurnal-2"
     assert sorted(found) == [
         "bad-day",
+        "capacity-buffer",
         "from-zero-wrong-catalogue",
         "gpu-claims",
         "hpa-and-vpa",
+        "provisioning-request",
         "queue-workers",
+        "stock-out",
         "vertical",
         "vpa-day",
         "web-shop",

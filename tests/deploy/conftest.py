@@ -13,6 +13,7 @@ ALL = (
 )
 ACT = "--set=config.act=true"
 IDLEST = "--set=options.idlestFirst=true"
+CAPACITY = "--set=options.capacityApis=true"
 
 
 @pytest.fixture(scope="session")

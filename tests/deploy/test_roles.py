@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, ALL, BOTH, IDLEST
+from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST
 from tests.deploy.requests import Granted, Observed, Watched, granted_by
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -87,6 +87,7 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
     flags = [*ALL, *([ACT] if acting else [])]
     assert granted_by(rendered(*flags)) == of_table(acting=acting)
     assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
+    assert granted_by(rendered(*flags, CAPACITY)) == of_table(acting=acting, values={"options.capacityApis"})
 
 
 def test_a_loop_that_does_not_run_gets_nothing(rendered):

@@ -126,6 +126,7 @@ class World:
         self.now = START
         self.groups = {one.id: one for one in groups}
         self.refused = {}
+        self.cause = "Other"
         self.events, self.commands, self.reasons, self.status = [], [], [], None
         self.state = State()
         self.state.apply(
@@ -157,9 +158,10 @@ class World:
             self.events += [*commands.events, *result.events]
             self.status = result.status or self.status
             actions += commands.actions
-            if not commands.next_step:
+            if not commands.next_step and not result.replan:
                 return actions
-            delta = Delta(step=commands.next_step, holds=self.state.holds)
+            step = "scale_up" if result.replan else commands.next_step
+            delta = Delta(step=step, holds=self.state.holds)
 
     def heard(self, commands, outcomes):
         """Is told of each step when it is over."""
@@ -177,7 +179,7 @@ class World:
     def _do(self, action):
         if isinstance(action, IncreaseSize):
             if action.group in self.refused:
-                return Outcome("failed", self.refused[action.group], "OutOfResource", "STOCKOUT")
+                return Outcome("failed", self.refused[action.group], "OutOfResource", "STOCKOUT", self.cause)
             self.change(action.group, target_size=self.groups[action.group].target_size + action.delta)
         elif isinstance(action, DecreaseTarget):
             self.change(action.group, target_size=self.groups[action.group].target_size - action.delta)

@@ -35,7 +35,7 @@ def command(kind: str, name: str, namespace: str, at: str | None, nodes: bool, o
 
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
-    KIND is pod, hpa, node, nodegroup, vpa (its recommendation), update (of a pod, by a VPA), or what another package's loop explains.
+    KIND is pod, hpa, node, nodegroup, provisioningrequest, capacitybuffer, vpa (its recommendation), update (of a pod, by a VPA), or what another package's loop explains.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes import scale_down
 from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
@@ -30,13 +31,13 @@ from kubetide.nodes.registry.status_map import initializing_status, is_status_du
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
 from kubetide.nodes.scale_up.answers import board_answers
 from kubetide.nodes.scale_up.balancing import families
+from kubetide.nodes.scale_up.minimum import plan_min_size
 from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
     after_scale_down,
     open_tick,
     plan_choice,
-    plan_min_size,
     plan_scale_up,
 )
 from kubetide.nodes.scale_up.salvo import plan_salvo
@@ -54,6 +55,8 @@ def decide(state: State, now: Instant) -> Commands:
             return _begin(state, now)
         case "scale_up":
             assert state.view is not None, "the update step comes first"
+            # Scale-up may be decided again in the same tick.
+            state.end_tick()
             return _scale_up(state, state.view, now)
         case "choose":
             assert state.tick is not None, "scale-up opens the tick"
@@ -84,7 +87,13 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
-            result = Result(events=tuple(events), reasons=tuple(reasons))
+            requests = state.tick.requests
+            writes = (*state.tick.writes, *(() if requests is None else writes_of(state, requests)))
+            state.tick.writes = ()
+            replan = state.tick.replan
+            result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes, replan=replan)
+            if replan:
+                return result
         case "scale_down":
             result = scale_down.absorb(state, commands, outcomes, now)
             if (

@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.facts.priorities import PriorityMap
@@ -58,6 +59,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespaces: tuple[str, ...] = ()
     volumes: tuple[KnownKey, ...] = ()
     devices: tuple[KnownKey, ...] = ()
+    capacity: tuple[KnownKey, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +75,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         replication_controllers: Those that are new or have changed; None when they are as before. They are read
             from the first pod on that one of them controls, and until then they are taken to exist.
         devices: Slices, claims for devices and their classes, in the same way.
+        capacity: Requests for capacity and the PodTemplates that they name; read where the flags say so.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         elapsed: How long the tick has taken so far, for limits of time; 0 in its first step.
@@ -94,6 +97,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespaces: tuple[Namespace, ...] = ()
     volumes: VolumeChanges | None = None
     devices: DeviceChanges | None = None
+    capacity: CapacityChanges | None = None
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None

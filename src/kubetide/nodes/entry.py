@@ -18,7 +18,7 @@ from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
-from kubetide.objects.kinds import DEVICE_KINDS, VOLUME_KINDS
+from kubetide.objects.kinds import CAPACITY_KINDS, DEVICE_KINDS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 
@@ -66,7 +66,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     status=OVERVIEW,
     needs_cloud=True,
     reads_board=True,
-    optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS),
+    optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS, *CAPACITY_KINDS),
     # In a simulated run the loops share one plan.
     simulated_flags={"demand-sources": "pending,intents"},
 )

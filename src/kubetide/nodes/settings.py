@@ -148,6 +148,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cluster_snapshot_parallelism: int = 16
     """Without effect, as upstream."""
 
+    # Requests for capacity
+    enable_provisioning_requests: bool = False
+    provisioning_request_initial_backoff_time: Duration = minutes(1)
+    provisioning_request_max_backoff_time: Duration = minutes(10)
+    provisioning_request_max_backoff_cache_size: int = 1000
+    check_capacity_batch_processing: bool = False
+    check_capacity_provisioning_request_max_batch_size: int = 10
+    check_capacity_processor_instance: str = ""
+    capacity_buffer_controller_enabled: bool = False
+    capacity_buffer_pod_injection_enabled: bool = False
+    capacity_quotas_enabled: bool = False
+
     # Scale-down
     scale_down_enabled: bool = True
     scale_down_utilization_threshold: float = 0.5
@@ -200,6 +212,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether of similar groups the larger gives nodes back first, so that zones stay balanced on the way down."""
     group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
+    stock_out_memory: Duration = ZERO
+    """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
     max_node_increases_per_hour: int = 2000
     """Nodes that may be asked for within any hour; what is over it waits. A bound on mistakes, not a target."""
     max_node_deletions_per_hour: int = 500

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.delta import Delta, Gone, Key, Step
+from kubetide.nodes.facts.capacity import KnownCapacity
 from kubetide.nodes.facts.devices import KnownDevices
 from kubetide.nodes.facts.export import export_state
 from kubetide.nodes.facts.node_devices import NodeDevices
@@ -86,6 +87,7 @@ class State:
         self.namespaces: dict[str, Namespace] = {}
         self.volumes = KnownVolumes()
         self.devices = KnownDevices()
+        self.capacity = KnownCapacity()
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.priority_map = PriorityMap()
@@ -216,6 +218,8 @@ class State:
             self.version += 1
         if begins and self.devices.apply(delta.devices, delta.gone.devices, delta.unread):
             self.snapshot.set_devices(self.devices.judged())
+            self.version += 1
+        if begins and self.capacity.apply(delta.capacity, delta.gone.capacity, delta.unread):
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, Job
+from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
 from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -358,6 +359,38 @@ VPA_CHECKPOINTS_V1BETA2 = Kind(
     VerticalPodAutoscalerCheckpoint,
     short_names=("vpacheckpoint",),
 )
+_CAPACITY = "autoscaling.x-k8s.io"
+POD_TEMPLATES = Kind("", "v1", "PodTemplate", "podtemplates", PodTemplateObject)
+PROVISIONING_REQUESTS = Kind(
+    _CAPACITY,
+    "v1",
+    "ProvisioningRequest",
+    "provisioningrequests",
+    ProvisioningRequest,
+    subresources=("status",),
+    short_names=("provreq", "provreqs"),
+)
+CAPACITY_BUFFERS = Kind(
+    _CAPACITY,
+    "v1beta1",
+    "CapacityBuffer",
+    "capacitybuffers",
+    CapacityBuffer,
+    subresources=("status",),
+    short_names=("cb",),
+)
+CAPACITY_QUOTAS = Kind(
+    _CAPACITY,
+    "v1beta1",
+    "CapacityQuota",
+    "capacityquotas",
+    CapacityQuota,
+    namespaced=False,
+    subresources=("status",),
+    short_names=("cq",),
+)
+CAPACITY_KINDS: tuple[Kind[Any], ...] = (PROVISIONING_REQUESTS, CAPACITY_BUFFERS, CAPACITY_QUOTAS)
+"""Custom kinds that the node loop reads and writes where its flags say so."""
 VERTICAL_KINDS: tuple[Kind[Any], ...] = (VPAS, VPAS_V1BETA2, VPA_CHECKPOINTS, VPA_CHECKPOINTS_V1BETA2)
 """Custom kinds that the vertical loop reads and writes; a cluster has them once their definitions are installed."""
 
@@ -397,6 +430,7 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     HPAS,
     PDBS,
     LEASES,
+    POD_TEMPLATES,
     PRIORITY_CLASSES,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
@@ -422,6 +456,7 @@ _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
         REPLICATION_CONTROLLERS,
         LIMIT_RANGES,
         *VERTICAL_KINDS,
+        *CAPACITY_KINDS,
         *TIME_TABLE_KINDS,
         POD_METRICS,
         NODE_METRICS,

@@ -89,6 +89,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well.
         max_startup_time: In place of both until its first tick has ended well.
+        debugging_snapshot_enabled: Whether ``/snapshotz`` shows what the node loop decided on.
         log_format: ``console`` for people, ``json`` for machines.
         out: Folder of the decision records, for ``kubetide explain``.
         max_records_size: Of the records of one loop; the oldest go when there would be more.
@@ -131,6 +132,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_inactivity: Duration = minutes(10)
     max_failing_time: Duration = minutes(15)
     max_startup_time: Duration = minutes(20)
+    debugging_snapshot_enabled: bool = False
     log_format: Literal["console", "json"] = "console"
     out: str = "kubetide-out"
     max_records_size: Bytes = Bytes(4 << 30)

@@ -202,7 +202,9 @@ class _Process:
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
         if run.address:
             checks = Checks(service.not_alive, service.not_ready, service.health_check)
-            address = await stack.enter_async_context(serving(run.address, checks, registry.text))
+            shown = service.snapshot if run.debugging_snapshot_enabled else None
+            served = serving(run.address, checks, registry.text, snapshot=shown)
+            address = await stack.enter_async_context(served)
             log.tell(f"health and metrics on http://{address}")
         # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
         try:

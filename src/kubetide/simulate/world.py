@@ -73,7 +73,7 @@ from kubetide.simulate.build import (
     services_of,
 )
 from kubetide.simulate.checkers import Checkers, unsettled
-from kubetide.simulate.custom_kinds import needs_vpa_definitions, stored_kinds
+from kubetide.simulate.custom_kinds import definitions_for, stored_kinds
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
@@ -83,7 +83,6 @@ from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
-from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -144,7 +143,7 @@ class World:
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
-        self._vertical = needs_vpa_definitions(scenario.loops, self._manifests)
+        self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))
         if kept is not None:
@@ -383,9 +382,8 @@ class World:
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
             except AlreadyExists:
                 continue
-        if self._vertical:
-            for definition in definitions():
-                await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+        for definition in self._definitions:
+            await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
         for kind, json in self._manifests:
             await self._create(kind, json)
 

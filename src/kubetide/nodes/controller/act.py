@@ -28,7 +28,15 @@ from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import is_finished
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster, withheld
-from kubetide.ports.errors import ApiError, CloudError, CloudWithheld, Conflict, NotFound, Withheld
+from kubetide.ports.errors import (
+    ApiError,
+    CloudError,
+    CloudUnsupported,
+    CloudWithheld,
+    Conflict,
+    NotFound,
+    Withheld,
+)
 
 _PARALLEL = 10
 _ATTEMPTS = 5
@@ -76,7 +84,7 @@ class Actor:
         try:
             match action:
                 case IncreaseSize():
-                    await self._cloud.increase_size(action.group, action.delta)
+                    await self._increase_one(action)
                 case DecreaseTarget():
                     await self._cloud.decrease_target_size(action.group, action.delta)
                 case DeleteInstances():
@@ -103,6 +111,16 @@ class Actor:
             self.bugs.append(error)
             return Outcome("failed", f"{type(error).__name__}: {error}", "Other")
         return Outcome()
+
+    async def _increase_one(self, action: IncreaseSize) -> None:
+        if action.atomic:
+            try:
+                await self._cloud.atomic_increase_size(action.group, action.delta)
+            except CloudUnsupported:
+                pass
+            else:
+                return
+        await self._cloud.increase_size(action.group, action.delta)
 
     async def _delete_nodes(self, action: DeleteNodes) -> Outcome:
         """Read the nodes' pods once more: what the decision did not know of is not killed."""

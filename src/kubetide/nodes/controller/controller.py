@@ -22,6 +22,7 @@ from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
+from kubetide.nodes.controller.writes import Writer
 from kubetide.nodes.core import (
     as_read_back,
     encode_commands,
@@ -40,6 +41,7 @@ from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.objects.cluster import ObjectReference
+from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -108,6 +110,7 @@ class NodesController(BaseLoop):
         self._gatherer.on_new_demand = self._hurry
         self._expander = expander
         self._actor = Actor(cluster, cloud, self._ask_expander if expander is not None else None)
+        self._writer = Writer(cluster)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
@@ -219,10 +222,16 @@ class NodesController(BaseLoop):
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
         for event in (*commands.events, *result.events):
+            version = CAPACITY_BUFFERS.api_version if event.kind == CAPACITY_BUFFERS.kind else "v1"
             about = ObjectReference(
-                api_version="v1", kind=event.kind, namespace=event.namespace, name=event.name, uid=event.uid
+                api_version=version,
+                kind=event.kind,
+                namespace=event.namespace,
+                name=event.name,
+                uid=event.uid,
             )
             await self._events.emit(about, event.type, event.reason, event.message)
+        self._gatherer.capacity.read_anew(await self._writer.write(result.writes))
         if result.status is not None:
             await self._status.write(result.status, now)
         await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
@@ -232,7 +241,7 @@ class NodesController(BaseLoop):
             self._board.sizes = node_sizes(self._state)
         if self._actor.bugs:
             raise self._actor.bugs[0]
-        return commands
+        return replace(commands, next_step="scale_up") if result.replan else commands
 
     async def _decide(self, now: Instant) -> Commands:
         state = self._state

@@ -16,6 +16,7 @@ from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.prospects import found_before, goes, price_of
+from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
@@ -23,6 +24,7 @@ from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices
+from kubetide.nodes.registry.stock_outs import out_of_stock_texts
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
@@ -137,6 +139,8 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             status="ignored",
             sentence="The scheduler has not said that it is unschedulable, so no node is sought for it.",
         )
+    if told := consumer_sentence(state, pod):
+        return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=told)
     supposing = Supposing(state, key, now)
     tick = supposing.as_it_is()
     for placed, node in tick.wanted.placed:
@@ -272,6 +276,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(
             f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
         )
+    obstacles += out_of_stock_texts(copy, group, now)
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:

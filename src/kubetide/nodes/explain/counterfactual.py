@@ -129,6 +129,8 @@ class Supposing:
             _suppose_labels(state, group_id, supposed.labels)
         view = observe(state, self._now)
         tick = open_tick(state, view, self._now)
+        # Requests and pods take turns; what is asked about is the pod.
+        tick.requests = None
         plan_scale_up(state, tick, self._now, choosing=choose)
         state.end_tick()
         state.put_pod(original)

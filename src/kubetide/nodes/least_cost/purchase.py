@@ -26,6 +26,7 @@ class Buying:
         self.tick = tick
         self.now = now
         self.left = dict(headroom.left)
+        self._headroom = headroom
         self.most_nodes = most_nodes
         self.meter = meter
         self.made: dict[str, list[Pod]] = {}
@@ -72,7 +73,7 @@ class Buying:
                 room=sum(max(0, one.max_size - one.target_size) for one in sizes),
                 whole=whole,
                 by_arithmetic=not whole and not template.keeps_others_away,
-                uses={name: template.capacity.get(name, 0) for name in self.left},
+                uses=self._headroom.uses_of(template.node),
             )
         return found
 

@@ -23,6 +23,7 @@ from kubetide.nodes.registry.failures import (
     note_failed,
     time_out,
 )
+from kubetide.nodes.registry.stock_outs import forget_old_shortages
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
@@ -79,6 +80,7 @@ def observe(state: State, now: Instant) -> ClusterView:
     if memory.started is None:
         memory.started = now
     memory.backoff = drop_stale(memory.backoff, now, state.settings)
+    forget_old_shortages(state, now)
     _note_unregistered(state, now)
     total = Counts()
     counts = {group: Counts() for group in state.groups}

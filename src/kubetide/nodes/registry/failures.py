@@ -18,6 +18,7 @@ from kubetide.nodes.facts.nodes import duration_or
 from kubetide.nodes.memory import ScaleUpRequest
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import start_backoff
+from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.scale_up.events import instances_failed, scale_up_timed_out
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
@@ -159,6 +160,7 @@ def _count_failure(
     memory.backoff[group_id] = replace(entry, cause=cause_of(first))
     error = with_cause(cause_of(first), error)
     memory.last_failure_of[group_id] = now
+    told.reasons += note_shortage(state, group_id, cause_of(first), now)
     told.reasons.append(reason("FailedInstance", group_id, instances=len(failed), error=error))
     told.reasons.append(
         reason("BackoffStarted", group_id, duration=format_duration(entry.duration), error=error)

@@ -36,12 +36,15 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or tick.wanted.placed
         or tick.wanted.too_new
         or state.pending
+        or state.capacity.requests
+        or state.capacity.buffers
         or any(intent.due > now for intent in state.intents)
         or memory.wanted_since
         or memory.scale_up_requests
         or memory.unregistered_since
         or memory.incorrect_sizes
         or memory.backoff
+        or memory.stock_outs
         or memory.attempts
         or memory.useless
         or memory.scale_down.deletions

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kubetide.nodes.scale_down.absorb_actuation import absorb_actuation
-from kubetide.nodes.scale_down.actuation import actuate, next_wake
+from kubetide.nodes.scale_down.actuation import actuate
 from kubetide.nodes.scale_down.decide import absorb, decide, forget_unneeded
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
 
 __all__ = [

@@ -20,7 +20,8 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
-from kubetide.nodes.scale_down.actuation import RETRY, failure, goes_whole, next_wake
+from kubetide.nodes.scale_down.actuation import RETRY
+from kubetide.nodes.scale_down.deletions import failure, goes_whole, next_wake
 from kubetide.nodes.scale_down.evictions import settle_evictions
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
 from kubetide.units.time import Instant, after, before, hours

@@ -15,7 +15,6 @@ Source: Cluster Autoscaler, actuator, evictor and deletion batcher (times, limit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -32,6 +31,16 @@ from kubetide.nodes.decision import (
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
+from kubetide.nodes.scale_down.deletions import (
+    NOT_AS_A_WHOLE,
+    evictions_left,
+    failure,
+    goes_whole,
+    later,
+    next_wake,
+    seen,
+    waits_for_others,
+)
 from kubetide.nodes.scale_down.evictions import evictions_of, left_on_node, split_live
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
@@ -39,7 +48,7 @@ from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.settings import drain_turns
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, before, hours, minutes, seconds
+from kubetide.units.time import Duration, Instant, after, before, minutes, seconds
 
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
@@ -58,16 +67,8 @@ _MAX_UNTAINTS = 5
 _MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
 
-_BEFORE_READY = ("marking", "waiting", "evicting", "terminating", "delaying")
-_NOT_AS_A_WHOLE = "couldn't scale down other nodes in this node group"
-
 INTERNAL = "NodeDeleteErrorInternal"
 EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
-
-
-def next_wake(deletions: Mapping[str, Deletion]) -> Instant | None:
-    """Return when the next step of any deletion is due; None when none is in flight."""
-    return min((deletion.due for deletion in deletions.values()), default=None)
 
 
 def actuate(state: State, now: Instant) -> Commands:
@@ -98,7 +99,7 @@ class _Machine:
         self._settings = state.settings
         self._memory = state.memory.scale_down
         self._now = now
-        self._evictions_left = _evictions_left(state, now)
+        self._evictions_left = evictions_left(state, now)
         self.actions: list[Action] = []
         self._failed_groups: dict[str, None] = {}
         self.events: list[EventRecord] = []
@@ -144,7 +145,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = _seen(deletion, pods, self._now)
+        deletion = seen(deletion, pods, self._now)
         moves = split_live(self._state, pods, self._now)
         if moves.blocked is not None:
             blocked = moves.blocked
@@ -223,7 +224,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = _seen(deletion, pods, self._now)
+        deletion = seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             return again
@@ -294,22 +295,17 @@ class _Machine:
                 groups.setdefault(deletion.group, []).append(deletion)
         for group in sorted(groups):
             batch = groups[group]
-            if self._waits_for_others(group):
+            if waits_for_others(self._state, group):
                 for one in batch:
                     self._memory.deletions[one.node] = replace(one, due=after(self._now, POLL))
                 continue
             if min(one.until or one.due for one in batch) > self._now:
                 continue
             checked = [one for one in map(self._check_last, batch) if one is not None]
-            if len(checked) == len([one for one in batch if self._is_ready(one.node)]) and checked:
+            if checked and len(checked) == sum(
+                self._memory.deletions[one.node].phase == "ready" for one in batch
+            ):
                 self._call(group, checked)
-
-    def _waits_for_others(self, group: str) -> bool:
-        """Return whether the group goes as a whole, and others of its nodes are not ready yet."""
-        deletions = self._memory.deletions.values()
-        return goes_whole(self._state, group) and any(
-            one.group == group and one.phase in _BEFORE_READY for one in deletions
-        )
 
     def _keep_whole_groups(self) -> None:
         """Give up the other nodes of a group that goes as a whole or not at all: now those that wait, others once ready."""
@@ -318,11 +314,8 @@ class _Machine:
             if one.group in self._failed_groups and goes_whole(self._state, one.group) and one.in_flight:
                 one = self._memory.deletions[name] = replace(one, given_up=True)
             if one.given_up and one.phase == "ready":
-                failed = self._fail(one, "NodeDeleteErrorFailedToDelete", _NOT_AS_A_WHOLE)
+                failed = self._fail(one, "NodeDeleteErrorFailedToDelete", NOT_AS_A_WHOLE)
                 self._memory.deletions[name] = self._step(failed) or failed
-
-    def _is_ready(self, name: str) -> bool:
-        return self._memory.deletions[name].phase == "ready"
 
     def _check_last(self, deletion: Deletion) -> Deletion | None:
         """Return the deletion if its node's pods were read just now and let it go; else None."""
@@ -332,7 +325,7 @@ class _Machine:
         if isinstance(pods, Deletion):
             self._memory.deletions[deletion.node] = pods
             return None
-        deletion = _seen(deletion, pods, self._now)
+        deletion = seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             moved = self.advance(again)
@@ -365,11 +358,9 @@ class _Machine:
 
     def _note_vanished(self, deletion: Deletion) -> None:
         """The Node object is gone, so there is nothing to give back."""
-        error = "the node is gone"
-        self._memory.results[deletion.node] = DeleteResult(INTERNAL, error)
-        self.reasons.append(
-            reason("DeletionFailed", deletion.node, group=deletion.group, why=INTERNAL, error=error)
-        )
+        self._memory.results[deletion.node] = gone = DeleteResult(INTERNAL, "the node is gone")
+        why = {"group": deletion.group, "why": INTERNAL, "error": gone.error}
+        self.reasons.append(reason("DeletionFailed", deletion.node, **why))
 
     def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
         self._failed_groups[deletion.group] = None
@@ -392,7 +383,7 @@ class _Machine:
             return self._fail(deletion, INTERNAL, "the node's pods could not be read from the API server")
         retry = after(self._now, POLL)
         return replace(
-            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=_later(deletion, retry)
+            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=later(deletion, retry)
         )
 
     def _ask_eviction(self, node: str, eviction: Eviction) -> None:
@@ -408,38 +399,3 @@ class _Machine:
                 grace_period_s=eviction.grace_s,
             )
         )
-
-
-def goes_whole(state: State, group_id: str) -> bool:
-    """Return whether the group exists at zero or at its maximum, so that all of its nodes go together."""
-    group = state.groups.get(group_id)
-    return bool(group and group.options and group.options.zero_or_max_node_scaling)
-
-
-def _later(deletion: Deletion, retry: Instant) -> Instant | None:
-    """A batch that is due waits for the next reading; other phases keep their end."""
-    return retry if deletion.phase == "ready" else deletion.until
-
-
-def _seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
-    """Note what the API server says is on the node."""
-    found = tuple(key_of(pod) for pod in pods)
-    return replace(deletion, checked=now, found=found, reading=False, tries=0)
-
-
-def _evictions_left(state: State, now: Instant) -> int:
-    hour_ago = before(now, hours(1))
-    used = sum(count for at, count in state.memory.scale_down.recent_evictions if at > hour_ago)
-    return state.settings.max_evictions_per_hour - used
-
-
-def failure(
-    state: State, deletion: Deletion, result: str, error: str, now: Instant
-) -> tuple[EventRecord, Reason, Deletion]:
-    """Note that a deletion failed; return the event, the reason, and the deletion on its way back."""
-    memory = state.memory.scale_down
-    memory.results[deletion.node] = DeleteResult(result, error)
-    memory.last_failure_of[deletion.group] = now
-    given_back = replace(deletion, phase="untainting", due=now, tries=0, reading=False)
-    because = reason("DeletionFailed", deletion.node, group=deletion.group, why=result, error=error)
-    return events.failed(deletion, error), because, given_back

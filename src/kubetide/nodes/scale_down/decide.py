@@ -19,8 +19,9 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
-from kubetide.nodes.scale_down.actuation import CALL_LOST, next_wake
+from kubetide.nodes.scale_down.actuation import CALL_LOST
 from kubetide.nodes.scale_down.advice import advise, review_advice
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,

@@ -16,7 +16,7 @@ from kubetide.nodes.scale_up.events import max_nodes_total
 from kubetide.nodes.scale_up.expander_context import expander_context, priority_warnings
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.options import evaluate_groups, find_options
+from kubetide.nodes.scale_up.options import evaluate_groups, find_options, keep_whole_options
 from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
@@ -27,9 +27,18 @@ MAX_TOTAL_REACHED = "max node total count already reached"
 
 
 def choose_groups(
-    state: State, tick: Tick, reasons: list[Reason], now: Instant, *, choosing: bool = True
+    state: State,
+    tick: Tick,
+    reasons: list[Reason],
+    now: Instant,
+    *,
+    choosing: bool = True,
+    all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act."""
+    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act.
+
+    With ``all_or_nothing`` nothing is bought unless one purchase gives all pods a place.
+    """
     headroom = headroom_of(state, tick)
     evaluate_groups(state, tick, headroom, now)
     reasons += [
@@ -48,15 +57,31 @@ def choose_groups(
                 one = Reason(one.code, group_id, one.fields)
             reasons.append(one)
     if choosing and packs_all_groups(state.settings.expander):
-        return _choose_together(state, tick, headroom, reasons, now)
+        events = _choose_together(state, tick, headroom, reasons, now)
+        if all_or_nothing:
+            _drop_part(tick)
+        return events
     find_options(state, tick)
+    if all_or_nothing:
+        keep_whole_options(tick)
     reasons += [
         reason("Option", option.group.id, nodes=option.nodes, pods=len(option.pods))
         for option in tick.options
     ]
     if not tick.options:
         tick.result = "ScaleUpNoOptionsAvailable"
-    return _choose_one(state, tick, headroom, reasons, now) if choosing and tick.options else []
+    events = _choose_one(state, tick, headroom, reasons, now) if choosing and tick.options else []
+    if all_or_nothing and tick.asking is None:
+        _drop_part(tick)
+    return events
+
+
+def _drop_part(tick: Tick) -> None:
+    """Buy nothing where the limits, or the groups, leave some of the pods without a place."""
+    nodes = sum(one.size - one.group.target_size for one in tick.increases)
+    helped = sum(len(option.pods) for option in tick.chosen)
+    if nodes < sum(option.nodes for option in tick.chosen) or helped < len(tick.wanted.pods):
+        tick.increases, tick.chosen, tick.result = [], (), "ScaleUpNoOptionsAvailable"
 
 
 def _choose_one(
@@ -71,11 +96,20 @@ def _choose_one(
 
 
 def choose_among(
-    state: State, tick: Tick, left: Sequence[Option], reasons: list[Reason], now: Instant
+    state: State,
+    tick: Tick,
+    left: Sequence[Option],
+    reasons: list[Reason],
+    now: Instant,
+    *,
+    all_or_nothing: bool = False,
 ) -> list[EventRecord]:
     """Choose among what the expander in a process of its own has left; return the events before the act."""
     tick.asking = None
-    return _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
+    events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
+    if all_or_nothing:
+        _drop_part(tick)
+    return events
 
 
 def _take_best(

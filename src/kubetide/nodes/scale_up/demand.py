@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kubetide.nodes.buffers.inject import BUFFERS, placeholders
 from kubetide.nodes.facts.pods import (
     consumes_request,
     is_daemon_set_pod,
@@ -52,7 +53,7 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
         for key, pod in sorted(state.pending.items())
         if is_unschedulable(pod, settings)
         and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
-        and not consumes_request(pod)
+        and (settings.enable_provisioning_requests or not consumes_request(pod))
     ]
 
 
@@ -79,6 +80,12 @@ def proactive_pods(state: State, now: Instant) -> list[Asked]:
     """Return the pods that controllers are still to make, with ``--enable-proactive-scaleup``."""
     del now
     return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
+
+
+def buffer_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the placeholder pods of CapacityBuffers."""
+    del now
+    return [Asked(pod, BUFFERS, virtual=True) for pod in placeholders(state)]
 
 
 def intended_pods(state: State, now: Instant) -> list[Asked]:
@@ -132,11 +139,12 @@ SOURCES: dict[str, Source] = {
     "pending": pending_pods,
     INJECTED: proactive_pods,
     "drain": drained_pods,
+    BUFFERS: buffer_pods,
     "intents": intended_pods,
 }
-"""By name; all but ``intents`` are always asked."""
+"""By name; all but ``intents`` are always asked, and answer where their flags say so."""
 
-_ALWAYS = ("pending", INJECTED, "drain")
+_ALWAYS = ("pending", INJECTED, "drain", BUFFERS)
 
 
 def check_sources(names: Sequence[str]) -> None:

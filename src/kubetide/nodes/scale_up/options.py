@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from kubetide.nodes.expander import Option, packs_all_groups
 from kubetide.nodes.reasons import (
+    ALL_OR_NOTHING,
     ATOMIC_OVER_MAX_TOTAL,
     BACKED_OFF,
     MAX_SIZE_REACHED,
     NO_PRICE,
     NOT_READY,
+    OUT_OF_STOCK,
     USELESS,
     exceeded_resources,
     quota_exceeded,
@@ -19,6 +21,7 @@ from kubetide.nodes.reasons import (
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import GroupView
 from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.registry.stock_outs import is_out_of_stock
 from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
@@ -78,7 +81,11 @@ def skip_reasons(
     if template is None:
         return (NOT_READY,)  # upstream's word for it
     exceeded = headroom.exceeded_by(template.capacity, count)
-    return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
+    quotas = [
+        *([(CLUSTER_WIDE, exceeded)] if exceeded else ()),
+        *headroom.exceeded_quotas(template.node, count),
+    ]
+    return tuple(quota_exceeded(name, resources) for name, resources in quotas)
 
 
 def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
@@ -105,6 +112,8 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             nodes=nodes,
             max_nodes_total=settings.max_nodes_total,
         )
+        if not skipped and is_out_of_stock(state, state.groups[group_id], now):
+            skipped = (OUT_OF_STOCK,)
         if not skipped and needs_price and state.groups[group_id].price_per_hour is None:
             skipped = (NO_PRICE,)
         if skipped:
@@ -141,6 +150,19 @@ def find_options(state: State, tick: Tick) -> None:
             option = _option(state, tick, state.groups[group_id], estimator)
             if option is not None:
                 tick.options.append(option)
+
+
+def keep_whole_options(tick: Tick) -> None:
+    """Keep the options that give all pods a place; of the other groups each verdict says so."""
+    whole = [one for one in tick.options if len(one.pods) == len(tick.wanted.pods)]
+    kept = {one.group.id: None for one in whole}
+    for option in tick.options:
+        if option.group.id not in kept:
+            for verdict in tick.verdicts:
+                verdict.rejected.setdefault(option.group.id, Rejection((ALL_OR_NOTHING,)))
+    for verdict in tick.verdicts:
+        verdict.accepted = {name: None for name in verdict.accepted if name in kept}
+    tick.options = whole
 
 
 def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:

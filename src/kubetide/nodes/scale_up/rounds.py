@@ -34,7 +34,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
         remain = _without(tick, [one.group.id for one in tick.increases], refused)
     elif tick.result in {"ScaleUpSuccessful", "ScaleUpNoOptionsAvailable"}:
         remain = pods_left(tick.verdicts)
-    if tick.result == "ScaleUpSuccessful":
+    if tick.result == "ScaleUpSuccessful" and tick.chosen:
         best = tick.chosen[0].group.id
         for verdict in tick.verdicts:
             if verdict.accepted and best in verdict.rejected:

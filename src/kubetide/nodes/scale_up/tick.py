@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kubetide.nodes.decision import Write
 from kubetide.nodes.expander import Option
+from kubetide.nodes.provisioning.tick import RequestsTick
 from kubetide.nodes.registry.cluster_state import ClusterView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
@@ -54,6 +56,7 @@ class Wanted:
         workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
         overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
         unprocessed: Pods for which no place was looked for.
+        consumers: Pods of ProvisioningRequests that fit nowhere: they buy nothing themselves.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -63,6 +66,7 @@ class Wanted:
     workloads: dict[Key, Workload] = field(default_factory=dict)
     overflowing: int = 0
     unprocessed: int = 0
+    consumers: list[Pod] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,9 @@ class Tick:
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
+        writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
+        replan: Whether the same pods are to be planned for again at once, as an increase failed.
+        requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
         error, error_type: What went wrong, when ``result`` is ``ScaleUpError``.
         is_open: Whether what was planned has not been answered yet.
@@ -183,6 +190,9 @@ class Tick:
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
     not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)
+    writes: tuple[Write, ...] = ()
+    replan: bool = False
+    requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""
     error_type: str = ""
