@@ -5,10 +5,6 @@ from __future__ import annotations
 from kubetide.objects.meta import ApiObject
 
 
-class Service(ApiObject):
-    pass
-
-
 class Secret(ApiObject):
     pass
 

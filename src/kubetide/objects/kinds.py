@@ -25,7 +25,6 @@ from kubetide.objects.inert import (
     Role,
     RoleBinding,
     Secret,
-    Service,
     ServiceAccount,
 )
 from kubetide.objects.limit_range import LimitRange
@@ -34,6 +33,7 @@ from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubetide.objects.service import Service
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.storage import (
     CSIDriver,
@@ -322,7 +322,7 @@ INERT_KINDS: tuple[Kind[Any], ...] = (
     Kind(_RBAC, "v1", "ClusterRole", "clusterroles", ClusterRole, namespaced=False),
     Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False),
 )
-"""What applications and charts bring beside workloads: stored and shown, without effect."""
+"""What applications and charts bring beside workloads: stored and shown; Services spread pods, the rest has no effect."""
 _VERTICAL = "autoscaling.k8s.io"
 VPAS = Kind(
     _VERTICAL,

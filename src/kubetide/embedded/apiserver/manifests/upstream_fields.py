@@ -15,6 +15,7 @@ from kubetide.objects import (
     pod,
     policy,
     resource,
+    service,
     statefulset,
     storage,
     webhooks,
@@ -31,7 +32,13 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
     owner: frozenset(names.split())
     for owner, names in {
         meta.ObjectMeta: "managedFields selfLink",
-        inert.Service: "spec status",
+        service.Service: "status",
+        service.ServiceSpec: (
+            "allocateLoadBalancerNodePorts clusterIP clusterIPs externalIPs externalName externalTrafficPolicy "
+            "healthCheckNodePort internalTrafficPolicy ipFamilies ipFamilyPolicy loadBalancerClass loadBalancerIP "
+            "loadBalancerSourceRanges ports publishNotReadyAddresses sessionAffinity sessionAffinityConfig "
+            "trafficDistribution type"
+        ),
         inert.Secret: "data immutable stringData type",
         inert.ServiceAccount: "automountServiceAccountToken imagePullSecrets secrets",
         inert.ResourceQuota: "spec status",
