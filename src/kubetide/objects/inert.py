@@ -27,19 +27,3 @@ class IngressClass(ApiObject):
 
 class NetworkPolicy(ApiObject):
     pass
-
-
-class Role(ApiObject):
-    pass
-
-
-class RoleBinding(ApiObject):
-    pass
-
-
-class ClusterRole(ApiObject):
-    pass
-
-
-class ClusterRoleBinding(ApiObject):
-    pass
