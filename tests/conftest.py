@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 from tests.cluster.prometheus_server import find_prometheus
-from tests.grouping import PLANES, Grouped, check_groups, group_of, put_in_order
+from tests.grouping import PLANES, Grouped, group_of, put_in_order
 from tests.plane.running import missing_programs, running_plane
 from tools.plane.build import TARGETS, find
 
@@ -63,7 +63,6 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("long") and not os.environ.get("KUBETIDE_LONG"):
             item.add_marker(pytest.mark.skip(reason="takes long; set KUBETIDE_LONG=1 to play it"))
     yield
-    check_groups(items)
     put_in_order(items)
 
 
@@ -79,9 +78,8 @@ def pytest_runtest_teardown(item, nextitem):
     try:
         return (yield)
     finally:
-        group = group_of(item.nodeid)
-        if nextitem is None or group_of(nextitem.nodeid) != group:
-            PLANES.end(group)
+        if nextitem is None or group_of(nextitem.nodeid) != group_of(item.nodeid):
+            PLANES.end()
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +95,7 @@ def helm():
 def plane(tmp_path_factory):
     """A real control plane with its controllers and scheduler, and no nodes; skips without its programs."""
     skip_without_plane()
-    return PLANES.begin("plane", running_plane(tmp_path_factory.mktemp("plane")))
+    return PLANES.begin(running_plane(tmp_path_factory.mktemp("plane")))
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +103,7 @@ def quiet_plane(tmp_path_factory):
     """A real API server and nothing else, so that only requests change anything."""
     skip_without_plane()
     folder = tmp_path_factory.mktemp("quiet-plane")
-    return PLANES.begin("quiet_plane", running_plane(folder, controllers=False))
+    return PLANES.begin(running_plane(folder, controllers=False))
 
 
 def skip_without_plane():

@@ -42,7 +42,7 @@ PLANES_OF = {
         "tests/plane/test_webhooks.py",
     ),
 }
-"""By fixture, the modules that use its plane; a run in which another one does is refused."""
+"""By the fixture of a plane, the modules that use it; one that uses two stands with the dearer."""
 
 _ONE_BY_ONE = (
     "tests/bad_input/",
@@ -93,16 +93,6 @@ def _rank(group: str, item: pytest.Item) -> int:
     return len(_LONGEST) + (item.get_closest_marker("slow") is None)
 
 
-def check_groups(items: list[pytest.Item]) -> None:
-    """Raise UsageError for a test that uses a plane and is not in the group of it."""
-    for item in items:
-        for plane in PLANES_OF:
-            if plane in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != plane:
-                raise pytest.UsageError(
-                    f"{item.nodeid} uses the fixture {plane}: add its module to PLANES_OF in tests/grouping.py"
-                )
-
-
 class Grouped(LoadScopeScheduling):
     """Deals out groups in the order of the tests."""
 
@@ -115,23 +105,18 @@ class Grouped(LoadScopeScheduling):
 
 
 class _Planes:
-    """The planes that run in this worker, by the name of their group."""
+    """The planes that run in this worker."""
 
     def __init__(self) -> None:
-        self._running: dict[str, ExitStack] = {}
+        self._running = ExitStack()
 
-    def begin(self, group: str, starting: AbstractContextManager[Any]) -> Any:
-        """Start a plane that runs to the end of its group, and return it."""
-        with ExitStack() as stack:
-            plane = stack.enter_context(starting)
-            self._running[group] = stack.pop_all()
-        return plane
+    def begin(self, starting: AbstractContextManager[Any]) -> Any:
+        """Start a plane that runs to the end of the group, and return it."""
+        return self._running.enter_context(starting)
 
-    def end(self, group: str) -> None:
-        """Stop the plane of a group, if it runs."""
-        running = self._running.pop(group, None)
-        if running is not None:
-            running.close()
+    def end(self) -> None:
+        """Stop all."""
+        self._running.close()
 
 
 PLANES = _Planes()

@@ -17,7 +17,7 @@ from tools.plane.build import find
 def audited(tmp_path_factory):
     """A control plane that writes down every request; skips without its programs."""
     skip_without_plane()
-    return PLANES.begin("audited", audited_plane(tmp_path_factory.mktemp("audited")))
+    return PLANES.begin(audited_plane(tmp_path_factory.mktemp("audited")))
 
 
 @pytest.fixture
