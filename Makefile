@@ -8,6 +8,9 @@ DEV := $(DEV_ENV)/bin
 # Workers for the tests; 0 runs them in this process. Many tests wait for other programs, so there are two a core.
 TEST_WORKERS ?= 4
 
+# Workers and the programs that tests start compile a module once, even where the environment says otherwise.
+test: export PYTHONDONTWRITEBYTECODE =
+
 # Virtual hours that `make soak` plays, and the seed of its first run.
 HOURS ?= 50
 SEED ?= 1000
