@@ -5,8 +5,11 @@ PYTHON ?= python3
 RUN_ENV := .venv/run
 DEV_ENV := .venv/dev
 DEV := $(DEV_ENV)/bin
-# Workers for the tests; 0 runs them in this process.
-TEST_WORKERS ?= 2
+# Workers for the tests; 0 runs them in this process. Many tests wait for other programs, so there are two a core.
+TEST_WORKERS ?= 4
+
+# Workers and the programs that tests start compile a module once, even where the environment says otherwise.
+test: export PYTHONDONTWRITEBYTECODE =
 
 # Virtual hours that `make soak` plays, and the seed of its first run.
 HOURS ?= 50
@@ -18,7 +21,7 @@ run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with 
 	$(RUN_ENV)/bin/kubetide up $(ARGS)
 
 test: check  ## Everything that must pass: format, lint, types, import contracts, tests
-	$(DEV)/python -m pytest -n $(TEST_WORKERS) --dist worksteal $(ARGS)
+	$(DEV)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
 
 soak: $(DEV_ENV)/.ready  ## Play random scenarios with random faults and look for what is wrong: HOURS=200 SEED=5000
 	$(DEV)/python -m tests.soak --hours $(HOURS) --seed $(SEED) $(ARGS)

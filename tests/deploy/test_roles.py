@@ -53,6 +53,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.clock import run_real, run_virtual
+from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import roles, with_hint
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, minutes, seconds
@@ -143,6 +144,7 @@ def of_horizontal():
         await world.cluster.create(HPAS, hpa, namespace="default")
         world.measured.answers["external", "default", "queue", ""] = [20_000]
         world.cluster.faults = ConflictOnce()
+        owners = asyncio.create_task(HpaOwners(observed, clock, lambda _: None).run())
         async with world.running():
             await clock.sleep(seconds(16))
             assert await world.replicas() == 4
@@ -150,6 +152,7 @@ def of_horizontal():
             assert found.spec.replicas == 4
             world.usage.error = "the server is currently unable to handle the request"
             await clock.sleep(seconds(60))
+        assert owners.cancel()
         return seen
 
     return run_virtual(main, start=START)

@@ -22,6 +22,7 @@ from tests.nodes.frozen import (
 
 from kubetide.clouds.common.template import kube_proxy
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
+from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
@@ -399,6 +400,25 @@ def test_status_document_counts_and_names_states():
         "lastProbeTime": None,
         "lastTransitionTime": None,
     }
+
+
+def test_times_of_probing_alone_are_no_change():
+    """Without its times of probing a document reads like one that was made without them, at whatever time it is written."""
+    yaml = pytest.importorskip("yaml")
+
+    def bare(value):
+        if isinstance(value, dict):
+            return {key: bare(item) for key, item in value.items() if key not in {"lastProbeTime", "time"}}
+        return [bare(item) for item in value] if isinstance(value, list) else value
+
+    texts = []
+    for at in (seconds(0), seconds(10)):
+        world = World(pods=[pod("a")], groups=[group("g"), group("time", maximum=0)])
+        world.tick(at=at)
+        texts.append(world.status)
+        assert yaml.safe_load(without_probes(texts[-1])) == bare(yaml.safe_load(texts[-1]))
+        assert "- name: time\n" in without_probes(texts[-1])
+    assert texts[0] != texts[1]
 
 
 def test_bad_flags_name_the_fix():

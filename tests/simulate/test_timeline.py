@@ -51,8 +51,8 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         cost=[price * index for index in range(len(rows))],
         cpu_requested=[row[1] for row in rows],
         prices={
-            "general": GroupPrice(per_hour=price, cores=4.0),
-            "dear": GroupPrice(per_hour=99.0, cores=1.0),
+            "general": GroupPrice(per_hour=price, offers={"cpu": 4.0}),
+            "dear": GroupPrice(per_hour=99.0, offers={"cpu": 1.0}),
         },
     )
     summary = summarize("run", timeline)
@@ -84,6 +84,23 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
     assert summary.cost_bound == pytest.approx(room * step_s / 3600 * price / 4, abs=1e-3)
     assert summary.pending_pod_minutes == pytest.approx(waiting_s / 60, abs=0.0051)
     assert summary.hours == pytest.approx(len(rows) * step_s / 3600, abs=1e-4)
+
+
+def test_no_packing_costs_less_than_the_dearest_resource():
+    """Each step counts for the resource that is dearest in it, at the cheapest price of any group; what none has for none."""
+    prices = {
+        "cores": GroupPrice(per_hour=4.0, offers={"cpu": 4.0, "memory": 8.0, "pods": 100}),
+        "memory": GroupPrice(per_hour=6.0, offers={"cpu": 4.0, "memory": 60.0, "pods": 100}),
+    }
+    timeline = Timeline(
+        start=Instant(0),
+        step_s=3600,
+        pending=[0, 0, 0],
+        cpu_requested=[8.0, 1.0, 0.5],
+        requested={"memory": [10, 50, 1], "pods": [10, 10, 75], "gpu": [9, 9, 9]},
+        prices=prices,
+    )
+    assert summarize("run", timeline).cost_bound == pytest.approx(8.0 + 5.0 + 3.0)
 
 
 def test_an_empty_run_has_a_summary():
@@ -126,6 +143,8 @@ def test_the_observer_counts_what_a_scan_finds():
             assert line.cpu_requested[-1] * 1000 == pytest.approx(
                 sum(pod_requests(p).get("cpu", 0) for p in bound)
             )
+            assert line.requested["memory"][-1] == sum(pod_requests(p).get("memory", 0) for p in bound)
+            assert line.requested["pods"][-1] == len(bound)
             assert line.cpu_allocatable[-1] * 1000 == pytest.approx(
                 sum(milli(str(n.status.allocatable["cpu"])) for n in ready)
             )

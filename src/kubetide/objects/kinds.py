@@ -17,16 +17,11 @@ from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.inert import (
-    ClusterRole,
-    ClusterRoleBinding,
     Ingress,
     IngressClass,
     NetworkPolicy,
     ResourceQuota,
-    Role,
-    RoleBinding,
     Secret,
-    Service,
     ServiceAccount,
 )
 from kubetide.objects.limit_range import LimitRange
@@ -34,7 +29,9 @@ from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubetide.objects.service import Service
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.storage import (
     CSIDriver,
@@ -310,6 +307,12 @@ RESOURCE_QUOTAS = Kind(
 )
 _NETWORKING = "networking.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
+ROLES = Kind(_RBAC, "v1", "Role", "roles", Role)
+ROLE_BINDINGS = Kind(_RBAC, "v1", "RoleBinding", "rolebindings", RoleBinding)
+CLUSTER_ROLES = Kind(_RBAC, "v1", "ClusterRole", "clusterroles", ClusterRole, namespaced=False)
+CLUSTER_ROLE_BINDINGS = Kind(
+    _RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False
+)
 INERT_KINDS: tuple[Kind[Any], ...] = (
     SERVICES,
     Kind("", "v1", "Secret", "secrets", Secret),
@@ -318,12 +321,12 @@ INERT_KINDS: tuple[Kind[Any], ...] = (
     Kind(_NETWORKING, "v1", "Ingress", "ingresses", Ingress, subresources=("status",), short_names=("ing",)),
     Kind(_NETWORKING, "v1", "IngressClass", "ingressclasses", IngressClass, namespaced=False),
     Kind(_NETWORKING, "v1", "NetworkPolicy", "networkpolicies", NetworkPolicy, short_names=("netpol",)),
-    Kind(_RBAC, "v1", "Role", "roles", Role),
-    Kind(_RBAC, "v1", "RoleBinding", "rolebindings", RoleBinding),
-    Kind(_RBAC, "v1", "ClusterRole", "clusterroles", ClusterRole, namespaced=False),
-    Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False),
+    ROLES,
+    ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
 )
-"""What applications and charts bring beside workloads: stored and shown, without effect."""
+"""What applications and charts bring beside workloads: stored and shown. Services spread pods and Roles grant rights; the rest has no effect."""
 _VERTICAL = "autoscaling.k8s.io"
 VPAS = Kind(
     _VERTICAL,

@@ -9,8 +9,8 @@ Definitions (one sampling step is ``step_s`` seconds):
 - CPU slack, memory slack: share of what the running containers ask for and do not use.
 - throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
 - cost without scaling: every node group at the largest size that it had, from the beginning to the end.
-- lower bound of the cost: the CPU that pods asked for, step by step, at the cheapest price per core of all groups;
-  no packing of the same pods can cost less.
+- lower bound of the cost: step by step, for each resource what pods on nodes asked for at the cheapest price per unit of
+  all groups (CPU, memory, GPUs, places for pods), and of these the dearest; no packing of the same pods can cost less.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class ServiceSeries(msgspec.Struct):
 
 
 class GroupPrice(msgspec.Struct, frozen=True):
-    """What a node of a group costs an hour, and how many cores pods have of it."""
+    """What a node of a group costs an hour, and what pods have of it, by resource: cores, bytes, counts."""
 
     per_hour: float
-    cores: float
+    offers: dict[str, float]
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -111,6 +111,7 @@ class Timeline(msgspec.Struct):
         pending: Pods without a node.
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
+        requested: Of other resources, what the pods on nodes ask for: bytes, counts.
         cost: Money spent since the start, in ``currency``.
         node_lives: Of each node that was there, in the order of their coming.
         evictions: Pods that were asked to go by the Eviction API.
@@ -125,6 +126,7 @@ class Timeline(msgspec.Struct):
     pending: list[int] = msgspec.field(default_factory=list)
     nodes: dict[str, list[int]] = msgspec.field(default_factory=dict)
     cpu_requested: list[float] = msgspec.field(default_factory=list)
+    requested: dict[str, list[int]] = msgspec.field(default_factory=dict)
     cpu_used: list[float] = msgspec.field(default_factory=list)
     cpu_allocatable: list[float] = msgspec.field(default_factory=list)
     cost: list[float] = msgspec.field(default_factory=list)
@@ -251,8 +253,15 @@ def _cost_unscaled(timeline: Timeline) -> float:
 
 
 def _cost_bound(timeline: Timeline) -> float:
-    per_core = min((one.per_hour / one.cores for one in timeline.prices.values() if one.cores), default=0.0)
-    return sum(timeline.cpu_requested) * timeline.step_s / 3600 * per_core
+    least = [0.0] * len(timeline.cpu_requested)
+    columns: dict[str, Sequence[float]] = {"cpu": timeline.cpu_requested, **timeline.requested}
+    prices = timeline.prices.values()
+    for resource, column in columns.items():
+        per_unit = [one.per_hour / one.offers[resource] for one in prices if one.offers.get(resource)]
+        if per_unit:
+            cheapest = min(per_unit)
+            least = [max(before, amount * cheapest) for before, amount in zip(least, column, strict=True)]
+    return sum(least) * timeline.step_s / 3600
 
 
 def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:

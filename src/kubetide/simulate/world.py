@@ -55,6 +55,7 @@ from kubetide.objects.kinds import (
     PDBS,
     PODS,
     REPLICA_SETS,
+    SERVICES,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
     Kind,
@@ -131,7 +132,6 @@ class World:
         if kept is not None:
             seed = kept.seed_of(seed)
         self._seed = seed
-        self._on_sample = on_sample
         entries = loop_entries(scenario.loops)
         simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
         settings = parse_flags({**simulated, **scenario.flags}, entries)
@@ -162,6 +162,7 @@ class World:
         self._jobs = Informer(self.cluster, JOBS, clock)
         self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
+        self._services = Informer(self.cluster, SERVICES, clock)
         self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._volumes, self._devices = VolumeCache(self.cluster, clock), DeviceCache(self.cluster, clock)
         self._volumes.want_when_used(store)
@@ -177,6 +178,7 @@ class World:
             self._jobs,
             self._cron_jobs,
             self._pdbs,
+            self._services,
             self._namespaces,
         )
         self.cloud = EmbeddedCloud(
@@ -279,13 +281,12 @@ class World:
                 task.cancel()
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
-        cluster, clock, seed = self.cluster, self.clock, self._seed
-        pods, nodes, volumes, devices = self.pods, self.nodes, self._volumes, self._devices
-        index = PodIndex(self.pods)
-        tells = self._served
+        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self._seed, self.pods, self.nodes
+        volumes, devices = self._volumes, self._devices
+        index, tells = PodIndex(self.pods), self._served
         scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
-        owners = self._replica_sets, self._stateful_sets
-        chooser = PodChooser(self.scenario.scheduler, seed, owners)
+        sets = self._replica_sets, self._stateful_sets
+        chooser = PodChooser(self.scenario.scheduler, seed, sets, self._services)
         kubelets = KubeletPool(
             cluster,
             clock,

@@ -32,6 +32,7 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.deletions import (
+    INTERNAL,
     NOT_AS_A_WHOLE,
     evictions_left,
     failure,
@@ -67,7 +68,6 @@ _MAX_UNTAINTS = 5
 _MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
 
-INTERNAL = "NodeDeleteErrorInternal"
 EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
 
 
