@@ -32,6 +32,7 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.deletions import (
+    EVICTION_FAILED,
     INTERNAL,
     NOT_AS_A_WHOLE,
     evictions_left,
@@ -67,8 +68,6 @@ _MAX_READS = 3
 _MAX_UNTAINTS = 5
 _MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
-
-EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
 
 
 def actuate(state: State, now: Instant) -> Commands:

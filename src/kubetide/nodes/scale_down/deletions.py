@@ -19,6 +19,7 @@ from kubetide.units.time import Instant, before, hours
 if TYPE_CHECKING:
     from kubetide.nodes.state import State
 
+EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
 INTERNAL = "NodeDeleteErrorInternal"
 NOT_AS_A_WHOLE = "couldn't scale down other nodes in this node group"
 
