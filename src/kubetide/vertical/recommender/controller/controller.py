@@ -13,10 +13,11 @@ from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import MetricSource
+from kubetide.ports.metrics import ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
 from kubetide.vertical.recommender.controller.act import Actor
+from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.gather import Gatherer
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint, slim_controller, slim_pod
 from kubetide.vertical.recommender.controller.targets import TargetReader
@@ -64,18 +65,23 @@ class RecommenderController(BaseLoop):
         *,
         caches: Caches,
         history: Callable[[], Awaitable[Sequence[History]]] | None = None,
+        external: ExternalMetricSource | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
         Args:
             caches: Shared with other loops, and kept up to date by whoever made them.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
+            external: Where usage comes from, in the place of ``metrics``, if the settings say so.
+            warn: Takes a sentence that a person must see.
         """
         super().__init__()
         self._cluster = cluster
         self._clock = clock
         self._recorder = recorder
         self._history = history
+        self._warn = warn
         self._state = State(settings)
         vpas, pods = caches.of(VPAS), caches.of(PODS, keep=slim_pod)
         controllers: dict[str, Informer[Any]] = {
@@ -97,7 +103,11 @@ class RecommenderController(BaseLoop):
         if settings.leave_to_hpa:
             hpas = caches.of(HPAS, keep=hpa_view)
             self._optional = (*self._optional, hpas)
-        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas)
+        usage = None
+        if settings.use_external_metrics:
+            assert external is not None, "a process with such settings has external metrics"
+            usage = ExternalUsage(external, settings)
+        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas, usage)
         self._actor = Actor(cluster, clock, settings)
         self._fresh, self._whole = True, False
         self._targets = NewTargets()
@@ -157,6 +167,7 @@ class RecommenderController(BaseLoop):
                 return (), await self._history()
             except (HistoryError, MetricsError) as error:
                 self.history_error = str(error)
+                self._warn(f"recommender: no history from Prometheus, usage is counted from now on: {error}")
                 return (), ()
         if not self._state.settings.uses_checkpoints:
             return (), ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kubetide.objects.cluster import Event
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -13,6 +13,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import seconds, to_seconds
+from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
@@ -52,16 +53,19 @@ class Gatherer:
         metrics: MetricSource,
         clock: Clock,
         hpas: Informer[HorizontalPodAutoscaler | HpaView] | None = None,
+        external: ExternalUsage | None = None,
     ) -> None:
         """Prepare the gatherer.
 
         Args:
             hpas: Those that a VPA leaves resources to; None where it does not.
+            external: Where samples come from in the place of ``metrics``.
         """
+        self._external = external
         self._hpas = hpas
         self._vpas = vpas
         self._changed_vpas = vpas.feed()
-        self._pods = pods.feed()
+        self._all_pods, self._pods = pods, pods.feed()
         self._checkpoints = None if checkpoints is None else checkpoints.feed()
         self._targets = targets
         self._metrics = metrics
@@ -93,7 +97,10 @@ class Gatherer:
         vpas, statuses, gone_vpas = await self._take_vpas(state)
         checkpoints = {} if self._checkpoints is None else self._checkpoints.drain()
         pods = self._pods.drain()
-        samples = await self._sample()
+        gone = set(gone_vpas)
+        served = {(one.namespace, one.name): one for one in vpas}
+        served |= {key: one for key, one in state.views.items() if key not in served and key not in gone}
+        samples = await self._sample(state, served.values())
         ooms, self._ooms = self._ooms, []
         return Delta(
             at=self._clock.now(),
@@ -132,15 +139,18 @@ class Gatherer:
                     statuses.append(StatusView(*key, status))
         return views, statuses, sorted(state.views.keys() - objects.keys())
 
-    async def _sample(self) -> Samples | None:
+    async def _sample(self, state: State, vpas: Iterable[VpaView]) -> Samples | None:
         self.metrics_error = ""
+        patience = _PATIENCE if self._external is None else state.settings.recommender_interval
         try:
-            async with asyncio.timeout(to_seconds(_PATIENCE)):
+            async with asyncio.timeout(to_seconds(patience)):
+                if self._external is not None:
+                    return await self._external.samples(vpas, self._all_pods.objects.values())
                 return samples_view(await self._metrics.pod_samples())
         except MetricsError as error:
             self.metrics_error = str(error)
         except TimeoutError:
-            self.metrics_error = "the source of resource metrics did not answer within 10s"
+            self.metrics_error = f"the source of metrics did not answer within {to_seconds(patience):g}s"
         return None
 
 
