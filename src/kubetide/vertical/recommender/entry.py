@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.loop import Explainer, LoopEntry, Parts
+from kubetide.loop import Explainer, Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, EVENTS, HPAS, JOBS, REPLICATION_CONTROLLERS
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.recommender.controller import LOOP, RecommenderController
@@ -14,6 +16,7 @@ from kubetide.vertical.recommender.controller.roles import RECOMMENDER
 from kubetide.vertical.recommender.core import RecommenderCore
 from kubetide.vertical.recommender.explain import explain_vpa
 from kubetide.vertical.recommender.reasons import VOCABULARY
+from kubetide.vertical.recommender.series import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
 
@@ -40,6 +43,10 @@ def _make(parts: Parts, settings: Settings) -> RecommenderController:
     )
 
 
+def _series(registry: Registry, loop: RecommenderController, clock: Clock) -> Listener:
+    return RecommenderSeries(registry, loop, clock).heard
+
+
 def _lines(core: RecommenderCore, subject: str, now: Instant, view: str) -> list[str]:
     del now, view
     namespace, _, name = subject.partition("/")
@@ -54,6 +61,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         gates=("per_vpa_config", lambda text: read_feature_gates(text).per_vpa_config),
     ),
     make=_make,
+    series=_series,
     core=RecommenderCore,
     vocabulary=VOCABULARY,
     roles=(RECOMMENDER,),

@@ -16,6 +16,7 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
+from kubetide.vertical.recommender.conditions import PROVIDED, is_true
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.gather import Gatherer
@@ -37,7 +38,8 @@ from kubetide.vertical.recommender.new_targets import NewTargets
 from kubetide.vertical.recommender.ooms import EVICTED
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, History, checkpoint_view
+from kubetide.vertical.recommender.views import CheckpointView, History, Key, checkpoint_view, time_of
+from kubetide.vertical.series import Steps
 from kubetide.watching import Caches, Informer
 
 LOOP = "recommender"
@@ -83,7 +85,8 @@ class RecommenderController(BaseLoop):
         self._history = history
         self._warn = warn
         self._state = State(settings)
-        vpas, pods = caches.of(VPAS), caches.of(PODS, keep=slim_pod)
+        self._vpas = vpas = caches.of(VPAS)
+        pods = caches.of(PODS, keep=slim_pod)
         controllers: dict[str, Informer[Any]] = {
             kind.kind: caches.of(kind, keep=slim_controller) for kind in WORKLOAD_KINDS
         }
@@ -114,6 +117,10 @@ class RecommenderController(BaseLoop):
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
+        self.steps = Steps(clock)
+        """How long the parts of the last pass took."""
+        self.first_recommended: Sequence[Instant] = ()
+        """When the VPA objects were created that the last pass gave their first recommendation."""
         self.history_error = ""
         """Why there is no history; empty where there is, or where none was asked for."""
 
@@ -132,6 +139,11 @@ class RecommenderController(BaseLoop):
         """Why the last pass had no samples; empty where it had."""
         return self._gatherer.metrics_error
 
+    @property
+    def lost_ooms(self) -> int:
+        """OOMs that were passed over, as there were too many between two passes."""
+        return self._gatherer.lost_ooms
+
     async def synced(self) -> None:
         """Return once VPAs, pods and checkpoints are there, and every other kind is or was refused."""
         for informer in self._required:
@@ -145,8 +157,9 @@ class RecommenderController(BaseLoop):
 
     async def tick(self) -> None:
         """Gather, decide, act, absorb, record: once."""
+        self.steps.begin()
         load, history = await self._past() if self._fresh else ((), ())
-        delta = await self._gatherer.gather(self._state, load=load, history=history)
+        delta = await self._gatherer.gather(self._state, self.steps, load=load, history=history)
         now = self._clock.now()
         self._state.apply(delta)
         self._fresh = False
@@ -155,10 +168,29 @@ class RecommenderController(BaseLoop):
         self._whole = False
         gathered = self._gathered(delta, full=full)
         commands = decide(self._state, now)
+        without = self._without_recommendation(commands)
         contents = checkpoints(self._state, commands.checkpoints, now)
-        self.outcomes = await self._actor.carry_out(commands, contents)
+        self.outcomes = await self._actor.carry_out(commands, contents, self.steps)
         self.result = absorb(self._state, commands, self.outcomes, now)
+        self.first_recommended = self._created(without)
+        self.steps.done("GarbageCollect")
         self._record(now, gathered, commands, full=full)
+
+    def _without_recommendation(self, commands: Commands) -> list[Key]:
+        """Return the VPAs whose status is to be written and had no recommendation."""
+        vpas = self._state.vpas
+        keys = [(write.namespace, write.name) for write in commands.statuses]
+        return [key for key in keys if not is_true(vpas[key].stored.conditions, PROVIDED)]
+
+    def _created(self, without: Sequence[Key]) -> list[Instant]:
+        """Return when those of the VPAs were created that have a recommendation by now."""
+        found = []
+        for key in without:
+            vpa = self._state.vpas.get(key)
+            if vpa is not None and is_true(vpa.stored.conditions, PROVIDED) and key in self._vpas.objects:
+                created = time_of(self._vpas.objects[key].metadata.creation_timestamp)
+                found += [] if created is None else [created]
+        return found
 
     async def _past(self) -> tuple[Sequence[CheckpointView], Sequence[History]]:
         """Return what is known of containers from before the start."""

@@ -33,6 +33,7 @@ from kubetide.vertical.recommender.views import (
     samples_view,
     vpa_view,
 )
+from kubetide.vertical.series import Steps
 from kubetide.watching import Informer
 
 _PATIENCE = seconds(10)
@@ -91,17 +92,25 @@ class Gatherer:
         self.lost_ooms += max(len(ooms) - left, 0)
 
     async def gather(
-        self, state: State, *, load: Sequence[CheckpointView] = (), history: Sequence[History] = ()
+        self,
+        state: State,
+        steps: Steps,
+        *,
+        load: Sequence[CheckpointView] = (),
+        history: Sequence[History] = (),
     ) -> Delta:
-        """Return what has changed since the state was last given a delta."""
+        """Return what has changed since the state was last given a delta; ``steps`` times the parts."""
         vpas, statuses, gone_vpas = await self._take_vpas(state)
+        steps.done("LoadVPAs")
         checkpoints = {} if self._checkpoints is None else self._checkpoints.drain()
         pods = self._pods.drain()
+        steps.done("LoadPods")
         gone = set(gone_vpas)
         served = {(one.namespace, one.name): one for one in vpas}
         served |= {key: one for key, one in state.views.items() if key not in served and key not in gone}
         samples = await self._sample(state, served.values())
         ooms, self._ooms = self._ooms, []
+        steps.done("LoadMetrics")
         return Delta(
             at=self._clock.now(),
             vpas=vpas,
