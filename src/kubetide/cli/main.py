@@ -26,6 +26,7 @@ _COMMANDS = {
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",
+    "advise": "Report what requests cost and what they could be, from usage alone.",
     "replay": "Decide every recorded tick again and compare the bytes.",
 }
 
