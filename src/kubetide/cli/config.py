@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kubetide.cli.run import OPEN, configuration
+from kubetide.runtime.prometheus_settings import SECRETS
 
 
 @click.group("config")
@@ -30,5 +31,6 @@ def check(context: click.Context, config: Path | None) -> None:
     found = configuration(config, context.args)
     width = max((len(name) for name in found.values), default=0)
     for name in sorted(found.values):
-        click.echo(f"{name:<{width}}  {found.values[name]!s:<20}  {found.sources[name]}")
+        shown = "(secret)" if name in SECRETS else str(found.values[name])
+        click.echo(f"{name:<{width}}  {shown:<20}  {found.sources[name]}")
     click.echo(f"{len(found.values)} settings stated, all others at their defaults; it can be run")

@@ -31,6 +31,7 @@ _COMMANDS = {
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
     "ui": "Show a run in a browser, live or afterwards.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",
+    "advise": "Report what requests cost and what they could be, from usage alone.",
     "replay": "Decide every recorded tick again and compare the bytes.",
 }
 

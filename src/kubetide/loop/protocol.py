@@ -13,7 +13,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.expander import ExpanderService
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
 from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Key
 
@@ -146,11 +146,12 @@ class Answers(Protocol):
 
 
 class Sources(NamedTuple):
-    """Where metrics come from; custom and external ones may be missing."""
+    """Where metrics come from; all but those of resources may be missing."""
 
     resource: MetricSource
     custom: CustomMetricSource | None = None
     external: ExternalMetricSource | None = None
+    series: SeriesSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ from kubetide.loop import (
 )
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
+from kubetide.runtime.prometheus_settings import PrometheusSettings
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
@@ -52,7 +53,7 @@ class ConfigError(KubetideError):
     """A setting that does not exist or cannot be read; the text names where it stands, it, and the fix."""
 
 
-class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+class RunSettings(PrometheusSettings, frozen=True, kw_only=True):
     """The settings of the process; those of the loops are upstream's flags.
 
     Attributes:
@@ -82,9 +83,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         kube_api_content_type: What pods and nodes are asked for in.
         max_answer_size: Of one answer of the API server; a larger one is an error.
         max_list_objects: Of one list, all of its parts together; likewise.
-        prometheus_url: Where External metrics whose selector says so come from; empty for nowhere.
-        prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
-        prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
         address: Where health and metrics are served; empty serves nothing.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well.
@@ -123,11 +121,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_answer_size: Bytes = Bytes(512 << 20)
     max_list_objects: int = 1_000_000
-    prometheus_url: str = ""
-    prometheus_token_file: str = ""
-    prometheus_user: str = ""
-    prometheus_password_file: str = ""
-    prometheus_ca_file: str = ""
     address: str = "127.0.0.1:8085"
     max_inactivity: Duration = minutes(10)
     max_failing_time: Duration = minutes(15)
@@ -157,6 +150,7 @@ _SWITCHES = frozenset(
         "aws-use-static-instance-list",
         "regional",
         "bulk-mig-instances-listing-enabled",
+        "prometheus-insecure",
     }
 )
 _REPEATED = frozenset({"nodes", "node-group-auto-discovery"})

@@ -34,7 +34,7 @@ from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import ApiError
-from kubetide.ports.metrics import ExternalMetricSource
+from kubetide.ports.metrics import ExternalMetricSource, SeriesSource
 from kubetide.ports.plugins import Plugin
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import open_cloud
@@ -51,6 +51,8 @@ from kubetide.runtime.service import Service
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
+from kubetide.vertical.recommender.settings import DEFAULT_ADDRESS
+from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 COMPONENT = "kubetide"
 
@@ -135,6 +137,18 @@ class _Process:
         client = await stack.enter_async_context(PrometheusClient(connection, clock, basic=basic))
         return PrometheusMetrics(client, clock, served)
 
+    async def _series(self, clock: Clock, stack: AsyncExitStack) -> SeriesSource | None:
+        """Return Prometheus as a source of history, where the recommender is told to ask it."""
+        run = self._config.run
+        if (
+            "recommender" not in run.controllers
+            or self._config.loops.of(RecommenderSettings).uses_checkpoints
+        ):
+            return None
+        connection, basic = prometheus_access(run, otherwise=DEFAULT_ADDRESS)
+        client = PrometheusClient(connection, clock, basic=basic, patience=run.prometheus_query_timeout)
+        return await stack.enter_async_context(client)
+
     async def _run(self, clock: Clock, stack: AsyncExitStack) -> None:
         run, log = self._config.run, self._log
         connection = find_connection(
@@ -189,6 +203,7 @@ class _Process:
                 HttpMetrics(cluster, clock),
                 HttpCustomMetrics(cluster, clock, plural_of=plurals),
                 await self._external(HttpExternalMetrics(cluster), clock, stack),
+                await self._series(clock, stack),
             ),
             cloud=cloud,
             guard=guard,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,11 +138,24 @@ def feed_history(state: State, history: Sequence[History]) -> None:
         pod = state.track(PodView(one.namespace, one.pod, one.labels, "Unknown", tuple(one.containers)))
         state.ghosts.add((one.namespace, one.pod))
         feeds += [(pod.containers[name], usage) for name, usage in one.containers.items()]
-    for place in range(max((len(one.cpu) for _, one in feeds), default=0)):
-        cells = [(row, *one.cpu[place]) for row, one in feeds if place < len(one.cpu)]
-        rows, at, amounts = np.array(cells, np.int64).T
-        state.containers.add_cpu(state.aggregates, rows, amounts, at)
-    for place in range(max((len(one.memory) for _, one in feeds), default=0)):
-        cells = [(row, *one.memory[place]) for row, one in feeds if place < len(one.memory)]
-        rows, at, amounts = np.array(cells, np.int64).T
-        state.containers.add_memory(state.aggregates, rows, amounts, at)
+    rows = np.array([row for row, _ in feeds], np.int64)
+    containers, aggregates = state.containers, state.aggregates
+    for now, at, amounts in _in_turn([usage.cpu for _, usage in feeds]):
+        containers.add_cpu(aggregates, rows[now], amounts, at)
+    for now, at, amounts in _in_turn([usage.memory for _, usage in feeds]):
+        containers.add_memory(aggregates, rows[now], amounts, at)
+
+
+def _in_turn(series: Sequence[Int64Vector]) -> Iterator[tuple[Int64Vector, Int64Vector, Int64Vector]]:
+    """Yield the first samples of all series, then the second ones, …: which series, times, amounts.
+
+    Args:
+        series: (2, samples) each.
+    """
+    lengths = np.array([one.shape[1] for one in series], np.int64)
+    begins = np.cumsum(lengths) - lengths
+    flat = np.concatenate(series, axis=1) if series else np.empty((2, 0), np.int64)
+    for place in range(int(lengths.max(initial=0))):
+        now = np.flatnonzero(lengths > place)
+        at, amounts = flat[:, begins[now] + place]
+        yield now, at, amounts

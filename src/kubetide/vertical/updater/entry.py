@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.loop import Explainer, LoopEntry, Parts
+from kubetide.loop import Explainer, Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CONTROLLERS
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.updater.controller import LOOP, UpdaterController
 from kubetide.vertical.updater.controller.roles import UPDATER
 from kubetide.vertical.updater.core import UpdaterCore
 from kubetide.vertical.updater.reasons import VOCABULARY, explain_pod
+from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.vertical.updater.settings import Settings
 
 
@@ -27,6 +30,11 @@ def _lines(core: UpdaterCore, subject: str, now: Instant, view: str) -> list[str
     return explain_pod(core.reasons, subject)
 
 
+def _series(registry: Registry, loop: UpdaterController, clock: Clock) -> Listener:
+    del clock  # the controller times its loops
+    return UpdaterSeries(registry, loop).heard
+
+
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=flag_table(
@@ -36,6 +44,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         gates=("gates", read_feature_gates),
     ),
     make=_make,
+    series=_series,
     core=UpdaterCore,
     vocabulary=VOCABULARY,
     roles=(UPDATER,),
