@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
+from kubetide.horizontal.batch.found import Newest
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.pods import PodTable
@@ -27,9 +27,6 @@ from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
-
-if TYPE_CHECKING:
-    from kubetide.horizontal.batch.columns import Newest
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

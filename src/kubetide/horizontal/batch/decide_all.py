@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from kubetide.horizontal.batch.columns import GroundsAt, Newest, Ordinary, ordinary
+from kubetide.horizontal.batch.columns import ordinary
+from kubetide.horizontal.batch.found import GroundsAt, Newest, Ordinary
 from kubetide.horizontal.batch.hpas import HpaColumns
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
