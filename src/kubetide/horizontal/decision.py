@@ -115,11 +115,6 @@ class Verdict(msgspec.Struct, eq=False):
     costs: tuple[tuple[str, int], ...] = ()
     held_back: int | None = None
 
-    def hold(self) -> None:
-        """Leave the number as it is where it would go down on what may not be believed."""
-        if self.desired < self.current:
-            self.held_back, self.desired = self.desired, self.current
-
     @property
     def limited(self) -> int:
         """What policies and bounds let through, before holds and pauses."""
