@@ -20,13 +20,20 @@ class Workload(msgspec.Struct, frozen=True, order=True):
     name: str
 
 
-class Intent(msgspec.Struct, frozen=True):
-    """So many replicas are wanted of a workload from ``due`` on; ``source`` names who says so."""
+class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """So many replicas are wanted of a workload from ``due`` on; ``source`` names who says so.
+
+    Attributes:
+        until: When nothing is wanted any longer of what has not come by then; None for no end.
+        why: What the number rests on, for people.
+    """
 
     workload: Workload
     replicas: int
     due: Instant
     source: str
+    until: Instant | None = None
+    why: str = ""
 
 
 class Capacity(msgspec.Struct, frozen=True):

@@ -16,6 +16,8 @@ from kubetide.horizontal.metrics.types import MetricFailure, Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.fallback import fallback_proposal
+from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
+from kubetide.horizontal.options.forecasting import why_of as why_foretold
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
 from kubetide.horizontal.rules.known import known_of, pods_of, samples_of
@@ -67,7 +69,11 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
         best = _best_proposal(verdict, state, spec, scale, now)
         if best is None:
             return verdict
+        if spec.options.forecasts:
+            best = _with_load(verdict, state, spec, scale, best)
         _normalize(verdict, spec, best, state, now)
+        if spec.options.forecasts and current:
+            _look_ahead(verdict, state, spec, now)
     if spec.options.hold_until_ready:
         _wait_for_ready(verdict, state, spec, scale, now)
     if spec.options.pause:
@@ -76,6 +82,35 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
     if spec.options.idlest_first and verdict.desired < current:
         verdict.costs = _costs(state, spec, scale, leaving=current - verdict.desired)
     return verdict
+
+
+def _with_load(verdict: Verdict, state: State, spec: Autoscaler, scale: ScaleView, best: int) -> int:
+    """Note the load; return the proposal with what CPU limits hide of it."""
+    load = load_of(state, spec, scale, verdict)
+    verdict.rolling = is_rolling(pods_of(state, spec, scale))
+    if load is None:
+        return best
+    verdict.load, verdict.saturated = load.pods, load.saturated
+    more = beyond_saturation(state, spec, load, best)
+    if more > best:
+        verdict.beyond, verdict.why = more, "load at the CPU limit"
+    return more
+
+
+def _look_ahead(verdict: Verdict, state: State, spec: Autoscaler, now: Instant) -> None:
+    """Raise the number to what is foretold."""
+    verdict.reactive = verdict.desired
+    number, verdict.ahead = raised(
+        state,
+        spec,
+        verdict.desired,
+        verdict.current,
+        now,
+        lambda wanted: limit_of(spec, state, wanted, verdict.current, now),
+    )
+    if number > max(verdict.desired, verdict.current):
+        verdict.why = why_foretold(verdict.ahead)
+    verdict.desired = number
 
 
 def _pause(verdict: Verdict, pause: str) -> None:
@@ -294,8 +329,7 @@ def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, n
     """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
     remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
     if spec.up is None or spec.down is None:
-        window = state.settings.downscale_stabilization
-        return stabilize(remembered, proposal, window=window, now=now)
+        return stabilize(remembered, proposal, window=spec.window, now=now)
     return stabilize_both_ways(remembered, proposal, current, up=spec.up, down=spec.down, now=now)
 
 

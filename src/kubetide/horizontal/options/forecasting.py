@@ -1,0 +1,180 @@
+"""Pods for the load to come, where ``--forecast`` or the annotation ``forecast`` asks for it.
+
+The HPA's own number stays as it is; the forecast only adds: what is decided is the larger of both. With ``calendar``
+two more things change, both upwards: a load behind a CPU limit counts 1.25 times, as nobody sees how much more there
+would be, and scale-downs look back ten minutes where the HPA states no window. ``strict`` leaves these out.
+"""
+
+from __future__ import annotations
+
+from math import ceil, isfinite
+from typing import TYPE_CHECKING, Final
+
+from kubetide.forecast.forecasts import NOTHING, Ahead, Seen
+from kubetide.horizontal.decision import Verdict
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.facts.views import PodView, ScaleView
+from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
+from kubetide.horizontal.options.annotations import CALENDAR
+from kubetide.horizontal.rules.known import pods_of
+from kubetide.horizontal.rules.limits import Limited
+from kubetide.plan.board import Intent, Workload
+from kubetide.units.time import Instant, after, format_duration, format_rfc3339, minutes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kubetide.horizontal.state import State
+
+SOURCE: Final = "forecast"
+"""Who announces on the board."""
+
+FULL: Final = 0.7
+"""The share of what a pod can do that a target which is no utilization is taken to be."""
+
+HELD: Final = minutes(5)
+"""Nodes are held for so long after the time of a foretold onset."""
+
+SATURATED: Final = 0.98
+"""Pods that use so much of their CPU limits hide what they are asked for beyond; ..."""
+
+BEYOND: Final = 1.25
+"""... it counts so many times."""
+
+
+class Load:
+    """The load of a workload at a tick.
+
+    Attributes:
+        pods: In pods at full use: such as would use all that they request.
+        proposed: Replicas that the metric asks for, unrounded.
+        saturated: Whether CPU limits hide how much more there is.
+    """
+
+    __slots__ = ("pods", "proposed", "saturated")
+
+    def __init__(self, pods: float, proposed: float, *, saturated: bool) -> None:
+        self.pods, self.proposed, self.saturated = pods, proposed, saturated
+
+
+def load_of(state: State, spec: Autoscaler, scale: ScaleView, verdict: Verdict) -> Load | None:
+    """Return the largest load that a metric shows; None where none does."""
+    if verdict.grounds is None:
+        return None
+    best: Load | None = None
+    for metric, found, known in zip(spec.metrics, *verdict.grounds(), strict=True):
+        one = _load(metric, found, known)
+        if one is None or not isfinite(one[1]):
+            continue
+        if best is None or one[1] > best.proposed:
+            best = Load(*one, saturated=_is_saturated(state, spec, scale, metric, known))
+    return best
+
+
+def _load(metric: Metric, found: Proposal | MetricFailure, known: Known) -> tuple[float, float] | None:
+    """Return the load in pods at full use, and in replicas at their target."""
+    if isinstance(found, MetricFailure) or isinstance(known, str):
+        return None
+    if isinstance(known, Tally):
+        if metric.utilization is not None:
+            if known.requests <= 0:
+                return None
+            full = known.matched_usage / known.requests * known.matched
+            return full, full * 100.0 / max(metric.utilization, 1)
+        target = metric.average_milli or 0
+        proposed = known.usage / target if target > 0 else 0.0
+        return FULL * proposed, proposed
+    assert isinstance(known, Reading)
+    if metric.average_milli:
+        proposed = sum(known.series) / metric.average_milli
+    else:
+        proposed = found.arithmetic.ratio * known.ready
+    return FULL * proposed, proposed
+
+
+def _is_saturated(state: State, spec: Autoscaler, scale: ScaleView, metric: Metric, known: Known) -> bool:
+    if not isinstance(known, Tally) or metric.resource != "cpu" or not known.matched:
+        return False
+    limits = [pod.cpu_limit for pod in pods_of(state, spec, scale) if not pod.deleting]
+    if not limits or None in limits:
+        return False
+    least = min(limit for limit in limits if limit is not None)
+    return known.matched_usage / known.matched >= SATURATED * least
+
+
+def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> int:
+    """Return what is proposed with the load that CPU limits hide, never less than ``best``."""
+    if spec.options.forecast != CALENDAR or not load.saturated:
+        return best
+    if not state.forecasts.may_boost(spec.key):
+        return best
+    most = state.forecasts.most_of_day(spec.key)
+    share = load.pods / load.proposed if load.proposed > 0 else FULL
+    wanted = load.proposed * BEYOND
+    if most > 0:
+        wanted = min(wanted, most / share)
+    return max(best, ceil(wanted - 1e-6))
+
+
+def is_rolling(pods: Sequence[PodView]) -> bool:
+    """Return whether pods of two ReplicaSets are there side by side."""
+    owners = {pod.owner for pod in pods if not pod.deleting and pod.owner.startswith("ReplicaSet/")}
+    return len(owners) > 1
+
+
+def raised(
+    state: State,
+    spec: Autoscaler,
+    desired: int,
+    current: int,
+    now: Instant,
+    limit: Callable[[int], Limited],
+) -> tuple[int, Ahead]:
+    """Return the number with what is foretold, within the HPA's own limits, and what is foretold."""
+    ahead = state.forecasts.ahead(spec.key, now)
+    if not ahead.pods:
+        return desired, NOTHING
+    if ahead.pods <= desired:
+        return desired, ahead
+    if ahead.pods <= current:
+        return ahead.pods, ahead
+    return max(desired, limit(ahead.pods).replicas), ahead
+
+
+def why_of(ahead: Ahead) -> str:
+    """Return what the event of a rescale says of it."""
+    return f"load foretold for {format_rfc3339(ahead.at)}"
+
+
+def intents(state: State, now: Instant) -> list[Intent]:
+    """Return the replicas that nodes are to be there for, with their due times, in order of workload."""
+    found = []
+    for key in sorted(state.forecasts.keys()):
+        spec, ahead = state.specs.get(key), state.forecasts.ahead(key, now)
+        if spec is None or not ahead.nodes:
+            continue
+        workload = Workload(key[0], spec.kind, spec.target)
+        replicas = min(ahead.nodes, spec.maximum)
+        why = (
+            "the load before the outage"
+            if ahead.outage
+            else f"an onset comes again every {format_duration(ahead.period)}"
+        )
+        until = ahead.nodes_at if ahead.outage else after(ahead.nodes_at, HELD)
+        found.append(Intent(workload, replicas, ahead.nodes_at, SOURCE, until, why))
+    return found
+
+
+def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
+    """Take in what this tick has seen of the workloads that ask for forecasts."""
+    seen = []
+    for verdict in verdicts:
+        spec = state.specs[verdict.key]
+        if not spec.options.forecasts or verdict.stage == "waiting":
+            continue
+        beyond = BEYOND if verdict.saturated and spec.options.forecast == CALENDAR else 1.0
+        load = None if verdict.load is None else verdict.load * beyond
+        reactive = verdict.desired if verdict.reactive is None else verdict.reactive
+        seen.append((verdict.key, Seen(load, verdict.desired, reactive, verdict.rolling, verdict.saturated)))
+    if seen or len(state.forecasts):
+        state.forecasts.take(seen, now)
