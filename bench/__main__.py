@@ -21,7 +21,9 @@ def main() -> int:
         + [path.parent.name for path in here.glob("*/__main__.py")]
     )
     if sys.argv[1:] and sys.argv[1] in WITH_ARGUMENTS:
-        return subprocess.run([sys.executable, "-m", f"bench.{sys.argv[1]}", *sys.argv[2:]], check=False).returncode
+        return subprocess.run(
+            [sys.executable, "-m", f"bench.{sys.argv[1]}", *sys.argv[2:]], check=False
+        ).returncode
     wanted = sys.argv[1:] or known
     if unknown := [name for name in wanted if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

@@ -182,14 +182,27 @@ def summed(figures: list[dict[str, Any]], loads: list[float]) -> dict[str, Any]:
     """Return the sums over series; the unserved share is weighted by requests."""
     total: dict[str, Any] = {name: round(sum(one[name] for one in figures), 4) for name in FIGURES}
     total["unserved"] = round(
-        sum(one["unserved"] * load for one, load in zip(figures, loads, strict=True)) / max(sum(loads), 1e-9), 6
+        sum(one["unserved"] * load for one, load in zip(figures, loads, strict=True)) / max(sum(loads), 1e-9),
+        6,
     )
     return total
 
 
 def table(found: dict[str, dict[str, dict[str, Any]]], total: dict[str, dict[str, Any]]) -> str:
     """Return all figures for people; costs are shown against the first policy's too."""
-    heads = ("series", "policy", "SLO min", "own step", "unserved", "pod-min", "nodes $", "x", "rescales", "bought", "evicted")
+    heads = (
+        "series",
+        "policy",
+        "SLO min",
+        "own step",
+        "unserved",
+        "pod-min",
+        "nodes $",
+        "x",
+        "rescales",
+        "bought",
+        "evicted",
+    )
     rows = [heads]
     for name, policies in {**found, "all": total}.items():
         base = next(iter(policies.values()))
@@ -198,10 +211,18 @@ def table(found: dict[str, dict[str, dict[str, Any]]], total: dict[str, dict[str
             ratio = one[by] / base[by] if base[by] else 1.0
             rows.append(
                 (
-                    name, policy, f"{one['slo_minutes']:,}", f"{one['slo_minutes_own_step']:,}",
-                    f"{100 * one['unserved']:.2f}%", f"{one['pod_minutes']:,.0f}", f"{one['node_cost']:,.2f}",
-                    f"{ratio:.3f}", f"{one['rescales']:,}", f"{one['nodes_bought']:,}", f"{one['evictions']:,}",
-                )  # fmt: skip
+                    name,
+                    policy,
+                    f"{one['slo_minutes']:,}",
+                    f"{one['slo_minutes_own_step']:,}",
+                    f"{100 * one['unserved']:.2f}%",
+                    f"{one['pod_minutes']:,.0f}",
+                    f"{one['node_cost']:,.2f}",
+                    f"{ratio:.3f}",
+                    f"{one['rescales']:,}",
+                    f"{one['nodes_bought']:,}",
+                    f"{one['evictions']:,}",
+                )
             )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -218,10 +239,14 @@ def main() -> int:
     parser.add_argument("series", nargs="*", help="FILE:step=1s:capacity=50:scale=1; none for the given ones")
     parser.add_argument("--metric", choices=("cpu", "rate"), default="cpu")
     parser.add_argument("--policy", action="append", choices=sorted(POLICIES))
-    parser.add_argument("--nodes", action="store_true", help="a group of m5.xlarge, 0 to 50, that boots in 180 s")
+    parser.add_argument(
+        "--nodes", action="store_true", help="a group of m5.xlarge, 0 to 50, that boots in 180 s"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--jobs", type=int, default=2, help="runs side by side; they do not change the figures")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="runs side by side; they do not change the figures"
+    )
     said = parser.parse_args()
     try:
         series = [parse_series(text) for text in said.series] or given(said.data)
@@ -232,7 +257,8 @@ def main() -> int:
     pairs = [(one, policy) for one in series for policy in policies]
     with ProcessPoolExecutor(said.jobs) as pool:
         going = [
-            pool.submit(run, one, policy, said.metric, nodes=said.nodes, seed=said.seed) for one, policy in pairs
+            pool.submit(run, one, policy, said.metric, nodes=said.nodes, seed=said.seed)
+            for one, policy in pairs
         ]
         figures = [one.result() for one in going]
     found: dict[str, dict[str, dict[str, Any]]] = {}

@@ -73,8 +73,10 @@ def given(data: Path) -> list[Series]:
         Series("worldcup98 x4", cup, seconds(15), 50),
         Series("nasa x20", nasa, seconds(1), 1.5),
     ]
-    for name in ("diurnal", "diurnal-2", "noisy"):
-        found.append(Series(name, numbers(data / "autothrottle" / f"{name}.txt.gz"), seconds(1), 3))
+    found += [
+        Series(name, numbers(data / "autothrottle" / f"{name}.txt.gz"), seconds(1), 3)
+        for name in ("diurnal", "diurnal-2", "noisy")
+    ]
     found.append(Series("llm conv x6", 6 * _arrivals(data / "azure-llm-2023"), seconds(1), 3))
     for name in ("nyc_taxi", "elb_request_count_8c0756", "Twitter_volume_AAPL", "Twitter_volume_AMZN"):
         values = numbers(data / "nab" / f"{name}.csv.gz") / 60
@@ -84,5 +86,7 @@ def given(data: Path) -> list[Series]:
 
 def _arrivals(folder: Path) -> NDArray[np.float64]:
     text = gzip.decompress((folder / "AzureLLMInferenceTrace_conv.csv.gz").read_bytes()).decode()
-    times = [datetime.fromisoformat(line.split(",")[0][:26]).timestamp() for line in text.splitlines()[1:] if line]
+    times = [
+        datetime.fromisoformat(line.split(",")[0][:26]).timestamp() for line in text.splitlines()[1:] if line
+    ]
     return np.bincount((np.array(times) - times[0]).astype(np.int64)).astype(np.float64)

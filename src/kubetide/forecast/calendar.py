@@ -204,7 +204,8 @@ class Calendar:
             if len(moved):
                 row = row.copy()
                 row[moved] = self.onsets[(at - back + shift[moved]) % self.kept, moved]
-        return row.astype(np.float32)
+        found: Float32Vector = row.astype(np.float32)
+        return found
 
     def _rows(self, first: int, last: int) -> Int64Vector:
         return np.arange(first, last + 1) % self.recent

@@ -29,8 +29,7 @@ from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import Key, view_of_pod
-from kubetide.horizontal.options.forecasting import SOURCE as FORECAST
-from kubetide.horizontal.options.forecasting import intents
+from kubetide.horizontal.options.forecasting import intents, of_targets
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.status.events import COMPONENT
@@ -125,7 +124,7 @@ class HorizontalController(BaseLoop):
         self._tick = 0
         self._changed_reasons = ChangedReasons()
         self._announced: dict[Key, tuple[Workload, int]] = {}
-        self._foretold: set[Workload] = set()
+        self._foretold: set[tuple[Workload, str]] = set()
         self.result = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
@@ -253,9 +252,10 @@ class HorizontalController(BaseLoop):
     def _announce_forecasts(self, now: Instant) -> None:
         """Tell the other loops what is foretold: nodes take longer to come than pods."""
         assert self._board is not None
-        found = {intent.workload: intent for intent in intents(self._state, now)}
-        for workload in sorted(self._foretold - found.keys()):
-            self._board.withdraw(workload, FORECAST)
+        told = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
+        found = {(intent.workload, intent.source): intent for intent in told}
+        for workload, source in sorted(self._foretold - found.keys()):
+            self._board.withdraw(workload, source)
         for intent in found.values():
             self._board.announce(intent)
         self._foretold = set(found)

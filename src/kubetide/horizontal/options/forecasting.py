@@ -10,16 +10,18 @@ from __future__ import annotations
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from kubetide.forecast.forecasts import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import PodView, ScaleView
+from kubetide.horizontal.facts.views import Key, PodView, ScaleView
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
 from kubetide.horizontal.options.annotations import CALENDAR
 from kubetide.horizontal.rules.known import pods_of
 from kubetide.horizontal.rules.limits import Limited
-from kubetide.plan.board import Intent, Workload
-from kubetide.units.time import Instant, after, format_duration, format_rfc3339, minutes
+from kubetide.plan.board import Intent, Workload, percentile_95
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 SOURCE: Final = "forecast"
 """Who announces on the board."""
+
+OF_HPA: Final = "schedules of the HPA"
+"""Who announces the coming bounds of an HPA as those of its target."""
 
 FULL: Final = 0.7
 """The share of what a pod can do that a target which is no utilization is taken to be."""
@@ -161,7 +166,28 @@ def intents(state: State, now: Instant) -> list[Intent]:
             else f"an onset comes again every {format_duration(ahead.period)}"
         )
         until = ahead.nodes_at if ahead.outage else after(ahead.nodes_at, HELD)
-        found.append(Intent(workload, replicas, ahead.nodes_at, SOURCE, until, why))
+        start = pod_start(state, key)
+        found.append(Intent(workload, replicas, ahead.nodes_at, SOURCE, until, start, why))
+    return found
+
+
+def pod_start(state: State, key: Key) -> Duration | None:
+    """Return in what time 95 % of the target's pods became ready; None where none is ready."""
+    pods = (state.table.view(row) for row in state.table.members_of(key).tolist())
+    times = [pod.ready_since - pod.started for pod in pods if pod.ready == "True" and pod.started is not None]
+    return percentile_95([max(0, one) for one in times]) if times else None
+
+
+def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
+    """Return what others say of HPAs as what it means for their targets."""
+    found = []
+    for intent in intents:
+        key = intent.workload.namespace, intent.workload.name
+        spec = state.specs.get(key)
+        if intent.workload.kind != "HorizontalPodAutoscaler" or spec is None:
+            continue
+        workload = Workload(key[0], spec.kind, spec.target)
+        found.append(replace(intent, workload=workload, source=OF_HPA, start=pod_start(state, key)))
     return found
 
 
