@@ -57,11 +57,14 @@ POLICIES = {
     "classic": Policy("cpu"),
     "classic-rate": Policy("rate"),
     "strict": Policy(
-        flags={"forecast": "strict"},
+        flags={"horizontal-pod-autoscaler-forecast": "strict"},
         node_flags={"demand-sources": "pending,intents"},
     ),
     "plan": Policy(
-        flags={"forecast": "calendar", "emptiest-node-first": True},
+        flags={
+            "horizontal-pod-autoscaler-forecast": "calendar",
+            "horizontal-pod-autoscaler-emptiest-node-first": True,
+        },
         node_flags={
             "demand-sources": "pending,intents",
             "scale-down-unneeded-time": "90s",

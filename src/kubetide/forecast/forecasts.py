@@ -11,14 +11,13 @@ A tick brings each workload's load as pods at full use. Ticks are gathered into 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
-import msgspec
 import numpy as np
 
 from kubetide.forecast.calendar import HIT, BoolVector, Calendar, Float32Vector, Int64Vector
-from kubetide.forecast.memory import CalendarMemory, dumped, restore
+from kubetide.forecast.memory import dumped, restore
+from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 
 K = TypeVar("K", bound=Hashable)
@@ -47,118 +46,6 @@ MOST_ROUNDS: Final = 4
 _DAY: Final = hours(24)
 
 
-class Seen(NamedTuple):
-    """What a tick has seen of a workload.
-
-    Attributes:
-        load: In pods at full use; None where metrics did not say.
-        replicas: Pods that are asked for.
-        reactive: Pods that would be asked for without the forecast.
-        rolling: Whether it is being rolled out.
-        saturated: Whether its pods use all that they may.
-    """
-
-    load: float | None
-    replicas: int
-    reactive: int
-    rolling: bool = False
-    saturated: bool = False
-
-
-class Ahead(NamedTuple):
-    """What is foretold of a workload.
-
-    Attributes:
-        pods: The pods to hold now, 0 for none; ``nodes`` those that nodes are to be there for.
-        load: What is foretold, in pods at full use; ``nodes_load`` likewise.
-        at: When; ``nodes_at`` likewise.
-        period: After which it comes again.
-        outage: Whether ``pods`` are held because of an outage, until ``at``.
-    """
-
-    pods: int = 0
-    nodes: int = 0
-    load: float = 0.0
-    nodes_load: float = 0.0
-    at: Instant = Instant(0)
-    nodes_at: Instant = Instant(0)
-    period: Duration = Duration(0)
-    outage: bool = False
-
-
-class Came(NamedTuple):
-    """What came of a foretold onset.
-
-    Attributes:
-        foretold, came: In pods at full use.
-        pod_minutes: What was held beyond what the load asked for since the last one.
-    """
-
-    at: Instant
-    period: Duration
-    foretold: float
-    came: float
-    pod_minutes: float
-
-
-@dataclass(slots=True)
-class Score:
-    """The score card of a workload: foretold onsets that came true and that did not, and what they cost."""
-
-    hits: int = 0
-    misses: int = 0
-    pod_minutes: float = 0.0
-
-
-class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered of one workload.
-
-    Attributes:
-        step: The step that ticks are being gathered for; ``gathered`` sum, number and peak of its ticks.
-        before: Load of the last two ticks.
-        last: When the last tick was.
-        outage: Load before the outage, and until when it holds the pods.
-        learns_from: Before it nothing is learned.
-        credit: Pod-minutes that may still be spent; ``spent`` since the last foretold onset.
-        score: Hits, misses, pod-minutes.
-        rounds: How often more pods have left the load at the limit, and the pods that were asked for then.
-    """
-
-    step: int
-    gathered: tuple[float, int, float]
-    before: tuple[float | None, float | None]
-    last: Instant
-    outage: tuple[float, Instant] | None
-    learns_from: Instant
-    credit: float
-    spent: float
-    score: tuple[int, int, float]
-    rounds: tuple[int, int] = (0, 0)
-    calendar: CalendarMemory | None = None
-
-
-class _Row:
-    """One workload between steps."""
-
-    __slots__ = (
-        "before", "count", "credit", "grown", "last", "learns_from", "outage", "peak", "rounds", "score", "spent",
-        "step", "sum",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.step, self.sum, self.count, self.peak = -1, 0.0, 0, 0.0
-        self.before: tuple[float | None, float | None] = (None, None)
-        self.last = Instant(0)
-        self.outage: tuple[float, Instant] | None = None
-        self.learns_from = Instant(0)
-        self.credit, self.spent = 0.0, 0.0
-        self.score = Score()
-        self.rounds = self.grown = 0
-
-
-NOTHING: Final = Ahead()
-
-
 class Forecasts(Generic[K]):
     """Forecasts by key of workload.
 
@@ -172,7 +59,7 @@ class Forecasts(Generic[K]):
         self.came: dict[K, Came] = {}
         """What has come of foretold onsets at the last tick."""
         self._slots: dict[K, int] = {}
-        self._rows: dict[K, _Row] = {}
+        self._rows: dict[K, Row] = {}
         self._free: list[int] = []
         self._pods: tuple[list[float], list[int]] = ([], [])
         self._nodes: tuple[list[float], list[int]] = ([], [])
@@ -259,7 +146,7 @@ class Forecasts(Generic[K]):
                 newest = self.calendar.index
             self._gather(row, one, now, step, key)
 
-    def _gather(self, row: _Row, one: Seen, now: Instant, step: int, key: K) -> None:
+    def _gather(self, row: Row, one: Seen, now: Instant, step: int, key: K) -> None:
         if row.step != step:
             row.step, row.sum, row.count, row.peak = step, 0.0, 0, 0.0
         if one.rolling or one.load is None:
@@ -278,7 +165,7 @@ class Forecasts(Generic[K]):
         row.credit = min(row.credit + self.budget * one.reactive * elapsed - extra, most)
 
     @staticmethod
-    def _count_rounds(row: _Row, one: Seen) -> None:
+    def _count_rounds(row: Row, one: Seen) -> None:
         """Count how often more pods have left the load at the limit."""
         if not one.saturated:
             row.rounds = row.grown = 0
@@ -292,7 +179,7 @@ class Forecasts(Generic[K]):
         n = self.calendar.lengths
         return Duration((n.base + n.lead) * self.calendar.step)
 
-    def _look_for_outage(self, row: _Row, load: float, now: Instant, key: K) -> None:
+    def _look_for_outage(self, row: Row, load: float, now: Instant, key: K) -> None:
         if row.outage is not None:
             if now >= row.outage[1] or load >= row.outage[0] * (1 - OUTAGE):
                 row.outage = None
@@ -354,7 +241,7 @@ class Forecasts(Generic[K]):
             if slot >= self.calendar.size:
                 self.calendar.grow(2 * self.calendar.size)
             self._slots[key] = slot
-            row = self._rows[key] = _Row()
+            row = self._rows[key] = Row()
             row.credit = FIRST_CREDIT
         return slot
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubetide.forecast.forecasts import NOTHING, Ahead, Came
+from kubetide.forecast.seen import NOTHING, Ahead, Came
 from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note

@@ -87,9 +87,9 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
             "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
             "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
-            "forecast": "forecast",
-            "forecast-budget": "forecast_budget",
-            "emptiest-node-first": "emptiest_node_first",
+            "horizontal-pod-autoscaler-forecast": "forecast",
+            "horizontal-pod-autoscaler-forecast-budget": "forecast_budget",
+            "horizontal-pod-autoscaler-emptiest-node-first": "emptiest_node_first",
             # Of the node loop too.
             "max-cache-age": "max_cache_age",
             "max-relist-loss": "max_relist_loss",

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.forecast.forecasts import ForecastMemory
+from kubetide.forecast.seen import ForecastMemory
 from kubetide.horizontal.facts.views import Key
 from kubetide.ports.metrics import Int64Vector
 

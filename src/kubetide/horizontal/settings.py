@@ -73,11 +73,11 @@ class Settings(msgspec.Struct, frozen=True):
             )
         if self.forecast not in {"", "calendar", "strict"}:
             raise ValueError(
-                f"--forecast={self.forecast}: there is calendar and strict; leave it empty for none"
+                f"--horizontal-pod-autoscaler-forecast={self.forecast}: there is calendar and strict; leave it empty for none"
             )
         if not 0 <= self.forecast_budget <= 10:
             raise ValueError(
-                f"--forecast-budget={self.forecast_budget}: give a share from 0 to 10, such as 0.25"
+                f"--horizontal-pod-autoscaler-forecast-budget={self.forecast_budget}: give a share from 0 to 10, such as 0.25"
             )
         if self.sync_period <= 0:
             raise ValueError(

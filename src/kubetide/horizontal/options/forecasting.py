@@ -1,4 +1,4 @@
-"""Pods for the load to come, where ``--forecast`` or the annotation ``forecast`` asks for it.
+"""Pods for the load to come, where the flag or the annotation ``forecast`` asks for it.
 
 The HPA's own number stays as it is; the forecast only adds: what is decided is the larger of both. With ``calendar``
 two more things change, both upwards: a load behind a CPU limit counts 1.25 times, as nobody sees how much more there
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from kubetide.forecast.forecasts import NOTHING, Ahead, Seen
+from kubetide.forecast.seen import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import Key, PodView, ScaleView
