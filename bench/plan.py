@@ -54,8 +54,8 @@ class Policy:
 
 
 POLICIES = {
-    "classic": Policy("cpu"),
-    "classic-rate": Policy("rate"),
+    "classic": Policy("cpu", node_flags={"demand-sources": "pending"}),
+    "classic-rate": Policy("rate", node_flags={"demand-sources": "pending"}),
     "strict": Policy(
         flags={"horizontal-pod-autoscaler-forecast": "strict"},
         node_flags={"demand-sources": "pending,intents"},

@@ -272,6 +272,28 @@ class Calendar:
             for slot in slots.tolist()
         ]
 
+    def coming(self, slot: int, steps: int) -> list[Episode]:
+        """Return the onsets that are foretold of a slot for the next steps; what came of them is 0 so far."""
+        if self.index is None:
+            return []
+        level = float(self.level(self.index)[slot])
+        found: list[Episode] = []
+        going = False
+        for at in range(self.index + 1, self.index + 1 + steps):
+            best, by = 0.0, 0
+            for number, back in enumerate(self.period_steps):
+                if self.believed(number)[slot]:
+                    expected = float(self._recurring(at, back, number)[slot])
+                    if expected > best:
+                        best, by = expected, number
+            told = best >= RISE * level and best > 0
+            if told and not going:
+                found.append(Episode(at, best, 0.0, self.periods[by]))
+            elif told and best > found[-1].foretold:
+                found[-1] = found[-1]._replace(foretold=best)
+            going = told
+        return found
+
     def instant_of(self, at: int) -> Instant:
         """Return when a step begins."""
         return Instant(at * self.step)

@@ -121,6 +121,25 @@ class Forecasts(Generic[K]):
             period=self.calendar.period_at(at if load > 0 else nodes_at, slot),
         )
 
+    def coming(self, key: K, now: Instant, ahead: Duration) -> list[Ahead]:
+        """Return the onsets that are foretold within a time, as far as the periods that are believed reach."""
+        slot = self._slots.get(key)
+        if slot is None or slot >= len(self._cap):
+            return []
+        cap = self._cap[slot]
+        return [
+            Ahead(
+                _pods(min(one.foretold, cap) * MARGIN),
+                0,
+                min(one.foretold, cap),
+                0.0,
+                self.calendar.instant_of(one.at),
+                period=one.period,
+            )
+            for one in self.calendar.coming(slot, int(ahead // self.calendar.step))
+            if self.calendar.instant_of(one.at) >= now
+        ]
+
     def most_of_day(self, key: K) -> float:
         """Return the most load that the last day makes plausible, 0 where nothing is known yet."""
         slot = self._slots.get(key)

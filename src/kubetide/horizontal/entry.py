@@ -10,13 +10,14 @@ from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.explain.overview import OVERVIEW
+from kubetide.horizontal.options.forecasting import foreseen
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
-from kubetide.loop import Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
+from kubetide.loop import Coming, Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant
 
 LOOP: Final = "horizontal"
 
@@ -75,6 +76,10 @@ def _names(core: HorizontalCore) -> list[str]:
     return [f"{namespace}/{name}" for namespace, name in core.state.specs]
 
 
+def _ahead(core: HorizontalCore, now: Instant, ahead: Duration) -> list[Coming]:
+    return [Coming(one.at, "/".join(key), *said) for key, one, said in foreseen(core.state, now, ahead)]
+
+
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(
@@ -107,4 +112,5 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     series=_series,
     explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False),),
     status=OVERVIEW,
+    outlook=_ahead,
 )

@@ -51,6 +51,31 @@ def coming(state: State, key: Key, now: Instant) -> Turn | None:
     return Turn(rule, at)
 
 
+_MOST_TURNS: Final = 200
+"""Of one rule; more are no longer read by people."""
+
+
+def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, str]]:
+    """Return all that tables begin between two times, each with what it does to its target."""
+    found: list[tuple[Key, Turn, str]] = []
+    for key in sorted(state.tables):
+        target = state.tables[key].target
+        for entry in state.plan(key).entries:
+            at: Instant | None = now
+            for _ in range(_MOST_TURNS):
+                at = (
+                    entry.calendar.next(at, entry.off)
+                    if entry.calendar is not None and at is not None
+                    else None
+                )
+                if at is None or at > until:
+                    break
+                found.append(
+                    (key, Turn(entry.rule, at), f"{target.kind} {target.name} gets {_said(entry.rule)}")
+                )
+    return found
+
+
 def intents(state: State, now: Instant) -> list[Intent]:
     """Return the next change of each workload or HPA that a table sizes, with its due time.
 

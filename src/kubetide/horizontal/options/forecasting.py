@@ -191,6 +191,23 @@ def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
     return found
 
 
+def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahead, tuple[str, str]]]:
+    """Return the onsets that are foretold from now on, each with what is said of it and why."""
+    found = []
+    for key in sorted(state.forecasts.keys()):
+        for one in state.forecasts.coming(key, now, ahead):
+            text = f"{one.load:.1f} pods' worth of load foretold; {one.pods} pods are held from {_lead(state)} before"
+            score = state.forecasts.score(key)
+            why = f"an onset comes again every {format_duration(one.period)}; {score.hits} of {score.hits + score.misses} came true"
+            found.append((key, one, (text, why)))
+    return found
+
+
+def _lead(state: State) -> str:
+    calendar = state.forecasts.calendar
+    return format_duration(Duration(calendar.lengths.pods_before * calendar.step))
+
+
 def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
     """Take in what this tick has seen of the workloads that ask for forecasts."""
     seen = []
