@@ -294,6 +294,21 @@ class Calendar:
             going = told
         return found
 
+    def foretold_next(self, steps: int) -> Float32Matrix:
+        """Return (steps, slots) the onsets that periods that are believed foretell for the next steps, 0 for none."""
+        found = np.zeros((steps, self._size), np.float32)
+        if self.index is None:
+            return found
+        level = self.level(self.index)
+        believed = [self.believed(number) for number in range(len(self.periods))]
+        for ahead in range(steps):
+            at = self.index + 1 + ahead
+            for number, back in enumerate(self.period_steps):
+                expected = self._recurring(at, back, number)
+                told = believed[number] & (expected > found[ahead]) & (expected >= RISE * level)
+                found[ahead][told] = expected[told]
+        return found
+
     def instant_of(self, at: int) -> Instant:
         """Return when a step begins."""
         return Instant(at * self.step)

@@ -16,7 +16,9 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 
 from kubetide.forecast.calendar import HIT, BoolVector, Calendar, Float32Vector, Int64Vector
+from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.memory import dumped, restore
+from kubetide.forecast.second_stage import SecondStage
 from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 
@@ -51,11 +53,15 @@ class Forecasts(Generic[K]):
 
     Args:
         budget: What the pods held for forecasts may cost in a day, as a share of what the load asked for.
+        forecaster: A second stage beside the calendar.
     """
 
-    def __init__(self, budget: float) -> None:
+    def __init__(self, budget: float, forecaster: Forecaster | None = None) -> None:
         self.budget = budget
         self.calendar = Calendar()
+        self.second = (
+            None if forecaster is None else SecondStage(forecaster, self.calendar.step, self.calendar.size)
+        )
         self.came: dict[K, Came] = {}
         """What has come of foretold onsets at the last tick."""
         self._slots: dict[K, int] = {}
@@ -64,6 +70,7 @@ class Forecasts(Generic[K]):
         self._pods: tuple[list[float], list[int]] = ([], [])
         self._nodes: tuple[list[float], list[int]] = ([], [])
         self._cap: list[float] = []
+        self._by_second: list[bool] = []
 
     def __contains__(self, key: K) -> bool:
         return key in self._slots
@@ -90,6 +97,8 @@ class Forecasts(Generic[K]):
                     found[0][slot] = 0.0
             self.came.pop(key, None)
             self.calendar.clear(slot)
+            if self.second is not None:
+                self.second.clear(slot)
             self._free.append(slot)
 
     def put_zone(self, key: K, zone: str) -> None:
@@ -111,6 +120,10 @@ class Forecasts(Generic[K]):
         if nodes_load <= 0 and load <= 0:
             return NOTHING
         at, nodes_at = self._pods[1][slot], self._nodes[1][slot]
+        if self._by_second[slot] and self.second is not None:
+            period, by = Duration(0), self.second.forecaster.name
+        else:
+            period, by = self.calendar.period_at(at if load > 0 else nodes_at, slot), ""
         return Ahead(
             pods=_pods(load * MARGIN) if row.credit > 0 else 0,
             nodes=_pods(nodes_load * MARGIN) if row.credit > 0 else 0,
@@ -118,7 +131,8 @@ class Forecasts(Generic[K]):
             nodes_load=nodes_load,
             at=self.calendar.instant_of(at),
             nodes_at=self.calendar.instant_of(nodes_at),
-            period=self.calendar.period_at(at if load > 0 else nodes_at, slot),
+            period=period,
+            by=by,
         )
 
     def coming(self, key: K, now: Instant, ahead: Duration) -> list[Ahead]:
@@ -229,10 +243,22 @@ class Forecasts(Generic[K]):
             learns[slot] = row.learns_from <= judged
         for at in range(index, min(last, index + self.calendar.recent) + 1):
             self.calendar.advance(at, mean, peak, learns)
+            if self.second is not None:
+                self.second.advance(at, mean)
             self._note_ended()
             mean[:] = peak[:] = np.nan
-        self._pods = _lists(self.calendar.pods_ahead())
-        self._nodes = _lists(self.calendar.nodes_ahead())
+        self._read()
+
+    def _read(self) -> None:
+        """Read what is foretold as of the newest step, the larger of both stages."""
+        n = self.calendar.lengths
+        pods, nodes = self.calendar.pods_ahead(), self.calendar.nodes_ahead()
+        self._by_second = np.zeros(len(pods[0]), np.bool_).tolist()
+        if self.second is not None:
+            more, also = self.second.most(n.pods_before + 1), self.second.most(n.nodes_before)
+            self._by_second = (np.maximum(more[0], also[0]) > np.maximum(pods[0], nodes[0])).tolist()
+            pods, nodes = _larger(pods, more), _larger(nodes, also)
+        self._pods, self._nodes = _lists(pods), _lists(nodes)
         self._cap = (MOST_OF_DAY * self.calendar.day_peak()).tolist()
 
     def _note_ended(self) -> None:
@@ -259,6 +285,8 @@ class Forecasts(Generic[K]):
             slot = self._free.pop() if self._free else len(self._slots)
             if slot >= self.calendar.size:
                 self.calendar.grow(2 * self.calendar.size)
+                if self.second is not None:
+                    self.second.grow(self.calendar.size)
             self._slots[key] = slot
             row = self._rows[key] = Row()
             row.credit = FIRST_CREDIT
@@ -284,6 +312,7 @@ class Forecasts(Generic[K]):
             score=(row.score.hits, row.score.misses, row.score.pod_minutes),
             rounds=(row.rounds, row.grown),
             calendar=dumped(self.calendar, slot),
+            second=None if self.second is None else self.second.dump(slot),
         )
 
     def put(self, key: K, memory: ForecastMemory) -> None:
@@ -296,9 +325,15 @@ class Forecasts(Generic[K]):
         row.score = Score(*memory.score)
         row.rounds, row.grown = memory.rounds
         if memory.calendar is not None and restore(self.calendar, slot, memory.calendar):
-            self._pods = _lists(self.calendar.pods_ahead())
-            self._nodes = _lists(self.calendar.nodes_ahead())
-            self._cap = (MOST_OF_DAY * self.calendar.day_peak()).tolist()
+            if self.second is not None and memory.second is not None:
+                self.second.restore(slot, memory.second)
+            self._read()
+
+
+def _larger(
+    one: tuple[Float32Vector, Int64Vector], other: tuple[Float32Vector, Int64Vector]
+) -> tuple[Float32Vector, Int64Vector]:
+    return np.maximum(one[0], other[0]), np.where(other[0] > one[0], other[1], one[1])
 
 
 def _pods(load: float) -> int:

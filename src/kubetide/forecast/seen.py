@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubetide.forecast.memory import CalendarMemory
+from kubetide.forecast.second_stage import SecondStageMemory
 from kubetide.units.time import Duration, Instant
 
 
@@ -37,6 +38,7 @@ class Ahead(NamedTuple):
         load: What is foretold, in pods at full use; ``nodes_load`` likewise.
         at: When; ``nodes_at`` likewise.
         period: After which it comes again.
+        by: The forecaster that says so; empty for the calendar.
         outage: Whether ``pods`` are held because of an outage, until ``at``.
     """
 
@@ -48,6 +50,7 @@ class Ahead(NamedTuple):
     nodes_at: Instant = Instant(0)
     period: Duration = Duration(0)
     outage: bool = False
+    by: str = ""
 
 
 class Came(NamedTuple):
@@ -99,6 +102,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     score: tuple[int, int, float]
     rounds: tuple[int, int] = (0, 0)
     calendar: CalendarMemory | None = None
+    second: SecondStageMemory | None = None
 
 
 class Row:

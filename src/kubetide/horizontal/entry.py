@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubetide.forecast.forecaster import load_forecaster
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.explain.overview import OVERVIEW
-from kubetide.horizontal.options.forecasting import foreseen
+from kubetide.horizontal.options.forecasting import foreseen, score_lines
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.loop import Coming, Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
+from kubetide.ports.plugins import PluginNotUsable
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant
 
@@ -44,6 +46,15 @@ def _gates(text: str) -> FeatureGates:
     return FeatureGates(**gates)
 
 
+def _check(settings: Settings) -> None:
+    """Raise ValueError for a forecaster that cannot be loaded."""
+    try:
+        if settings.forecaster:
+            load_forecaster(settings.forecaster)
+    except PluginNotUsable as error:
+        raise ValueError(str(error)) from error
+
+
 def _make(parts: Parts, settings: Settings) -> HorizontalController:
     assert parts.sources is not None, "a process that runs this loop has metric sources"
     return HorizontalController(
@@ -69,7 +80,8 @@ def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Lis
 def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
     del view
     namespace, _, name = subject.partition("/")
-    return explain(core.state, (namespace, name), now).lines()[1:]
+    key = namespace, name
+    return [*explain(core.state, key, now).lines()[1:], *score_lines(core.state, key, now)]
 
 
 def _names(core: HorizontalCore) -> list[str]:
@@ -93,6 +105,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
             "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
             "horizontal-pod-autoscaler-forecast": "forecast",
+            "horizontal-pod-autoscaler-forecaster": "forecaster",
             "horizontal-pod-autoscaler-forecast-budget": "forecast_budget",
             "horizontal-pod-autoscaler-emptiest-node-first": "emptiest_node_first",
             # Of the node loop too.
@@ -102,6 +115,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             _FEATURE_GATES: "gates",
         },
         readers={_FEATURE_GATES: _gates},
+        check=_check,
     ),
     make=_make,
     core=HorizontalCore,

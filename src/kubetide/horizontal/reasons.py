@@ -57,6 +57,7 @@ VOCABULARY = Vocabulary(
         "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
         "BeyondSaturation": "the pods are at their CPU limits, which hide how much more is asked for: {proposed} replicas are proposed",
         "Foretold": "{load} pods' worth of load are foretold for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
+        "ForetoldBy": "{load} pods' worth of load are foretold for {at} by {forecaster}, which does better on this load's past than its level: at least {pods:pod}",
         "OutageHeld": "the load fell far below all of the last half hour: {pods:pod} are held until {at}",
         "ForetoldCame": "of the {foretold} pods' worth of load foretold for {at} (every {period}) {came} came; it cost {cost} pod-minutes",
         "EmptiestNodeFirst": "{pods:pod} on the nodes with the fewest pods are marked to go first",
@@ -198,6 +199,10 @@ def _of_forecast(verdict: Verdict, subject: str) -> list[Reason]:
     ahead = verdict.ahead
     if ahead.outage:
         reasons.append(say("OutageHeld", subject, pods=ahead.pods, at=format_rfc3339(ahead.at)))
+    elif ahead.pods and ahead.by:
+        at = format_rfc3339(ahead.at)
+        load = round(ahead.load, 1)
+        reasons.append(say("ForetoldBy", subject, load=load, at=at, forecaster=ahead.by, pods=ahead.pods))
     elif ahead.pods:
         reasons.append(
             say(

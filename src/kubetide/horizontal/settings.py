@@ -26,7 +26,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Upstream's flags, four of ours, and three of ours that the node loop has too.
+    """Upstream's flags, five of ours, and three of ours that the node loop has too.
 
     Attributes:
         sync_period: Time between two ticks.
@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True):
         metrics_status_period: A status of which only what was measured has changed is written once in so long;
             0 writes every change, as upstream does.
         forecast: What HPAs foretell that do not say so themselves: ``calendar``, ``strict``, or nothing where empty.
+        forecaster: A second stage beside the calendar, by name of its plug-in; empty for none.
         forecast_budget: What pods for forecasts may cost in a day, as a share of those that the load asked for.
         emptiest_node_first: Pods on the emptiest nodes are marked to go first.
         gates: The feature gates.
@@ -54,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True):
     concurrent_syncs: int = 5
     metrics_status_period: Duration = ZERO
     forecast: str = ""
+    forecaster: str = ""
     forecast_budget: float = 0.25
     emptiest_node_first: bool = False
     gates: FeatureGates = FeatureGates()

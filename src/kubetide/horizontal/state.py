@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from kubetide.forecast.forecaster import load_forecaster
 from kubetide.forecast.forecasts import Forecasts
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.decision import Settlement, Verdict
@@ -111,7 +112,10 @@ class State:
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
-        self.forecasts: Forecasts[Key] = Forecasts(self.settings.forecast_budget)
+        self.forecasts: Forecasts[Key] = Forecasts(
+            self.settings.forecast_budget,
+            load_forecaster(self.settings.forecaster) if self.settings.forecaster else None,
+        )
         self.holds: tuple[str, ...] = ()
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
@@ -160,7 +164,7 @@ class State:
                 self.options[key] = entry.options
             if entry.status_written is not None:
                 self.written[key] = entry.status_written
-            if entry.forecast is not None:
+            if entry.forecast is not None and key in self.specs and self.specs[key].options.forecasts:
                 self.forecasts.put(key, entry.forecast)
             if entry.selector:
                 self._claim(key, entry.selector)

@@ -21,7 +21,7 @@ from kubetide.horizontal.options.annotations import CALENDAR
 from kubetide.horizontal.rules.known import pods_of
 from kubetide.horizontal.rules.limits import Limited
 from kubetide.plan.board import Intent, Workload, percentile_95
-from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, minutes
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, hours, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,9 +161,13 @@ def intents(state: State, now: Instant) -> list[Intent]:
         workload = Workload(key[0], spec.kind, spec.target)
         replicas = min(ahead.nodes, spec.maximum)
         why = (
-            "the load before the outage"
-            if ahead.outage
-            else f"an onset comes again every {format_duration(ahead.period)}"
+            f"foretold by {ahead.by}"
+            if ahead.by
+            else (
+                "the load before the outage"
+                if ahead.outage
+                else f"an onset comes again every {format_duration(ahead.period)}"
+            )
         )
         until = ahead.nodes_at if ahead.outage else after(ahead.nodes_at, HELD)
         start = pod_start(state, key)
@@ -201,6 +205,25 @@ def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahe
             why = f"an onset comes again every {format_duration(one.period)}; {score.hits} of {score.hits + score.misses} came true"
             found.append((key, one, (text, why)))
     return found
+
+
+def score_lines(state: State, key: Key, now: Instant) -> list[str]:
+    """Return what is said of an HPA's forecasts: their score, what they cost, what comes next."""
+    if key not in state.forecasts:
+        return []
+    score = state.forecasts.score(key)
+    told = score.hits + score.misses
+    lines = [
+        f"forecast: {score.hits} of {told} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
+    ]
+    if state.forecasts.second is not None and state.forecasts.second.problem:
+        lines.append(f"forecast: {state.forecasts.second.problem}")
+    coming = state.forecasts.coming(key, now, hours(1))
+    lines += [
+        f"forecast: {one.load:.1f} pods' worth of load at {format_rfc3339(one.at)}, as an onset comes again every {format_duration(one.period)}"
+        for one in coming
+    ]
+    return lines
 
 
 def _lead(state: State) -> str:
