@@ -24,6 +24,7 @@ _COMMANDS = {
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
+    "plan": "Show what is to come: time tables, foretold load, nodes that are asked for, and why.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",
     "replay": "Decide every recorded tick again and compare the bytes.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubetide.forecast.seen import NOTHING, Ahead
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import Key, ScaleView
@@ -14,6 +15,9 @@ from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.types import Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
+from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
+from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
+from kubetide.horizontal.options.forecasting import why_of as why_foretold
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
 from kubetide.horizontal.rules.known import pods_of, samples_of
@@ -50,6 +54,12 @@ class Number(NamedTuple):
     unready: int | None = None
     ready: int = 0
     unpaused: int | None = None
+    load: float | None = None
+    saturated: bool = False
+    rolling: bool = False
+    beyond: int | None = None
+    reactive: int | None = None
+    ahead: Ahead = NOTHING
 
 
 def judge(state: State, key: Key, now: Instant) -> Verdict:
@@ -70,14 +80,18 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
     if number is None:
         measured = measure(state, spec, scale, now)
         found = proposed_by(measured, state, spec, current)
+        if isinstance(found, Proposed) and spec.options.forecasts:
+            found = _with_load(found, measured, state, spec, scale)
         number = found if isinstance(found, Problem) else _normalized(found, spec, state, current, now)
+        if isinstance(number, Number) and spec.options.forecasts and current:
+            number = _look_ahead(number, state, spec, current, now)
     if isinstance(number, Problem):
         return _uncomputed(spec, scale, number, measured, first=first)
     if spec.options.hold_until_ready and measured is not None and number.desired < current:
         number = _wait_for_ready(number, measured, state, spec, scale, now)
     if spec.options.pause:
         number = _pause(number, spec.options.pause, current)
-    leaving = current - number.desired if spec.options.idlest_first else 0
+    leaving = current - number.desired
     error = measured.error if measured else ""
     return Verdict(
         key,
@@ -104,6 +118,12 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
         ready=number.ready,
         costs=_costs(state, spec, scale, leaving=leaving) if leaving > 0 else (),
         held_back=number.held_back,
+        load=number.load,
+        saturated=number.saturated,
+        rolling=number.rolling,
+        beyond=number.beyond,
+        reactive=number.reactive,
+        ahead=number.ahead,
     )
 
 
@@ -226,7 +246,35 @@ def _normalized(found: Proposed, spec: Autoscaler, state: State, current: int, n
         limit=limited.reason,
         fallback=found.fallback,
         held_back=held_back,
+        load=found.load,
+        saturated=found.saturated,
+        rolling=found.rolling,
+        beyond=found.beyond,
     )
+
+
+def _with_load(
+    found: Proposed, measured: Measured, state: State, spec: Autoscaler, scale: ScaleView
+) -> Proposed:
+    """Return the proposal with the load, and with what CPU limits hide of it."""
+    load = load_of(state, spec, scale, measured.grounds())
+    found = found._replace(rolling=is_rolling(pods_of(state, spec, scale)))
+    if load is None:
+        return found
+    found = found._replace(load=load.pods, saturated=load.saturated)
+    more = beyond_saturation(state, spec, load, found.replicas)
+    if more <= found.replicas:
+        return found._replace(replicas=more)
+    return found._replace(replicas=more, beyond=more, why="load at the CPU limit")
+
+
+def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, now: Instant) -> Number:
+    """Return the number raised to what is foretold."""
+    desired, ahead = raised(
+        state, spec, number.desired, current, now, lambda wanted: limit_of(spec, state, wanted, current, now)
+    )
+    why = why_foretold(ahead) if desired > max(number.desired, current) else number.why
+    return number._replace(reactive=number.desired, desired=desired, ahead=ahead, why=why)
 
 
 def hold(desired: int, current: int, *, holds: bool) -> tuple[int, int | None]:
@@ -266,7 +314,12 @@ def _pause(number: Number, pause: str, current: int) -> Number:
 
 
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
-    """Mark the pods that use least of what the first metric of pods measures."""
+    """Mark the pods whose nodes are emptiest, or that use least of what the first metric of pods measures."""
+    if spec.options.emptiest_node_first:
+        by_node = pods_by_node(state.table.view(row) for row in state.table.rows.values())
+        return costs_of_emptiest(pods_of(state, spec, scale), by_node, leaving)
+    if not spec.options.idlest_first:
+        return ()
     for metric in spec.metrics:
         samples = samples_of(state, spec, metric, scale)
         if samples:
@@ -288,8 +341,7 @@ def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, n
     """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
     remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
     if spec.up is None or spec.down is None:
-        window = state.settings.downscale_stabilization
-        return stabilize(remembered, proposal, window=window, now=now)
+        return stabilize(remembered, proposal, window=spec.window, now=now)
     return stabilize_both_ways(remembered, proposal, current, up=spec.up, down=spec.down, now=now)
 
 

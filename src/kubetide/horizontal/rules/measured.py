@@ -46,12 +46,19 @@ class Proposed(NamedTuple):
         why: As the event of a rescale says it.
         note: As the condition ScalingActive says it.
         fallback: Whether it is what stands in for metrics that failed.
+        load: In pods at full use, of HPAs with forecasts; None where no metric shows it.
+        saturated: Whether CPU limits hide a part of it; ``rolling`` whether the target is being rolled out.
+        beyond: The number with the part that is hidden; None where nothing is added.
     """
 
     replicas: int
     why: str
     note: say.Note
     fallback: bool = False
+    load: float | None = None
+    saturated: bool = False
+    rolling: bool = False
+    beyond: int | None = None
 
 
 class Measured(NamedTuple):
