@@ -27,6 +27,7 @@ def timeline(
             existing=[4 if high else 2 for high in burst],
             ready=[4 if high else 2 for high in late],
             violated=[high and not ready for high, ready in zip(burst, late, strict=True)],
+            violated_own_step=list(burst),
         )
         made.marks += [
             mark(steps // 3, step_s, f"default/{name}", f"default/{name}: scaled from 2 to 4", 2),

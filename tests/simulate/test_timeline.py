@@ -41,6 +41,7 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         existing=[row[2] for row in rows],
         wanted=[row[3] for row in rows],
         violated=[row[4] for row in rows],
+        violated_own_step=[row[4] or row[2] > 40 for row in rows],
     )
     timeline = Timeline(
         start=Instant(0),
@@ -59,7 +60,7 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
     (service,), (group,) = summary.services, summary.groups
 
     pod_s = unmet = requests = idle = room = node_s = waiting_s = 0.0
-    lost = set()
+    lost, lost_own = set(), set()
     for index, (offered, capacity, existing, wanted, violated) in enumerate(rows):
         pod_s += existing * step_s
         node_s += existing * step_s
@@ -70,8 +71,11 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         idle += max(0.0, capacity / 2 - offered)
         if violated:
             lost.add(math.floor(index * step_s / 60))
+        if violated or existing > 40:
+            lost_own.add(math.floor(index * step_s / 60))
     assert service.pod_minutes == pytest.approx(pod_s / 60, abs=0.0051)
     assert service.slo_minutes_lost == len(lost)
+    assert service.slo_minutes_own_step == len(lost_own)
     assert service.requests == pytest.approx(requests * step_s, abs=0.0051)
     assert service.unserved_share == pytest.approx(unmet / requests if requests else 0, abs=1e-5)
     assert service.slack == pytest.approx(2 * idle / room if room else 0, abs=1e-3)

@@ -82,8 +82,8 @@ def command(
     )
 
     def of_scenario(name: str) -> Report:
-        from kubetide.simulate.shipped import scenario_path
         from kubetide.simulate.scenario import load_scenario
+        from kubetide.simulate.shipped import scenario_path
 
         if len(arguments) > 1:
             raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")

@@ -28,6 +28,7 @@ _COMMANDS = {
     "test": "Test policies: scenarios with what must hold in them.",
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
+    "plan": "Show what is to come: time tables, foretold load, nodes that are asked for, and why.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
     "ui": "Show a run in a browser, live or afterwards.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",

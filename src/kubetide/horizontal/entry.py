@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubetide.forecast.forecaster import load_forecaster
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.explain.overview import OVERVIEW
+from kubetide.horizontal.options.forecasting import foreseen, score_lines
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
-from kubetide.loop import Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
+from kubetide.loop import Coming, Explainer, FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
+from kubetide.ports.plugins import PluginNotUsable
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant
 
 LOOP: Final = "horizontal"
 
@@ -41,6 +44,15 @@ def _gates(text: str) -> FeatureGates:
             )
         gates[_GATES[name]] = value.lower() == "true"
     return FeatureGates(**gates)
+
+
+def _check(settings: Settings) -> None:
+    """Raise ValueError for a forecaster that cannot be loaded."""
+    try:
+        if settings.forecaster:
+            load_forecaster(settings.forecaster)
+    except PluginNotUsable as error:
+        raise ValueError(str(error)) from error
 
 
 def _make(parts: Parts, settings: Settings) -> HorizontalController:
@@ -68,11 +80,16 @@ def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Lis
 def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
     del view
     namespace, _, name = subject.partition("/")
-    return explain(core.state, (namespace, name), now).lines()[1:]
+    key = namespace, name
+    return [*explain(core.state, key, now).lines()[1:], *score_lines(core.state, key, now)]
 
 
 def _names(core: HorizontalCore) -> list[str]:
     return [f"{namespace}/{name}" for namespace, name in core.state.specs]
+
+
+def _ahead(core: HorizontalCore, now: Instant, ahead: Duration) -> list[Coming]:
+    return [Coming(one.at, "/".join(key), *said) for key, one, said in foreseen(core.state, now, ahead)]
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
@@ -87,6 +104,10 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
             "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
             "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
+            "horizontal-pod-autoscaler-forecast": "forecast",
+            "horizontal-pod-autoscaler-forecaster": "forecaster",
+            "horizontal-pod-autoscaler-forecast-budget": "forecast_budget",
+            "horizontal-pod-autoscaler-emptiest-node-first": "emptiest_node_first",
             # Of the node loop too.
             "max-cache-age": "max_cache_age",
             "max-relist-loss": "max_relist_loss",
@@ -94,6 +115,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             _FEATURE_GATES: "gates",
         },
         readers={_FEATURE_GATES: _gates},
+        check=_check,
     ),
     make=_make,
     core=HorizontalCore,
@@ -104,4 +126,5 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     series=_series,
     explainers=(Explainer("hpa", _lines, _names, namespaced=True, after_decision=False),),
     status=OVERVIEW,
+    outlook=_ahead,
 )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
+from kubetide.forecast.forecaster import load_forecaster
+from kubetide.forecast.forecasts import Forecasts
+from kubetide.horizontal.batch.found import Newest
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.pods import PodTable
@@ -27,9 +29,6 @@ from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
-
-if TYPE_CHECKING:
-    from kubetide.horizontal.batch.columns import Newest
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,6 +109,10 @@ class State:
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
+        self.forecasts: Forecasts[Key] = Forecasts(
+            self.settings.forecast_budget,
+            load_forecaster(self.settings.forecaster) if self.settings.forecaster else None,
+        )
         self.holds: tuple[str, ...] = ()
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
@@ -158,6 +161,8 @@ class State:
                 self.options[key] = entry.options
             if entry.status_written is not None:
                 self.written[key] = entry.status_written
+            if entry.forecast is not None and key in self.specs and self.specs[key].options.forecasts:
+                self.forecasts.put(key, entry.forecast)
             if entry.selector:
                 self._claim(key, entry.selector)
         for number, scale in enumerate(delta.scales):
@@ -175,6 +180,11 @@ class State:
             self._order = None
         self.views[key] = view
         self.specs[key] = read_spec(view, self.settings)
+        options = self.specs[key].options
+        if options.forecasts:
+            self.forecasts.put_zone(key, options.forecast_zone)
+        else:
+            self.forecasts.forget(key)
         self.statuses.setdefault(key, HpaStatus())
         self._columns = None
 
@@ -199,6 +209,7 @@ class State:
         ):
             known.pop(key, None)
         self.recommendations.forget(key)
+        self.forecasts.forget(key)
         self.table.members.release(key)
         self._order = None
         self._columns = None
@@ -265,7 +276,14 @@ class State:
     def memories(self) -> list[MemoryEntry]:
         """Return what is remembered of each HPA, ordered."""
         selectors = self.table.members.selectors()
-        known = {*self.recommendations.keys(), *self.events, *self.options, *self.written, *selectors}
+        known = {
+            *self.recommendations.keys(),
+            *self.events,
+            *self.options,
+            *self.written,
+            *selectors,
+            *self.forecasts.keys(),
+        }
         return [
             MemoryEntry(
                 *key,
@@ -273,6 +291,7 @@ class State:
                 self.events.get(key, ScaleEvents()).copy(),
                 selectors.get(key, ""),
                 self.options.get(key),
+                self.forecasts.dump(key),
                 self.written.get(key),
             )
             for key in sorted(known)

@@ -3,6 +3,7 @@
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
+from kubetide.loop.outlook import Coming, Outlook
 from kubetide.loop.protocol import Answers, Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
 from kubetide.loop.registry import (
     BUILT_IN,
@@ -28,6 +29,7 @@ __all__ = [
     "Aside",
     "BaseLoop",
     "Cell",
+    "Coming",
     "Explainer",
     "FlagError",
     "FlagTable",
@@ -37,6 +39,7 @@ __all__ = [
     "Loop",
     "LoopEntry",
     "LoopSettings",
+    "Outlook",
     "Overview",
     "Owners",
     "Parts",

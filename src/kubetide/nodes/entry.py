@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubetide.loop import FlagTable, Listener, LoopEntry, Parts, flags_of
+from kubetide.loop import Coming, FlagTable, Listener, LoopEntry, Parts, flags_of
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.controller.roles import NODES, NODES_STATUS
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.explain.ahead import foreseen
 from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.reasons import VOCABULARY
@@ -21,6 +22,7 @@ from kubetide.nodes.settings import WITHOUT_FLAG, Settings
 from kubetide.objects.kinds import CAPACITY_KINDS, DEVICE_KINDS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
+from kubetide.units.time import Duration, Instant
 
 LOOP: Final = "nodes"
 
@@ -52,6 +54,11 @@ def _series(registry: Registry, loop: NodesController, clock: Clock) -> Listener
     return NodesSeries(registry, loop, clock).heard
 
 
+def _ahead(core: NodesCore, now: Instant, ahead: Duration) -> list[Coming]:
+    del ahead
+    return foreseen(core.state, now)
+
+
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(Settings, flags_of(Settings, without=WITHOUT_FLAG), check=_check),
@@ -64,6 +71,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     series=_series,
     explainers=EXPLAINERS,
     status=OVERVIEW,
+    outlook=_ahead,
     needs_cloud=True,
     reads_board=True,
     optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS, *CAPACITY_KINDS),

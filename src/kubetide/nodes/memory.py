@@ -205,6 +205,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By name of node."""
     noticed: dict[str, tuple[str, ...]] = {}
     """By group: what is odd about it and was said."""
+    join_times: dict[str, tuple[Duration, ...]] = {}
+    """By group: the last times from an increase to its last node's joining."""
     longest_join: dict[str, Duration] = {}
     """By group: the longest time from an increase to its last node's joining."""
     attempts: tuple[Attempt, ...] = ()

@@ -98,9 +98,10 @@ class Observer:
             step.existing,
             step.ready,
         )
-        rows = zip(*(column.tolist() for column in columns), step.violated.tolist(), strict=True)
+        broken = step.violated.tolist(), step.violated_own_step.tolist()
+        rows = zip(*(column.tolist() for column in columns), *broken, strict=True)
         for (key, series), row in zip(self._series, rows, strict=True):
-            offered, capacity, asked, queue, latency, existing, ready, violated = row
+            offered, capacity, asked, queue, latency, existing, ready, violated, own_step = row
             series.offered.append(round(offered, 4))
             series.capacity.append(round(capacity, 4))
             series.asked.append(round(asked, 4))
@@ -109,6 +110,7 @@ class Observer:
             series.existing.append(existing)
             series.ready.append(ready)
             series.violated.append(violated)
+            series.violated_own_step.append(own_step)
             deployment = deployments.get(key)
             wanted = existing if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)

@@ -3,6 +3,8 @@
 Definitions (one sampling step is ``step_s`` seconds):
 - pod-minutes: sum of the pods that exist times the step, in minutes; a pod is billed while it starts.
 - SLO minute lost: a minute with at least one step in which the service broke its objective.
+- the same at the load's own step: the load of each value of the trace against the capacity of the step, so that
+  a second of a burst counts which the mean of the step hides.
 - unserved share: requests offered above the ready capacity over all requests offered.
 - slack: share of the CPU that the ready pods asked for and that no request needed.
 - turns: changes of the replicas asked for that go against the one before; many of them are an oscillation.
@@ -54,6 +56,7 @@ class ServiceSeries(msgspec.Struct):
         existing: Pods that exist and are not being deleted.
         ready: Pods that serve.
         violated: Whether the step broke the objective.
+        violated_own_step: The same, with the load at the trace's own step.
         resources: Requests and use of its containers.
     """
 
@@ -67,6 +70,7 @@ class ServiceSeries(msgspec.Struct):
     existing: list[int] = msgspec.field(default_factory=list)
     ready: list[int] = msgspec.field(default_factory=list)
     violated: list[bool] = msgspec.field(default_factory=list)
+    violated_own_step: list[bool] = msgspec.field(default_factory=list)
     resources: ResourceTotals = msgspec.field(default_factory=ResourceTotals)
 
 
@@ -150,6 +154,7 @@ class ServiceSummary(msgspec.Struct, frozen=True):
     replicas_max: int
     pod_minutes: float
     slo_minutes_lost: int
+    slo_minutes_own_step: int
     unserved_share: float
     slack: float
     rescales: int
@@ -278,6 +283,7 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
         replicas_max=max(series.existing, default=0),
         pod_minutes=round(sum(series.existing) * step_s / 60, 2),
         slo_minutes_lost=minutes_lost(series.violated, step_s),
+        slo_minutes_own_step=minutes_lost(series.violated_own_step, step_s),
         unserved_share=round(1 - served / offered, 6) if offered else 0.0,
         slack=round(1 - needed / asked, 4) if asked else 0.0,
         rescales=sum(1 for a, b in zip(series.wanted, series.wanted[1:], strict=False) if a != b),

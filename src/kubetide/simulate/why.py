@@ -164,6 +164,16 @@ def _bring_to(
     return _Brought(last, _without_repeats(decided), is_over)
 
 
+def bring_to(core: Core, folder: Path, loop: str, at: Moment | None, plugins: RecordedPlugins) -> Record:
+    """Bring a core to where a moment's records have been decided and taken in; return the last of them.
+
+    Raises: RecordError; WhyError where the run had not begun.
+    """
+    last = _bring_to(core, folder, loop, at, "", plugins).last
+    finish(core, last)
+    return last
+
+
 def _is_later(record: Record, at: Moment, before: Sequence[Record]) -> bool:
     """Return whether the record is past the moment that is asked about."""
     if record.now >= at.end:

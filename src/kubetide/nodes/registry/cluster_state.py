@@ -185,6 +185,10 @@ def _count_node(
             counts.resource_unready += why == "ResourceUnready"
 
 
+MOST_JOINS = 40
+"""Times of joining that are remembered of a group."""
+
+
 def _settle_requests(
     state: State, counts: dict[str, Counts], told: Told, now: Instant
 ) -> tuple[tuple[str, ScaleUpRequest], ...]:
@@ -198,6 +202,7 @@ def _settle_requests(
             del memory.scale_up_requests[group_id]
             if group is not None:
                 took = between(request.time, now)
+                memory.join_times[group_id] = (*memory.join_times.get(group_id, ()), took)[-MOST_JOINS:]
                 memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))
         elif request.expected_add_time < now:
             time_out(state, group_id, request, told, now)

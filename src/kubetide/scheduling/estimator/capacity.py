@@ -7,7 +7,7 @@ import numpy as np
 from kubetide.scheduling.columns.counting import DomainTable
 from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.filters.base import UNLIMITED, Term
-from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
+from kubetide.scheduling.filters.inter_pod_terms import NearTerm, SpreadTerm
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import PODS
@@ -30,8 +30,8 @@ def is_shared(term: Term) -> bool:
 
 
 def may_loosen(term: Term) -> bool:
-    first = getattr(term, "is_first", None)
-    return first is not None and bool(first())
+    """Return whether pods of the class may be let in elsewhere once there is one: the first of its kind decides."""
+    return isinstance(term, NearTerm) and term.is_first()
 
 
 def places_of(term: SpreadTerm, first: int, last: int) -> Int64Vector:

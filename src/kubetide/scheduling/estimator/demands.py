@@ -14,7 +14,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.estimator.conditions import REFUSED, Minds, Site
-from kubetide.scheduling.estimator.plain_numbers import is_plain_number, may_borrow
+from kubetide.scheduling.estimator.plain_numbers import may_borrow, plain_terms
 from kubetide.scheduling.estimator.single import Kind
 from kubetide.scheduling.filters.node_ports import collide
 from kubetide.scheduling.pods.classes import charges_on_node
@@ -56,7 +56,7 @@ class Demands:
         self._snapshot = snapshot
         self._groups = groups
         classes = dict.fromkeys(group.pod_class for group in groups)
-        reckoned = {one: None for one in classes if is_plain_number(snapshot, one)}
+        reckoned = self._reckoned = plain_terms(snapshot, classes)
         self._left_out = {at for at, group in enumerate(groups) if group.pod_class not in reckoned}
         self._minds = Minds(snapshot, reckoned)
         charged = dict.fromkeys(key for one in reckoned for key, _ in one.charges)
@@ -158,7 +158,7 @@ class Demands:
         ]
         ports = sorted(dict.fromkeys(colliding))
         falls_back = pod_class.spreads_by_hostname
-        borrows = falls_back and may_borrow(self._snapshot, pod_class)
+        borrows = falls_back and may_borrow(self._snapshot, pod_class, self._reckoned[pod_class])
         gates = (*((columns[key], least) for key, least in needs), *((at, 0) for at in ports))
         return Kind(
             gates=gates,

@@ -34,8 +34,8 @@ from kubetide.scheduling.estimator.capacity import (
 )
 from kubetide.scheduling.estimator.round_robin import go_round
 from kubetide.scheduling.filters.base import UNLIMITED, Term
+from kubetide.scheduling.filters.inter_pod_terms import SpreadTerm
 from kubetide.scheduling.filters.pod_topology_spread import REASON as SPREAD_REASON
-from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.pods.node_selection import HOSTNAME
@@ -334,7 +334,7 @@ class _Group:
             places = np.minimum(room, places_of(term, first, first + len(room)))
             table = term.table
             lowest = lowest_of(table, first)
-            rises = table.domains >= term.rule.min_domains and not np.any(lowest & (places == 0))
+            rises = term.rule.counts_least(table.domains) and not np.any(lowest & (places == 0))
             if not rises or (first and np.any(lowest_of(table, 0, first))):
                 return self._deal(places, quota, start, first)
             # One pod each, in the order of the scan, up to the last of the least-filled nodes.

@@ -18,6 +18,7 @@ from kubetide.scheduling.columns.columns import cells_of
 from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.conditions import Conditions, OwnSpread
 from kubetide.scheduling.filters.base import UNLIMITED
+from kubetide.scheduling.pods.terms import is_first_of_its_kind
 from kubetide.scheduling.thresholds import NEW_NODES_ONE_BY_ONE
 
 _ROOM = 16
@@ -227,7 +228,7 @@ class SinglePacking:
         for tally, most in conditions.skew_limits:
             if self._counts[tally] > most:
                 return True
-        return any(self._own[rule.tally].get(at, 0) > self._most(rule) for rule in conditions.skew)
+        return any(self._own[spread.tally].get(at, 0) > self._most(spread) for spread in conditions.skew)
 
     def _open(self, conditions: Conditions) -> _Own | None:
         """Return what is asked of the pods of a single node, or None when no node takes a pod."""
@@ -238,11 +239,11 @@ class SinglePacking:
             if counts[tally] > most:
                 return None
         own = [(self._own[tally], 0, 0) for tally in conditions.apart]
-        for rule in conditions.spread:
-            most = self._most(rule)
+        for spread in conditions.spread:
+            most = self._most(spread)
             if most < 0:
                 return None
-            own.append((self._own[rule.tally], 0, most))
+            own.append((self._own[spread.tally], 0, most))
         if (conditions.near or conditions.near_own) and not self._may_begin(conditions):
             for tally in conditions.near:
                 if not counts[tally]:
@@ -251,17 +252,12 @@ class SinglePacking:
         return own
 
     def _may_begin(self, conditions: Conditions) -> bool:
-        if not conditions.may_begin:
-            return False
-        return not any(self._counts[tally] for tally in conditions.near) and not any(
-            self._own[tally] for tally in conditions.near_own
-        )
+        here = [self._counts[tally] for tally in conditions.near]
+        here += [len(self._own[tally]) for tally in conditions.near_own]
+        return is_first_of_its_kind(here, conditions.may_begin)
 
-    def _most(self, rule: OwnSpread) -> int:
+    def _most(self, spread: OwnSpread) -> int:
         """Return how many pods a node may have for one more to be let in."""
-        nodes = len(self.used)
-        if rule.domains + nodes < rule.min_domains:
-            return rule.margin
-        here = self._own[rule.tally]
+        nodes, here = len(self.used), self._own[spread.tally]
         least = min(here.values()) if len(here) == nodes else 0
-        return rule.margin + min(least, rule.least)
+        return spread.rule.most(min(least, spread.least), spread.domains + nodes)

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from kubetide.nodes.least_cost.solver.inter_pod import Domains, Mind, Place, Reader, SpreadRule, Term
 from kubetide.nodes.least_cost.solver.sharing import share_out
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.terms import is_first_of_its_kind
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -87,7 +90,7 @@ class DomainCounts:
                 self.domains[offer][term.at] for number in carriers for offer in offers[number]
             )
             open_codes.pop(0, None)
-            if not all(rule.self_match for rule in rules):
+            if not all(one.rule.self_match for one in rules):
                 term.present.update(open_codes)
                 continue
             term.most = share_out(
@@ -95,8 +98,11 @@ class DomainCounts:
                 raised=list(open_codes),
                 fixed=[code for code in term.present if code not in open_codes],
                 pods=sum(numbers[number] for number in carriers),
-                max_skew=min(rule.max_skew for rule in rules),
-                min_domains=max(rule.min_domains for rule in rules),
+                rule=replace(
+                    rules[0].rule,
+                    max_skew=min(one.rule.max_skew for one in rules),
+                    min_domains=max(one.rule.min_domains for one in rules),
+                ),
             )
         self._anchor(offers)
 
@@ -176,35 +182,33 @@ class DomainCounts:
         for term in mind.apart:
             if term.here if term.at < 0 else here[term.at] and term.counts[here[term.at]]:
                 return False
-        for rule in mind.spread:
-            term = rule.term
+        for one in mind.spread:
+            term = one.term
             if term.at < 0:
-                if term.here > rule.max_skew - rule.self_match:
+                if term.here > one.rule.margin:
                     return False
                 continue
             code = here[term.at]
-            if not code or term.counts[code] > self._allowed(rule, code):
+            if not code or term.counts[code] > self._allowed(one, code):
                 return False
         return not mind.near or self._is_near(mind)
 
     @staticmethod
-    def _allowed(rule: SpreadRule, code: int) -> int:
+    def _allowed(spread: SpreadRule, code: int) -> int:
         """Return how many pods the domain may have for one more to be let in."""
-        term = rule.term
+        term = spread.term
         if term.most is not None:
             return term.most[code] - 1
-        least = 0
-        if len(term.present) >= rule.min_domains:
-            least = min((term.counts[one] for one in term.present), default=0)
-        return rule.max_skew + least - rule.self_match
+        least = min((term.counts[one] for one in term.present), default=0)
+        return spread.rule.most(least, len(term.present))
 
     def _is_near(self, mind: Mind) -> bool:
         place = tuple(self._here[term.at] for term in mind.near)
         if not all(place):
             return False
-        if any(term.total for term in mind.near):
-            return all(term.counts[code] for term, code in zip(mind.near, place, strict=True))
-        return mind.may_begin and mind.anchor in {None, place}
+        if is_first_of_its_kind([term.total for term in mind.near], mind.matches_itself):
+            return mind.anchor in {None, place}
+        return all(term.counts[code] for term, code in zip(mind.near, place, strict=True))
 
     def _add(self, terms: Iterable[Term], amount: int) -> None:
         here = self._here

@@ -9,11 +9,11 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.columns import LabelColumn
 from kubetide.scheduling.columns.counting import DomainTable
-from kubetide.scheduling.filters.inter_pod_affinity import AffinityJudge
-from kubetide.scheduling.filters.pod_topology_spread import SpreadJudge
+from kubetide.scheduling.filters.inter_pod_terms import Counted, InterPodTerms, inter_pod_terms
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.terms import SpreadConstraint
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 Domains = tuple[int, ...]
@@ -51,12 +51,10 @@ class Term:
 
 @dataclass(slots=True)
 class SpreadRule:
-    """A spread constraint of a mind."""
+    """A spread constraint of a mind, and the pods that it counts."""
 
     term: Term
-    max_skew: int
-    self_match: int
-    min_domains: int
+    rule: SpreadConstraint
 
 
 @dataclass(slots=True)
@@ -67,7 +65,7 @@ class Mind:
         spread: Its constraints.
         apart: Terms of which no pod may be in the domain: its own, and those that keep it away.
         near: Terms of which a pod must be in the domain, all of them.
-        may_begin: Whether the first of its kind may stand anywhere.
+        matches_itself: Whether it is one of those that ``near`` asks for.
         anchor: The only domains for that first one, by the labels of ``near``.
         adds: Terms that count it; a term that counts it twice is there twice.
         touched: Numbers of the minds whose answer may change when such a pod is placed.
@@ -77,7 +75,7 @@ class Mind:
     spread: tuple[SpreadRule, ...] = ()
     apart: tuple[Term, ...] = ()
     near: tuple[Term, ...] = ()
-    may_begin: bool = False
+    matches_itself: bool = False
     anchor: Domains | None = None
     adds: tuple[Term, ...] = ()
     touched: tuple[int, ...] = ()
@@ -86,7 +84,7 @@ class Mind:
     @property
     def reads(self) -> tuple[Term, ...]:
         """The terms that it is judged by."""
-        return (*self.apart, *self.near, *(rule.term for rule in self.spread))
+        return (*self.apart, *self.near, *(one.term for one in self.spread))
 
 
 def is_plain(snapshot: Snapshot, pod_class: PodClass) -> bool:
@@ -98,8 +96,7 @@ def is_plain(snapshot: Snapshot, pod_class: PodClass) -> bool:
     # Copies of one another on a new node of their own: whether all have room there is for the estimator.
     if any(term.topology_key == HOSTNAME for term in pod_class.affinity):
         return False
-    judges = snapshot.prepare(pod_class).judges
-    return all(isinstance(judge, (SpreadJudge, AffinityJudge)) for judge in judges)
+    return inter_pod_terms(snapshot.prepare(pod_class).judges) is not None
 
 
 @dataclass(slots=True)
@@ -130,8 +127,7 @@ class Reader:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._labels = _Labels()
-        self._terms: dict[int, Term] = {}
-        self._tables: list[DomainTable] = []
+        self._terms: dict[DomainTable, Term] = {}
         self._added: dict[PodClass, tuple[Term, ...]] = {}
 
     @property
@@ -141,11 +137,13 @@ class Reader:
 
     def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[Mind]:
         """Return the minds of classes for which ``can_be_reckoned`` was asked and true; new nodes have labels as these."""
-        judges = [self._snapshot.prepare(one).judges for one in classes]
-        for found in judges:
-            for judge in found:
-                self._note_labels(judge, nodes)
-        minds = [self._mind(found) for found in judges]
+        found = (inter_pod_terms(self._snapshot.prepare(one).judges) for one in classes)
+        terms = [one for one in found if one is not None]
+        reads = {read.table: read for one in terms for read in one.reads}
+        for read in reads.values():
+            self._labels.note(read.topology_key, read.label, nodes)
+        self._terms = {table: self._term(read) for table, read in reads.items()}
+        minds = [self._mind(one) for one in terms]
         for mind, pod_class in zip(minds, classes, strict=True):
             mind.adds = self._added_by(pod_class)
         _link(minds)
@@ -159,54 +157,26 @@ class Reader:
         """Return the terms that count pods of DaemonSets."""
         return tuple(term for pod in pods for term in self._added_by(classify_unbound(pod)))
 
-    def _note_labels(self, judge: object, nodes: Sequence[Node]) -> None:
-        if isinstance(judge, SpreadJudge):
-            for spread in judge.terms:
-                self._labels.note(spread.topology_key, spread.label, nodes)
-        elif isinstance(judge, AffinityJudge):
-            for apart in (*judge.apart, *judge.guards):
-                self._labels.note(apart.topology_key, apart.label, nodes)
-            if judge.near is not None:
-                for key, label in zip(judge.near.topology_keys, judge.near.labels, strict=True):
-                    self._labels.note(key, label, nodes)
+    def _term(self, read: Counted) -> Term:
+        codes = self._labels.codes
+        if read.topology_key == HOSTNAME:
+            return Term(-1, read.table, 0)
+        return Term(list(codes).index(read.topology_key), read.table, len(codes[read.topology_key]))
 
-    def _term(self, table: DomainTable, key: str) -> Term:
-        term = self._terms.get(id(table))
-        if term is None:
-            at = -1 if key == HOSTNAME else list(self._labels.codes).index(key)
-            size = 0 if at < 0 else len(self._labels.codes[key])
-            term = self._terms[id(table)] = Term(at, table, size)
-            self._tables.append(table)  # so that its id is not used again
-        return term
-
-    def _mind(self, judges: Iterable[object]) -> Mind:
-        mind = Mind()
-        for judge in judges:
-            if isinstance(judge, SpreadJudge):
-                mind.spread = tuple(
-                    SpreadRule(
-                        self._term(one.table, one.topology_key),
-                        one.rule.max_skew,
-                        one.rule.self_match,
-                        one.rule.min_domains,
-                    )
-                    for one in judge.terms
-                )
-            elif isinstance(judge, AffinityJudge):
-                mind.apart = tuple(
-                    self._term(one.table, one.topology_key) for one in (*judge.apart, *judge.guards)
-                )
-                if judge.near is not None:
-                    pairs = zip(judge.near.tables, judge.near.topology_keys, strict=True)
-                    mind.near = tuple(self._term(table, key) for table, key in pairs)
-                    mind.may_begin = judge.near.is_one_of_them
-        return mind
+    def _mind(self, given: InterPodTerms) -> Mind:
+        terms, near = self._terms, given.near
+        return Mind(
+            spread=tuple(SpreadRule(terms[one.table], one.rule) for one in given.spread),
+            apart=tuple(terms[one.table] for one in given.apart),
+            near=tuple(terms[read.table] for read in near.reads) if near else (),
+            matches_itself=near is not None and near.matches_itself,
+        )
 
     def _added_by(self, pod_class: PodClass) -> tuple[Term, ...]:
         found = self._added.get(pod_class)
         if found is None:
-            terms = (self._terms.get(id(table)) for table in self._snapshot.counted_in(pod_class))
-            found = self._added[pod_class] = tuple(term for term in terms if term is not None)
+            tables = self._snapshot.counted_in(pod_class)
+            found = self._added[pod_class] = tuple(self._terms[one] for one in tables if one in self._terms)
         return found
 
 
@@ -220,5 +190,5 @@ def _link(minds: list[Mind]) -> None:
         mind.touched = tuple(dict.fromkeys(touched))
         added = set(map(id, mind.adds))
         alone = [1 for term in mind.apart if term.at < 0 and id(term) in added]
-        few = [max(1, rule.max_skew) for rule in mind.spread if rule.term.at < 0 and id(rule.term) in added]
+        few = [max(1, one.rule.max_skew) for one in mind.spread if one.term.at < 0 and id(one.term) in added]
         mind.a_node = min((*alone, *few), default=0)
