@@ -246,6 +246,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         "bad-day",
         "from-zero-wrong-catalogue",
         "gpu-claims",
+        "morning-ramp",
         "queue-workers",
         "vertical",
         "web-shop",
