@@ -15,7 +15,7 @@ from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import MetricFailure, Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
-from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
+from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
 from kubetide.horizontal.options.fallback import fallback_proposal
 from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
 from kubetide.horizontal.options.forecasting import why_of as why_foretold
@@ -81,7 +81,7 @@ def judge(state: State, key: Key, now: Instant) -> Verdict:
         _pause(verdict, spec.options.pause)
     verdict.rescale = verdict.desired != current
     if spec.options.emptiest_node_first and verdict.desired < current:
-        by_node = pods_by_node(state.table.view(row) for row in state.table.rows.values())
+        by_node = state.pods_by_node()
         verdict.costs = costs_of_emptiest(pods_of(state, spec, scale), by_node, current - verdict.desired)
     elif spec.options.idlest_first and verdict.desired < current:
         verdict.costs = _costs(state, spec, scale, leaving=current - verdict.desired)
