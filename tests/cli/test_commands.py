@@ -250,6 +250,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         "from-zero-wrong-catalogue",
         "gpu-claims",
         "hpa-and-vpa",
+        "morning-ramp",
         "provisioning-request",
         "queue-workers",
         "stock-out",

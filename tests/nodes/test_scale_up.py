@@ -24,6 +24,7 @@ from kubetide.clouds.common.template import kube_proxy
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
 from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
+from kubetide.nodes.scale_up.demand import lead_of
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
@@ -329,6 +330,39 @@ def test_wants_that_never_come_true_are_given_up():
     world.tick(intents=(Intent(workload=WEB, replicas=2, due=START, source="horizontal"),))
     world.refused.clear()
     assert world.increases(at=minutes(11)) == {}
+
+
+def test_nodes_are_asked_for_ahead_of_a_due_time():
+    """Nothing is bought before boot and start of a pod lie between now and the due time; 4 minutes before anything was seen."""
+    world = World(
+        groups=[group("g")],
+        deployments=(deployment("web", 0, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    intent = Intent(workload=WEB, replicas=2, due=after(START, minutes(10)), source="schedules")
+    assert world.increases(intents=(intent,)) == {}
+    assert world.increases(at=minutes(5)) == {}
+    assert world.increases(at=minutes(6.5)) == {"g": 2}
+
+
+def test_the_lead_is_learned_from_boots_and_pod_starts():
+    """It is the 95th percentile of the joins of the slowest group, and of the pods' own starts."""
+    state = World(groups=[group("g")]).state
+    intent = Intent(workload=WEB, replicas=2, due=START, source="forecast", start=seconds(20))
+    assert lead_of(state, intent) == minutes(3) + seconds(20)
+    state.memory.join_times = {"g": tuple(map(seconds, range(61, 101))), "h": (seconds(30),)}
+    assert lead_of(state, intent) == seconds(98 + 20)
+
+
+def test_an_intent_that_has_ended_buys_nothing():
+    """Placeholders for what did not come are given up at the end of their time."""
+    world = World(
+        groups=[group("g")],
+        deployments=(deployment("web", 0, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    ended = Intent(workload=WEB, replicas=2, due=START, source="forecast", until=after(START, minutes(1)))
+    assert world.increases(at=minutes(2), intents=(ended,)) == {}
 
 
 def test_capacity_is_answered_on_the_board():

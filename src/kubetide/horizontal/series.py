@@ -65,7 +65,7 @@ class HorizontalSeries:
         self._onsets = registry.gauge(
             "kubetide_forecast_onsets",
             "Foretold onsets that came true (hit) and that did not (miss), since the HPA is known.",
-            ("outcome", *names),
+            (*names, "outcome"),
         )
         self._held = registry.gauge(
             "kubetide_forecast_pod_minutes",
@@ -123,8 +123,8 @@ class HorizontalSeries:
         for key in forecasts.keys():  # noqa: SIM118  they are no mapping
             namespace, name = key
             score = forecasts.score(key)
-            self._onsets.set(score.hits, "hit", name, namespace)
-            self._onsets.set(score.misses, "miss", name, namespace)
+            self._onsets.set(score.hits, name, namespace, "hit")
+            self._onsets.set(score.misses, name, namespace, "miss")
             self._held.set(score.pod_minutes, name, namespace)
             self._foretold.set(forecasts.ahead(key, now).pods, name, namespace)
 

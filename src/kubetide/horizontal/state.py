@@ -6,7 +6,7 @@ and samples are held in columns; the HPAs by key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -24,6 +24,7 @@ from kubetide.horizontal.facts.values import Reply, taken_over
 from kubetide.horizontal.facts.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
+from kubetide.horizontal.options.emptiest_node import pods_by_node
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
@@ -117,6 +118,7 @@ class State:
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
+        self._by_node: Mapping[str, int] | None = None
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
         self._cells: list[tuple[int, SampleKey]] = []
@@ -139,6 +141,7 @@ class State:
     def applying(self, delta: Delta) -> Steps[None]:
         """Take over what was gathered since the last tick, in steps; nothing may be read in between."""
         self.holds = tuple(delta.holds)
+        self._by_node = None
         for number, view in enumerate(delta.hpas):
             self._put_hpa(view)
             if is_pause(number):
@@ -237,6 +240,13 @@ class State:
         if self._order is None:
             self._order = tuple(sorted(self.views))
         return self._order
+
+    def pods_by_node(self) -> Mapping[str, int]:
+        """Return how many pods leave with each node, counted once a tick."""
+        if self._by_node is None:
+            table = self.table
+            self._by_node = pods_by_node(table.view(row) for row in table.rows.values())
+        return self._by_node
 
     def columns(self) -> HpaColumns:
         """Return the HPAs in columns, in the order of ``hpas``."""

@@ -15,7 +15,7 @@ from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.types import Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
-from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
+from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
 from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
 from kubetide.horizontal.options.forecasting import why_of as why_foretold
 from kubetide.horizontal.options.pause import unpaused
@@ -316,8 +316,7 @@ def _pause(number: Number, pause: str, current: int) -> Number:
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
     """Mark the pods whose nodes are emptiest, or that use least of what the first metric of pods measures."""
     if spec.options.emptiest_node_first:
-        by_node = pods_by_node(state.table.view(row) for row in state.table.rows.values())
-        return costs_of_emptiest(pods_of(state, spec, scale), by_node, leaving)
+        return costs_of_emptiest(pods_of(state, spec, scale), state.pods_by_node(), leaving)
     if not spec.options.idlest_first:
         return ()
     for metric in spec.metrics:
