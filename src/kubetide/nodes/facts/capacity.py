@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.objects import KnownObjects
+from kubetide.nodes.facts.objects import Changes, KnownObjects
 from kubetide.nodes.facts.slim_pods import slim_pod
 from kubetide.nodes.settings import Settings
 from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
@@ -32,23 +31,15 @@ _FIELDS: Final[dict[str, Kind[Any]]] = {
 CAPACITY_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in _FIELDS.values()}
 
 
-class CapacityChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Objects that are new or have changed, each kind in order of name; in the full form all there are."""
+class CapacityChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
+    """PodTemplates, ProvisioningRequests, CapacityBuffers and CapacityQuotas that are new or have changed."""
+
+    kinds = _FIELDS
 
     pod_templates: tuple[PodTemplateObject, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     capacity_quotas: tuple[CapacityQuota, ...] = ()
-
-    @staticmethod
-    def from_kinds(changed: Mapping[str, tuple[Any, ...]]) -> CapacityChanges:
-        """Return changes from objects by the plural name of their kind."""
-        return CapacityChanges(**{field: changed.get(kind.plural, ()) for field, kind in _FIELDS.items()})
-
-    def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Return each kind with its objects."""
-        for field, kind in _FIELDS.items():
-            yield kind, getattr(self, field)
 
 
 class KnownCapacity(KnownObjects[HeldObjects]):

@@ -43,7 +43,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def from_kinds(cls, changed: Mapping[str, tuple[Any, ...]]) -> Self:
         """Return changes from objects by the plural name of their kind."""
-        return cls(**{field: changed[kind.plural] for field, kind in cls.kinds.items()})
+        return cls(**{field: changed.get(kind.plural, ()) for field, kind in cls.kinds.items()})
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
         """Return each kind with its objects."""
