@@ -23,6 +23,8 @@ SPECIAL = {
     "expander": "most-pods,random",
     "demand-sources": "pending,intents",
     "gpu-total": "tesla:0:1",
+    "horizontal-pod-autoscaler-forecast": "strict",
+    "horizontal-pod-autoscaler-forecaster": "calendar",
 }
 
 
