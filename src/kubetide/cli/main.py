@@ -25,6 +25,7 @@ _COMMANDS = {
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "what-if": "Run a scenario as it is and with changes, and set both side by side.",
     "sweep": "Run a scenario under every combination of settings, here or on Dask.",
+    "tune": "Search which settings to change, and judge the result on runs not seen.",
     "test": "Test policies: scenarios with what must hold in them.",
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",

@@ -12,6 +12,7 @@ import time
 import pytest
 from click.testing import CliRunner
 from tests.browsers import chromium
+from tests.experiments.summaries import summary_of
 from tests.simulate.worlds import small
 
 from kubetide.cli.main import cli
@@ -20,7 +21,6 @@ from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.page import write_sweep
 from kubetide.experiments.sweeps.results import effects_of, settings_of
 from kubetide.experiments.sweeps.sweep import Cell
-from kubetide.simulate.timeline import ServiceSummary, Summary
 
 TABLES = ("cells.csv", "settings.csv", "sweep.json", "sweep.html")
 SETS = ("--set", "hpa/web.target=30,60", "--set", "group/general.max=4,5")
@@ -114,33 +114,6 @@ def test_sweeps_that_cannot_be_read(shop, tmp_path, arguments, told):
     assert result.exit_code != 0
     assert told in result.output + str(result.exception)
     assert not (tmp_path / "out").exists()
-
-
-def summary_of(cost, lost):
-    service = ServiceSummary(
-        name="web",
-        requests=100.0,
-        peak_rps=1.0,
-        replicas_min=1,
-        replicas_max=2,
-        pod_minutes=60.0,
-        slo_minutes_lost=lost,
-        unserved_share=0.0,
-        slack=0.1,
-        rescales=1,
-    )
-    return Summary(
-        name="shop",
-        start=0,
-        hours=1.0,
-        services=(service,),
-        groups=(),
-        cost=cost,
-        pod_starts=1,
-        pending_max=0,
-        pending_pod_minutes=0.0,
-        decisions=1,
-    )
 
 
 def made_cells():
