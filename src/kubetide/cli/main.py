@@ -23,6 +23,7 @@ _COMMANDS = {
     "cloud": "Serve a cloud provider to upstream's Cluster Autoscaler.",
     "catalog": "Show, check and compare prices and shapes of machines as your own data.",
     "simulate": "Run a scenario in virtual time and write its records and report.",
+    "capture": "Make a scenario of the records of a run.",
     "what-if": "Run a scenario as it is and with changes, and set both side by side.",
     "sweep": "Run a scenario under every combination of settings, here or on Dask.",
     "tune": "Search which settings to change, and judge the result on runs not seen.",
