@@ -13,6 +13,7 @@ from kubetide.nodes.delta import Delta
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import ApiObject, controller_of
 from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.cloud import NodeGroup
 from kubetide.runtime.records import read_records
 from kubetide.simulate.marks import marks_of
@@ -44,7 +45,8 @@ class Cluster(msgspec.Struct):
         shapes: A node of each group, where there was one.
         counts: Nodes that there were, tick by tick.
         boots: Seconds from the order of a machine to its node, by group.
-        loose: Pods without a workload that a scenario could make them by: of Jobs, or by themselves.
+        pods: Pods by themselves that were there at the start.
+        loose: Other pods that no workload makes: of Jobs, of other owners, or by themselves and later.
     """
 
     settings: Settings
@@ -56,6 +58,7 @@ class Cluster(msgspec.Struct):
     shapes: dict[str, Node] = msgspec.field(default_factory=dict)
     counts: list[Count] = msgspec.field(default_factory=list)
     boots: dict[str, list[float]] = msgspec.field(default_factory=dict)
+    pods: list[Pod] = msgspec.field(default_factory=list)
     loose: int = 0
     first: Instant = Instant(0)
     last: Instant = Instant(0)
@@ -75,6 +78,8 @@ class _Reading:
         """Machines that the loop ordered."""
         self.growths: list[tuple[Instant, str, int]] = []
         """Growth of the groups' sizes, whoever asked for it."""
+        self.alone: set[Key] = set()
+        """Pods by themselves that were there at the start."""
         self.loose: set[Key] = set()
 
 
@@ -145,7 +150,12 @@ def _take_workloads(reading: _Reading, found: Cluster, delta: Delta, *, at_start
                 found.later.setdefault(field, []).append("/".join(filter(None, key)))
     for pod in delta.pods:
         owner = controller_of(pod.metadata)
-        if owner is None or owner.kind not in ("ReplicaSet", "StatefulSet", "DaemonSet", "Node"):
+        if owner is None and at_start and not is_finished(pod):
+            found.pods.append(pod)
+            reading.alone.add((pod.metadata.namespace, pod.metadata.name))
+        elif (pod.metadata.namespace, pod.metadata.name) in reading.alone:
+            continue
+        elif owner is None or owner.kind not in ("ReplicaSet", "StatefulSet", "DaemonSet", "Node"):
             reading.loose.add((pod.metadata.namespace, pod.metadata.name))
 
 

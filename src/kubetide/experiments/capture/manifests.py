@@ -13,6 +13,7 @@ import msgspec
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.objects.base import Json
 from kubetide.objects.meta import ApiObject
+from kubetide.objects.pod import Pod
 from kubetide.units.quantity import milli
 
 _CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
@@ -53,6 +54,12 @@ def manifest_of(field: str, item: ApiObject) -> Json | None:
         if "template" in spec:
             found["spec"]["template"] = _template(spec["template"])
     return found
+
+
+def pod_manifest(pod: Pod) -> Json:
+    """Return a pod by itself as a manifest."""
+    spec = _template({"spec": msgspec.to_builtins(pod.spec)})["spec"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _meta(pod.metadata), "spec": spec}
 
 
 def hpa_manifest(view: HpaView) -> Json:

@@ -12,7 +12,7 @@ import yaml
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.groups import groups_of
-from kubetide.experiments.capture.manifests import hpa_manifest, limit_of, manifest_of
+from kubetide.experiments.capture.manifests import hpa_manifest, limit_of, manifest_of, pod_manifest
 from kubetide.experiments.capture.services import HpaHistory, Services, Tick
 from kubetide.loop import FlagError, loop_entry, parse_flags
 from kubetide.objects.base import Json
@@ -184,6 +184,7 @@ def _manifests(cluster: Cluster, services: Services | None) -> Iterator[Json]:
             manifest = manifest_of(field, item)
             if manifest is not None:
                 yield manifest
+    yield from map(pod_manifest, cluster.pods)
     for _, history in sorted(services.hpas.items() if services else ()):
         yield hpa_manifest(history.view)
 
@@ -231,7 +232,7 @@ def _about(cluster: Cluster, services: Services | None, step: Duration) -> Itera
         if field != "namespaces":
             yield f"{len(names)} {field.replace('_', ' ')} came after the start and are left out: {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}."
     if cluster.loose:
-        yield f"{cluster.loose} pods of Jobs, of other owners or by themselves are left out."
+        yield f"{cluster.loose} pods of Jobs and of other owners, or by themselves and later, are left out."
     targets = _targets(services.hpas if services else {})
     for key, (before, after) in sorted(cluster.scaled.items()):
         if before != after and key not in targets:
