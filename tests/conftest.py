@@ -19,8 +19,8 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repeatable")
 
-PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto")
-"""Without these, which `requirements/dev.txt` locks, tests of clouds and of Dask are skipped."""
+PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "optuna")
+"""Without these, which `requirements/dev.txt` locks, tests of clouds, of Dask and of a search are skipped."""
 
 
 def pytest_sessionstart():

@@ -47,6 +47,7 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         "up",
         "simulate",
         "what-if",
+        "capture",
         "sweep",
         "tune",
         "test",

@@ -9,7 +9,13 @@ import click
 
 from kubetide.cli.comparison import PAGE, run_both
 from kubetide.experiments.changes import with_changes
-from kubetide.experiments.tuning.answer import judged_table, patch_of, settings_yaml, trials_csv
+from kubetide.experiments.tuning.answer import (
+    is_within_spread,
+    judged_table,
+    patch_of,
+    settings_yaml,
+    trials_csv,
+)
 from kubetide.experiments.tuning.goal import Constraint, TuneError
 from kubetide.experiments.tuning.knobs import Knob
 from kubetide.experiments.tuning.trying import Found
@@ -86,19 +92,23 @@ def show(
         )
         for knob, value in zip(knobs, found.best.values, strict=True):
             click.echo(f"  {printable(knob.name)}={printable(value)}")
-        _show_judged(found, constraints)
+        _show_judged(found, minimize, constraints)
     click.echo(f"\ntrials   {out / _TRIALS}")
     for title, file in (("patch", _PATCH), ("settings", _SETTINGS), ("page", f"{_COMPARED}/{PAGE}")):
         if found.best is not None and (out / file).exists():
             click.echo(f"{title:<8} {out / file}")
 
 
-def _show_judged(found: Found, constraints: Sequence[Constraint]) -> None:
+def _show_judged(found: Found, minimize: str, constraints: Sequence[Constraint]) -> None:
     if found.error:
         click.echo(f"\nit cannot be run on what the search has not seen: {found.error}")
         return
     click.echo(f"\non {len(found.before)} runs that the search has not seen:\n")
     click.echo(aligned(judged_table(found.before, found.after)))
+    if is_within_spread(minimize, found.before, found.after):
+        click.echo(
+            f"\nthe change of {minimize} is within its spread between these runs: more --seeds tell whether it is chance"
+        )
     broken = found.broken(constraints)
     if broken:
         texts = ", ".join(constraint.text for constraint in broken)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 from tests.experiments.summaries import summary_of
 
-from kubetide.experiments.tuning.answer import judged_table
+from kubetide.experiments.tuning.answer import is_within_spread, judged_table
 from kubetide.experiments.tuning.goal import TuneError, read_constraint
 from kubetide.experiments.tuning.knobs import Knob, read_knob, read_knobs
 from kubetide.experiments.tuning.search import Trial, best_of, search
@@ -123,5 +123,11 @@ def test_the_judged_table():
     """Differences are taken run by run, so a spread between days is not one of the change."""
     table = judged_table(
         [summary_of(10.0, 5), summary_of(20.0, 5)], [summary_of(9.0, 5), summary_of(19.0, 5)]
+    )
+    assert not is_within_spread(
+        "cost", [summary_of(10.0, 5), summary_of(20.0, 5)], [summary_of(9.0, 5), summary_of(19.0, 5)]
+    )
+    assert is_within_spread(
+        "cost", [summary_of(10.0, 5), summary_of(20.0, 5)], [summary_of(7.0, 5), summary_of(22.0, 5)]
     )
     assert table.rows[0] == ("cost", "15.00", "14.00", "-1.00 (-6.7%)", "0.00", "2 of 2")

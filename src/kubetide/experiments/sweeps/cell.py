@@ -5,6 +5,7 @@ The same bytes run in a process of this machine and on a worker of another.
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import threading
 from pathlib import Path
@@ -116,6 +117,9 @@ def _outcome(encoded: bytes) -> Outcome:
             return Outcome(error=str(error))
         except Exception as error:  # noqa: BLE001  one cell that fails is named, and the others go on
             return Outcome(error=f"{type(error).__name__}: {error}")
+        finally:
+            # A run freezes what is there when it begins; of many runs that would stay for ever.
+            gc.unfreeze()
     if result.interrupted:
         raise Interrupted
     if result.violations:

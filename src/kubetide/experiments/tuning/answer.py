@@ -93,6 +93,12 @@ def judged_table(before: Sequence[Summary], after: Sequence[Summary]) -> Table:
     )
 
 
+def is_within_spread(name: str, before: Sequence[Summary], after: Sequence[Summary]) -> bool:
+    """Return whether a figure's change, run by run, is no larger than its deviation between the runs."""
+    change = spread([figures_of(b)[name] - figures_of(a)[name] for a, b in zip(before, after, strict=True)])
+    return len(before) > 1 and abs(change.mean) <= change.deviation
+
+
 def _judged(name: str, ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, ...]:
     differences = [after - before for before, after in zip(ours, theirs, strict=True)]
     there, change = spread(ours).mean, spread(differences)
