@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import click
+import msgspec
 
 
 @click.command("capture")
@@ -32,6 +33,7 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
     \b
       scenario.yaml  for `kubetide simulate`, `what-if`, `sweep`, `tune` and `test`
       *.csv          the load of each service
+      score.json     the score card, which those commands show beside what they compare
 
     \b
     Examples:
@@ -42,7 +44,7 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
     from kubetide.experiments.capture.cluster import LOOP as NODES
     from kubetide.experiments.capture.cluster import read_cluster
     from kubetide.experiments.capture.scenario import CaptureError, captured
-    from kubetide.experiments.capture.score import scores
+    from kubetide.experiments.capture.score import CARD, scores
     from kubetide.experiments.capture.services import LOOP as HORIZONTAL
     from kubetide.experiments.capture.services import read_services
     from kubetide.runtime.folder import write_whole
@@ -62,6 +64,7 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
     scenario = out / "scenario.yaml"
     try:
         out.mkdir(parents=True, exist_ok=True)
+        (out / CARD).unlink(missing_ok=True)
         for file, values in found.traces.items():
             text = "".join(f"{value:g}\n" for value in values)
             write_whole(out / file, lambda path, text=text: path.write_text(text))  # type: ignore[misc]
@@ -85,6 +88,7 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
             read_services(Path(made)) if HORIZONTAL in there else None,
         )
     card = scores((cluster, services), again)
+    write_whole(out / CARD, lambda path: path.write_bytes(msgspec.json.encode(card) + b"\n"))
     rows = tuple(
         (
             printable(one.name),

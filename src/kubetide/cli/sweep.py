@@ -81,6 +81,7 @@ def command(
       kubetide sweep web-shop --set hpa/storefront.target=50,60 --seeds 20 --dask tcp://10.0.0.5:8786
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.cells import workers_for
+    from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes, variants
     from kubetide.experiments.sweeps.page import write_sweep
     from kubetide.experiments.sweeps.results import effects_of, settings_of
@@ -154,6 +155,8 @@ def command(
     click.echo("\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n")
     if effects:
         click.echo(f"{aligned(effects_table(effects))}\n")
+    if told := error_bar(scenario):
+        click.echo(f"{printable(told)}\n")
     click.echo(f"page     {page}")
     click.echo(f"tables   {', '.join(str(out / name) for name in files)}")
     failed = [cell for cell in cells if cell.outcome.error]

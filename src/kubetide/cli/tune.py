@@ -103,6 +103,7 @@ def command(
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.cells import workers_for
     from kubetide.cli.tuned import show, write
+    from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes
     from kubetide.experiments.sweeps.results import QUANTITIES
     from kubetide.experiments.sweeps.sweep import Store
@@ -158,5 +159,7 @@ def command(
         )
     write(out, found, turned, minimize, constraints, scenario, judging.scenarios[0], seeds + 1)
     show(loaded.name, found, turned, minimize, constraints, out)
+    if told := error_bar(scenario):
+        click.echo(f"\n{told}")
     if found.best is None or found.error or found.broken(constraints):
         sys.exit(1)

@@ -57,6 +57,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.comparison import PAGE, folders_in, run_both
     from kubetide.cli.output import report_problems
+    from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.changes import with_changes
     from kubetide.experiments.figures import comparison_table, figures
     from kubetide.experiments.page import SIDES
@@ -76,6 +77,8 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     )
     click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
     click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
+    if told := error_bar(scenario):
+        click.echo(f"\n{printable(told)}")
     if differs is None:
         click.echo("\nboth runs took the same decisions")
     else:

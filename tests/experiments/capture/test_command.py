@@ -97,6 +97,19 @@ def test_a_run_comes_back(run, tmp_path):
     assert card["replicas"][1] >= 95
     assert card["nodes"][1] >= 90
 
+    both = CliRunner().invoke(
+        cli,
+        [
+            "what-if",
+            str(tmp_path / "scenario.yaml"),
+            "--set",
+            "hpa/web.target=50",
+            "--out",
+            str(tmp_path / "w"),
+        ],
+    )
+    assert "captured; simulated as it was: replicas of default/web " in both.output
+
     scenario = yaml.safe_load((tmp_path / "scenario.yaml").read_text())
     assert scenario["duration"] == "39m45s"
     assert scenario["flags"]["scale-down-unneeded-time"] == "2m0s"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.services import Services
 from kubetide.units.time import Duration, Instant
+
+CARD: Final = "score.json"
+"""The card of a captured scenario, beside it."""
 
 Steps = Sequence[tuple[Instant, int]]
 """A number over time: each value from its time on."""
@@ -32,6 +37,19 @@ class Score(msgspec.Struct, frozen=True):
     near: int
     mean: float
     simulated: float
+
+
+def error_bar(scenario: Path) -> str:
+    """Return in a sentence how near a captured scenario came to what happened; empty where no card lies beside it."""
+    try:
+        card = msgspec.json.decode((scenario.parent / CARD).read_bytes(), type=list[Score])
+    except (OSError, msgspec.DecodeError):
+        return ""
+    parts = [
+        f"{one.name} {one.near / one.steps:.1%} near, in the mean {one.simulated:.2f} for {one.mean:.2f}"
+        for one in card
+    ]
+    return f"captured; simulated as it was: {'; '.join(parts)}" if parts else ""
 
 
 def scores(
