@@ -131,8 +131,11 @@ def _take_groups(reading: _Reading, found: Cluster, delta: Delta, now: Instant) 
         for instance in group.instances or ():
             reading.group_of[instance.provider_id] = group.id
         before = reading.targets.get(group.id, group.target_size)
-        if group.target_size > before:
-            reading.growths.append((now, group.id, group.target_size - before))
+        # A cloud that knows nodes only (by their labels) grows with them: that tells nothing of an order.
+        there = sum(_group(reading, node) == group.id for node in reading.nodes.values())
+        coming = min(group.target_size - before, group.target_size - there)
+        if coming > 0:
+            reading.growths.append((now, group.id, coming))
         reading.targets[group.id] = group.target_size
 
 
