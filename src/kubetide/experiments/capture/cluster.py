@@ -46,6 +46,7 @@ class Cluster(msgspec.Struct):
         counts: Nodes that there were, tick by tick.
         boots: Seconds from the order of a machine to its node, by group.
         pods: Pods by themselves that were there at the start.
+        advised: Whether the loop said what it would do, and did nothing.
         loose: Other pods that no workload makes: of Jobs, of other owners, or by themselves and later.
     """
 
@@ -60,6 +61,7 @@ class Cluster(msgspec.Struct):
     boots: dict[str, list[float]] = msgspec.field(default_factory=dict)
     pods: list[Pod] = msgspec.field(default_factory=list)
     loose: int = 0
+    advised: bool = False
     first: Instant = Instant(0)
     last: Instant = Instant(0)
 
@@ -102,6 +104,7 @@ def read_cluster(folder: Path) -> Cluster:
         if record.phase == 0:
             found.counts.append(Count(record.now, len(reading.nodes)))
         for mark in marks_of(record):
+            found.advised |= mark.fruitless
             if mark.change > 0 and not mark.fruitless:
                 reading.orders.append((mark.at, mark.subject, mark.change))
     if not found.first:
@@ -110,6 +113,7 @@ def read_cluster(folder: Path) -> Cluster:
         found.at_start.setdefault(_group(reading, node), []).append(name)
     for node in reading.seen.values():
         found.shapes.setdefault(_group(reading, node), node)
+    found.advised &= not reading.orders
     found.boots = _boots(reading, set(starting))
     found.loose = len(reading.loose)
     return found

@@ -221,6 +221,8 @@ def _flags(
 def _about(cluster: Cluster, services: Services | None, step: Duration) -> Iterator[str]:
     yield f"Load is CPU usage, as requests of {CPU_SECONDS:g} CPU-seconds each; what a pod uses without load counts as load."
     yield "Environment variables, commands, volumes and annotations of pods are left out, and so are VPAs and time tables."
+    if cluster.advised:
+        yield "The node loop only advised: the flags are its own, and what scaled the nodes may have had others."
     if services is None:
         yield "There are no records of the HPA loop: no service has a load, and nothing scales pods."
     elif services.longest_gap > 3 * step:

@@ -26,8 +26,8 @@ class Tick(NamedTuple):
     Attributes:
         replicas: What its scale asks for; None where the scale could not be read.
         serving: Pods that are Running and Ready.
-        used: Milli-CPU of all of these together: the mean of those with a sample, times their number. None where
-            no sample tells.
+        used: Milli-CPU of those of these that were Ready at ``middle``: the sum of the samples, and their mean for each
+            that lacks one. None where no sample tells.
         middle: The middle of the time that the samples cover.
     """
 
@@ -102,7 +102,12 @@ def _tick(state: State, key: Key, now: Instant) -> Tick:
     if not len(sampled):
         return Tick(now, replicas, len(rows), None, now)
     end, window = int(np.median(state.samples.times[sampled])), int(np.median(state.samples.windows[sampled]))
-    return Tick(now, replicas, len(rows), milli / len(sampled) * len(rows), Instant(end - window // 2))
+    middle = Instant(end - window // 2)
+    # Pods that have become Ready since then had no part in what was measured.
+    took_part = state.table.ready_since[rows] <= middle
+    lacking = int((took_part & ~np.isin(rows, sampled)).sum())
+    served = int((state.table.ready_since[sampled] <= middle).sum()) or len(sampled)
+    return Tick(now, replicas, len(rows), milli * (served + lacking) / served, middle)
 
 
 def _cpu_of(state: State, rows: np.ndarray) -> tuple[np.ndarray, float]:
