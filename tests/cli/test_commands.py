@@ -42,7 +42,22 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["up", "simulate", "what-if", "test", "ui", "examples", "explain", "status", "doctor", "replay"]
+    "name",
+    [
+        "up",
+        "simulate",
+        "what-if",
+        "capture",
+        "sweep",
+        "tune",
+        "test",
+        "ui",
+        "examples",
+        "explain",
+        "status",
+        "doctor",
+        "replay",
+    ],
 )
 def test_every_command_helps_with_examples(name):
     """The help page of a command says what it is for and shows how it is called."""
