@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import click
 
 from kubetide.experiments.sweeps.sweep import Workers
 
@@ -23,3 +27,13 @@ def workers_for(dask: str | None, jobs: int | None, most: int) -> AbstractContex
     from kubetide.experiments.sweeps.processes import Processes, usable_cores
 
     return Processes(min(jobs or usable_cores(), most))
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say on Ctrl-C how to go on, and end with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("interrupted; the cells that are done are kept: go on with --resume", err=True)
+        sys.exit(130)

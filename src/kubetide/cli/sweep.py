@@ -80,7 +80,7 @@ def command(
       kubetide sweep my-shop.yaml --set group/general.max=10,20 --seeds 5 --jobs 4
       kubetide sweep web-shop --set hpa/storefront.target=50,60 --seeds 20 --dask tcp://10.0.0.5:8786
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.cells import workers_for
+    from kubetide.cli.cells import resumable, workers_for
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes, variants
     from kubetide.experiments.sweeps.page import write_sweep
@@ -115,6 +115,7 @@ def command(
         )
     total = len(found) * seeds
     with (
+        resumable(),
         workers_for(dask, jobs, total) as workers,
         click.progressbar(
             length=total, label=loaded.name, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()

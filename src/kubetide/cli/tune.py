@@ -101,7 +101,7 @@ def command(
       kubetide tune my-shop.yaml --knob hpa/web.target=50:80 \\
           --train service/web.load.multiplier=1,1.2 --judge service/web.load.multiplier=1.1,1.4
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.cells import workers_for
+    from kubetide.cli.cells import resumable, workers_for
     from kubetide.cli.tuned import show, write
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes
@@ -136,6 +136,7 @@ def command(
             f"{out} has {len(store)} cells: go on with --resume, or choose another folder with --out"
         )
     with (
+        resumable(),
         workers_for(dask, jobs, 1024) as workers,
         click.progressbar(
             length=1, label=loaded.name, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()

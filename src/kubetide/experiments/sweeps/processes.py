@@ -150,10 +150,10 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
-            task = pipe.recv_bytes()
-        except EOFError:
+            pipe.send_bytes(run_cell(pipe.recv_bytes()))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            # Who asked has gone.
             return
-        pipe.send_bytes(run_cell(task))
 
 
 def usable_cores() -> int:
