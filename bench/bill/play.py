@@ -45,6 +45,8 @@ POLICIES = {
     "most-pods": Policy({"expander": "most-pods"}),
     "least-nodes": Policy({"expander": "least-nodes"}),
     "least-cost": Policy({"expander": "least-cost"}),
+    "ours": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
+    "upstream+steer": Policy({"steer-pods-to-fuller-nodes": True}),
 }
 
 
