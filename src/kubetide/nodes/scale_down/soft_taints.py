@@ -67,7 +67,7 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
             since = candidate_since(node)
             if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:
                 actions.append(RemoveTaint(name, DELETION_CANDIDATE))
-        if not settings.steer_pods_to_fuller_nodes:
+        if not settings.steer_pods_to_fuller_nodes or settings.max_bulk_soft_taint_count == 0:
             actions += [RemoveTaint(name, key) for key in FILL_LATER if has_taint(node, key)]
     return tuple(actions)
 
