@@ -101,9 +101,10 @@ def check(pods: list[PodRow], types: list[TypeRow]) -> None:
     shapes = {pod._replace(arrival_s=0.0, departure_s=0.0, group="", kind=""): pod for pod in pods}
     for pod in shapes.values():
         if not any(one.fits(pod) for one in types):
+            model = f" {pod.selector}" if pod.selector else ""
             raise ValueError(
-                f"class {pod.group}: a pod of {pod.cpu_m}m, {pod.memory_mib} MiB, {pod.gpus} GPUs "
-                f"{pod.selector} fits no type; leave it out or add a type that holds it"
+                f"class {pod.group}: a pod of {pod.cpu_m}m, {pod.memory_mib} MiB, {pod.gpus}{model} GPUs "
+                f"fits no type; leave it out or add a type that holds it"
             )
 
 
