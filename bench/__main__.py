@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-WITH_ARGUMENTS = ("plan",)
+WITH_ARGUMENTS = ("bill", "plan")
 """What follows the name of one of these is for it."""
 
 

@@ -105,6 +105,9 @@ def test_no_packing_costs_less_than_the_dearest_resource():
         prices=prices,
     )
     assert summarize("run", timeline).cost_bound == pytest.approx(8.0 + 5.0 + 3.0)
+    assert summarize("run", timeline).cost_over_bound == 0.0, "nothing was spent"
+    timeline.cost = [8.0, 16.0, 20.0]
+    assert summarize("run", timeline).cost_over_bound == pytest.approx(1.25)
 
 
 def test_an_empty_run_has_a_summary():
@@ -112,6 +115,7 @@ def test_an_empty_run_has_a_summary():
     empty = Timeline(start=Instant(0), step_s=15.0, services={"web": ServiceSeries("web")}, nodes={"a": []})
     summary = summarize("run", empty)
     assert summary.hours == summary.cost == summary.pending_max == 0
+    assert summary.cost_over_bound is None
     assert summary.services[0].pod_minutes == summary.services[0].unserved_share == 0
 
 

@@ -210,6 +210,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether what machines of an instance type have shown holds for other groups of the type, and over restarts."""
     balance_scale_down: bool = False
     """Whether of similar groups the larger gives nodes back first, so that zones stay balanced on the way down."""
+    steer_pods_to_fuller_nodes: bool = False
+    """Whether emptier nodes get soft taints, so that the scheduler fills fuller ones first and the others run empty."""
     group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
     stock_out_memory: Duration = ZERO

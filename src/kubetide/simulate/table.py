@@ -56,6 +56,7 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("cost", f"{decimal(summary.cost, 2)} {printable(summary.currency)}"),
             ("without scaling", decimal(summary.cost_unscaled, 2)),
             ("lower bound", decimal(summary.cost_bound, 2)),
+            ("cost over bound", _ratio(summary.cost_over_bound)),
             ("SLO minutes lost", count(sum(service.slo_minutes_lost for service in summary.services))),
             (
                 "at the load's own step",
@@ -71,6 +72,10 @@ def summary_cells(summary: Summary) -> SummaryCells:
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else decimal(value, 2)
 
 
 def _updates(summary: Summary) -> tuple[tuple[str, str], ...]:

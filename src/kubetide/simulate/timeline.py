@@ -179,6 +179,7 @@ class Summary(msgspec.Struct, frozen=True):
         start: When the run began.
         cost_unscaled: What the groups at their largest sizes would have cost.
         cost_bound: What the same pods cost at least.
+        cost_over_bound: The cost over that; None where the bound is 0.
         evictions: Pods that were asked to go by the Eviction API.
         nodes_added, nodes_removed: Nodes that came and that went after the start.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
@@ -198,6 +199,7 @@ class Summary(msgspec.Struct, frozen=True):
     currency: str = "USD"
     cost_unscaled: float = 0.0
     cost_bound: float = 0.0
+    cost_over_bound: float | None = None
     evictions: int = 0
     nodes_added: int = 0
     nodes_removed: int = 0
@@ -212,6 +214,7 @@ def summarize(name: str, timeline: Timeline) -> Summary:
     step_s = timeline.step_s
     steps = len(timeline.pending)
     start = Instant(timeline.start - round(step_s * 1e9))
+    cost, bound = (timeline.cost[-1] if timeline.cost else 0.0), _cost_bound(timeline)
     return Summary(
         name=name,
         start=start,
@@ -226,14 +229,15 @@ def summarize(name: str, timeline: Timeline) -> Summary:
             )
             for group, counts in sorted(timeline.nodes.items())
         ),
-        cost=round(timeline.cost[-1], 4) if timeline.cost else 0.0,
+        cost=round(cost, 4),
         pod_starts=timeline.pod_starts,
         pending_max=max(timeline.pending, default=0),
         pending_pod_minutes=round(sum(timeline.pending) * step_s / 60, 2),
         decisions=len(timeline.marks),
         currency=timeline.currency,
         cost_unscaled=round(_cost_unscaled(timeline), 4),
-        cost_bound=round(_cost_bound(timeline), 4),
+        cost_bound=round(bound, 4),
+        cost_over_bound=round(cost / bound, 4) if bound else None,
         evictions=timeline.evictions,
         nodes_added=sum(life.created >= start for life in timeline.node_lives),
         nodes_removed=sum(life.deleted is not None and life.deleted >= start for life in timeline.node_lives),

@@ -15,7 +15,7 @@ from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
-from kubetide.nodes.explain.prospects import found_before, goes, price_of
+from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
@@ -85,6 +85,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         price_per_hour: What the node costs, and so what lifting the obstacle saves; None where it is not known.
         way_out: What a person can do about the blocking pod; empty where nothing blocks.
         goes: When the node may go, in words; empty where that is not known.
+        filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
     """
 
     node: str
@@ -100,6 +101,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     price_per_hour: float | None = None
     way_out: str = ""
     goes: str = ""
+    filled: str = ""
 
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +198,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         price_per_hour=price_of(state, found.group),
         way_out=way_out(found.blocking_reason),
         goes=goes(state, name, found.reason, found.blocking_pod) if found.status != "deleting" else "",
+        filled=filled(state.nodes[name]),
     )
 
 

@@ -83,6 +83,8 @@ def _node_lines(found: NodeExplanation) -> list[str]:
         lines.append(f"way out: {found.way_out}")
     if found.goes:
         lines.append(f"goes: {found.goes}")
+    if found.filled:
+        lines.append(f"filled: {found.filled}")
     if found.price_per_hour is not None:
         saves = "saves" if found.status in {"stays", "unneeded"} else "costs"
         lines.append(

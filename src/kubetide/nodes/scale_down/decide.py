@@ -23,6 +23,7 @@ from kubetide.nodes.scale_down.actuation import CALL_LOST
 from kubetide.nodes.scale_down.advice import advise, review_advice
 from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
+from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
     Deletion,
@@ -94,8 +95,10 @@ def decide(
         state.tick.over_limits += [("down", resources) for resources in plan.over_limits]
     memory.status = _status(state, found, plan, result, held, results)
     begun = _begin(state, plan, now)
+    soft = soft_taints(state, memory.unneeded, now)
+    steering = fill_order(state, now, state.settings.max_bulk_soft_taint_count - len(soft))
     return Commands(
-        actions=(*begun, *soft_taints(state, memory.unneeded, now)),
+        actions=(*begun, *soft, *steering),
         wake_at=next_wake(memory.deletions),
         result=result,
         reasons=_reasons(state, before, memory.status, plan, held, now),

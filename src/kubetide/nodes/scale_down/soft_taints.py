@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
-from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, TO_BE_DELETED, has_taint
+from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, FILL_LATER, TO_BE_DELETED, has_taint
 from kubetide.nodes.scale_down.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
 from kubetide.objects.node import Node
@@ -53,7 +53,8 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
     """Return what must be taken off nodes at the first tick of a process.
 
     Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight; with soft
-    taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl.
+    taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl; without
+    --steer-pods-to-fuller-nodes its taints.
     """
     settings = state.settings
     actions: list[RemoveTaint] = []
@@ -66,6 +67,8 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
             since = candidate_since(node)
             if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:
                 actions.append(RemoveTaint(name, DELETION_CANDIDATE))
+        if not settings.steer_pods_to_fuller_nodes or settings.max_bulk_soft_taint_count == 0:
+            actions += [RemoveTaint(name, key) for key in FILL_LATER if has_taint(node, key)]
     return tuple(actions)
 
 
