@@ -38,6 +38,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.core import as_read_back, encode_in_pieces
+from kubetide.nodes.export import export_state
 from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
@@ -273,7 +274,7 @@ async def measure_loop(clock: Clock, nodes: int, records: Path | None = None) ->
     if horizontal is not None:
         await horizontal.tick()
         meter.report("after the first tick of the HPA loop")
-    everything, keys = state.export(), sorted(state.pods)
+    everything, keys = export_state(state), sorted(state.pods)
     pieces = encode_in_pieces(everything)
     state.apply(replace(everything, memory=as_read_back(state.memory)), full=True, keys=keys)
     del everything, keys

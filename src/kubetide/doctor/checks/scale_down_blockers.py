@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.nodes.explain.blockers import LASTING, way_out
+from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules.base import Answer
 from kubetide.nodes.scale_down.drain_rules.judge import judge
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
-from kubetide.nodes.scale_down.facts import drain_context
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Node

@@ -16,7 +16,6 @@ from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import Aside, BaseLoop
-from kubetide.nodes import scale_down
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
@@ -34,7 +33,9 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
+from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import worded_as_advice
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
@@ -199,7 +200,7 @@ class NodesController(BaseLoop):
         """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
         if self._gatherer.failed_midway:
             return None
-        return scale_down.next_wake(self._state.memory.scale_down.deletions)
+        return next_wake(self._state.memory.scale_down.deletions)
 
     async def wake(self) -> None:
         """Move the deletions in flight on by one step. Raises ApiError."""
@@ -261,7 +262,7 @@ class NodesController(BaseLoop):
             return encode_delta(delta)
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
-        everything, keys = self._state.export(), sorted(self._state.pods)
+        everything, keys = export_state(self._state), sorted(self._state.pods)
         gathered = encode_in_pieces(everything)
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)

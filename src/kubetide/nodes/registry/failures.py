@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,19 +18,12 @@ from kubetide.nodes.memory import ScaleUpRequest
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import start_backoff
 from kubetide.nodes.registry.stock_outs import note_shortage
+from kubetide.nodes.registry.view import MachineFailure
 from kubetide.nodes.scale_up.events import instances_failed, scale_up_timed_out
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.units.time import Duration, Instant, after, between, format_duration
-
-
-class MachineFailure(NamedTuple):
-    """Machines of a group that could not be made, for one reason of the cloud's."""
-
-    group: str
-    error_code: str
-    machines: int
 
 
 @dataclass(slots=True)

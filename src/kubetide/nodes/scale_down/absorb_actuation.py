@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -24,10 +22,8 @@ from kubetide.nodes.scale_down.actuation import RETRY
 from kubetide.nodes.scale_down.deletions import failure, goes_whole, next_wake
 from kubetide.nodes.scale_down.evictions import settle_evictions
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
+from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, hours
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:

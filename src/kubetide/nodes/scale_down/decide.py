@@ -9,7 +9,6 @@ Both change ``state.memory.scale_down``, and ``memory.rotation``, which all sear
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -35,6 +34,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id
 from kubetide.units.time import (
@@ -46,9 +46,6 @@ from kubetide.units.time import (
     format_rfc3339,
     whole_seconds,
 )
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 

@@ -19,9 +19,9 @@ from kubetide.nodes.reasons import (
     quota_exceeded,
 )
 from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.cluster_state import GroupView
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
+from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kubetide.nodes.decision import Write
-from kubetide.nodes.expander import Option
+from kubetide.nodes.expander.base import Option
 from kubetide.nodes.provisioning.tick import RequestsTick
-from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
