@@ -85,7 +85,7 @@ def make_node(number: int) -> Node:
 
 
 def bound_pod(slimmer: PodSlimmer, encoded: bytes, node: int, at: int, nodes: int) -> Pod:
-    """Gives a pod that is read from JSON of its own and kept as a cache that only the node loop reads keeps it."""
+    """Return a pod that is read from JSON of its own and kept as a cache that only the node loop reads keeps it."""
     app = (PODS_A_NODE * node + at) % (nodes // 2 + GROUPS)
     text = encoded.replace(b"APP", b"%d" % app).replace(b"NODE", b"n%05d" % node)
     return slimmer.keep(_pods.decode(text.replace(b"POD", b"p-%05d-%02d" % (node, at))))
@@ -154,7 +154,7 @@ def make_state(nodes: int, sizes: tuple[tuple[str, str], ...], waiting: tuple[Po
 
 
 def tick(state: State, now: Instant, delta: Delta | None = None) -> None:
-    """Runs all steps of a tick; every action is said to have been done."""
+    """Run all steps of a tick; every action is said to have been done."""
     step = delta or Delta()
     while True:
         state.apply(step)
@@ -166,7 +166,7 @@ def tick(state: State, now: Instant, delta: Delta | None = None) -> None:
 
 
 def cpu_ms(state: State, now: Instant, delta: Delta | None = None) -> float:
-    """Runs a tick and gives its CPU time in milliseconds."""
+    """Run a tick and return its CPU time in milliseconds."""
     before = time.process_time_ns()
     tick(state, now, delta)
     return (time.process_time_ns() - before) / 1e6
@@ -229,7 +229,7 @@ def measure_rest(nodes: int) -> None:
 
 
 def forget_purchases(state: State) -> None:
-    """Takes back what a tick has asked for."""
+    """Take back what a tick has asked for."""
     for group, names in state.nodes_by_group().items():
         state.set_target(group, len(names))
     state.memory = Memory()

@@ -28,7 +28,7 @@ _WANTED_US: Mapping[str, Mapping[int, float]] = {
 
 
 def of_classes(pods: int, *, spread: str = "") -> list[Pod]:
-    """Gives pods of 200 classes of distinct sizes, as many of each."""
+    """Return pods of 200 classes of distinct sizes, as many of each."""
     return [
         make_pod(
             f"mixed-{shape}-{index}",
@@ -43,7 +43,7 @@ def of_classes(pods: int, *, spread: str = "") -> list[Pod]:
 
 
 def diverse(pods: int) -> list[Pod]:
-    """Gives pods of 200 classes; a quarter are kept apart by hostname, a quarter spread by it."""
+    """Return pods of 200 classes; a quarter are kept apart by hostname, a quarter spread by it."""
     return [
         make_pod(
             f"diverse-{shape}-{index}",

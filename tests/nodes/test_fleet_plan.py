@@ -32,7 +32,7 @@ GROUPS = ("t0", "t1", "t2", "t3")
 
 
 def own(rule, app):
-    """Gives the rule about the pods of another application than ``web``."""
+    """Return the rule about the pods of another application than ``web``."""
     return msgspec.json.decode(msgspec.json.encode(rule).replace(b'"web"', msgspec.json.encode(app)))
 
 

@@ -33,7 +33,7 @@ BIG = {"cpu": "500m", "memory": "8Gi"}
 
 
 def of_type(name, *, memory="16Gi", cpu="2", labels=None, **extra):
-    """Gives a node of type c5d.large that takes no more pods."""
+    """Return a node of type c5d.large that takes no more pods."""
     full = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
     return node(name, cpu=cpu, memory=memory, labels={**C5D, **(labels or {})}, **{**full, **extra})
 
@@ -232,7 +232,7 @@ YOUNG = {"metadata": {"creationTimestamp": format_rfc3339(START)}}
 
 
 def joining(name="b-1", *, ready_at=None, taints=(), **kwargs):
-    """Gives a node that was made at the start: not ready, or ready since then."""
+    """Return a node that was made at the start: not ready, or ready since then."""
     extra = {
         **YOUNG,
         "spec": {
@@ -253,7 +253,7 @@ def joining(name="b-1", *, ready_at=None, taints=(), **kwargs):
 
 
 def joined(**kwargs):
-    """Gives a world in which a node of group b has joined after 40 s, with the taints that it lost."""
+    """Return a world in which a node of group b has joined after 40 s, with the taints that it lost."""
     world = World(nodes=[joining(**kwargs)], groups=[group("b", made=CATALOGUE, nodes=("b-1",))])
     world.tick(at=seconds(10))
     world.tick(at=seconds(50), nodes=(joining(ready_at=seconds(40)),))

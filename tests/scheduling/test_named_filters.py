@@ -46,7 +46,7 @@ class Nothing:
 
 
 def install(folder, entry="oddity:Odd", version="1.0"):
-    """Puts a package with one filter and one cloud where Python finds it."""
+    """Put a package with one filter and one cloud where Python finds it."""
     folder.mkdir(exist_ok=True)
     (folder / "oddity.py").write_text(PLUGIN)
     info = folder / "oddity.dist-info"

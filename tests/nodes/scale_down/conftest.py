@@ -36,7 +36,7 @@ def owner(kind="ReplicaSet", name="web"):
 def make_pod(
     name, node, *, cpu="100m", memory="64Mi", namespace="default", kind="ReplicaSet", of="web", **extra
 ):
-    """Gives a running pod; ``kind=None`` makes a bare one."""
+    """Return a running pod; ``kind=None`` makes a bare one."""
     body = builders.pod(
         name,
         namespace=namespace,
@@ -128,7 +128,7 @@ class World:
         return tuple(groups)
 
     def sync(self, step, live=None):
-        """Brings the state up to date, from scratch the first time."""
+        """Bring the state up to date, from scratch the first time."""
         full = self.state is None
         if full:
             self.state = State()
@@ -163,7 +163,7 @@ class World:
         return commands
 
     def settle(self, until):
-        """Lets deletions go on for so long, as the controller would."""
+        """Let deletions go on for so long, as the controller would."""
         end = after(self.now, until)
         memory = self.state.memory.scale_down
         while (wake := next_wake(memory.deletions)) is not None and wake <= end:

@@ -11,14 +11,14 @@ from kubetide.units.time import minutes, seconds
 
 
 def busy(world, *names):
-    """Adds nodes that are too full to go."""
+    """Add nodes that are too full to go."""
     for name in names:
         world.add_node(name).add_pod(f"f-{name}", name, cpu="2400m", memory="2Gi")
     return world
 
 
 def typical(world, **settings):
-    """Gives a group with one node that is little used and two that are busy."""
+    """Return a group with one node that is little used and two that are busy."""
     made = world(**settings).add_group("a").add_node("a-0").add_pod("x", "a-0", cpu="300m")
     return busy(made, "a-1", "a-2")
 

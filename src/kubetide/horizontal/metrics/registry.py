@@ -38,7 +38,7 @@ def read_metric(spec: MetricSpec, namespace: str) -> Metric:
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Comes to a proposal from what is known, or says why not.
+    """Come to a proposal from what is known, or say why not.
 
     Args:
         known: What the pods add up to or what was measured elsewhere; or why nothing is known.

@@ -154,7 +154,7 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
 
 
 def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
-    """Backs a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
+    """Back a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
     kept: list[Attempt] = []
     for attempt in memory.attempts:

@@ -213,7 +213,7 @@ def _cooldown(state: State, now: Instant) -> str:
 
 
 def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
-    """Enters the deletions and return their taints: empty nodes first."""
+    """Enter the deletions and return their taints: empty nodes first."""
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []
     for one in (*plan.empty, *plan.drain):

@@ -308,7 +308,7 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
 
 
 def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
-    """Remembers for which pods each new node was bought, where the choice said so."""
+    """Remember for which pods each new node was bought, where the choice said so."""
     if action.why != "pods":
         return
     for option in tick.chosen:

@@ -1,4 +1,4 @@
-"""Templates: what a new node of each group will look like, and how we know.
+"""How the template of each group is found: what a new node will look like, and how we know.
 
 In order, the first that there is: a good live node of the group; a node of it that was seen earlier;
 what the cloud says, its amounts corrected by machines of the group or of the same instance type that were
@@ -44,7 +44,7 @@ from kubetide.units.time import Instant, after, format_rfc3339
 
 
 def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
-    """Remembers what the good live nodes of each group look like; says where the cloud was wrong."""
+    """Remember what the good live nodes of each group look like; say where the cloud was wrong."""
     memory, settings = state.memory, state.settings
     found: list[Reason] = []
     devices = state.node_devices()

@@ -1,4 +1,4 @@
-"""A template: what a new node of a group will look like, and who vouches for it."""
+"""What a new node of a group will look like, and who vouches for it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def penalty_of(problem: FleetProblem) -> float:
 
 
 def relax(problem: FleetProblem, *, may_leave_out: bool, presolve: bool = True) -> Relaxation:
-    """Solves the relaxation.
+    """Solve the relaxation.
 
     Args:
         problem: The problem.

@@ -110,7 +110,7 @@ def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
 
 
 def settle(prepared: Prepared, context: DrainContext) -> Moves:
-    """Completes what was prepared with what the budgets allow now."""
+    """Complete what was prepared with what the budgets allow now."""
     pods: list[Pod] = []
     daemon_pods: list[Pod] = []
     waiting: list[Pod] = []
