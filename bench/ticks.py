@@ -182,12 +182,12 @@ def report(case: str, nodes: int, words: str, measured_ms: float) -> None:
     print(json.dumps(line), flush=True)
 
 
-def waiting_pods(count: int, controllers: int, *, minding: bool = False) -> tuple[Pod, ...]:
+def waiting_pods(count: int, controllers: int, *, inter_pod: bool = False) -> tuple[Pod, ...]:
     found: list[Pod] = []
     for at in range(count):
         of = at % controllers
-        cpu, memory = (f"{200 + 5 * of}m", f"{512 + of}Mi") if minding else ("1500m", "4Gi")
-        rule = of % 4 if minding else 3
+        cpu, memory = (f"{200 + 5 * of}m", f"{512 + of}Mi") if inter_pod else ("1500m", "4Gi")
+        rule = of % 4 if inter_pod else 3
         made = make_pod(
             f"w-{at}",
             cpu=cpu,
@@ -220,7 +220,7 @@ def measure_rest(nodes: int) -> None:
     quiet = [cpu_ms(state, after(now, seconds(100 + 10 * at))) for at in range(3)]
     report("rest", nodes, "nothing changed", statistics.median(quiet))
     cases = [(f"waiting {count}", waiting_pods(count, 3)) for count in (100, 1_000, 5_000)]
-    cases.append(("diverse", waiting_pods(1_000, 200, minding=True)))
+    cases.append(("diverse", waiting_pods(1_000, 200, inter_pod=True)))
     for case, wanted in cases:
         report(case, nodes, "scales up", cpu_ms(state, after(now, seconds(200)), Delta(pods=wanted)))
         gone = tuple((one.metadata.namespace, one.metadata.name) for one in wanted)

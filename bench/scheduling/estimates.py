@@ -88,7 +88,7 @@ def measure_existing(snapshot: Snapshot, report: Reporter) -> None:
         ("10,000 spread by zone", copies(10_000, spread=ZONE), 20_000, None),
         ("10,000 spread by hostname", copies(10_000, spread=HOSTNAME), 100_000, None),
         ("1,000 apart by hostname", copies(1_000, apart=HOSTNAME), 2_000, {1_000: 21.9e6}),
-        ("1,000 of 200 classes, half of them minding others", diverse(1_000), 50_000, None),
+        ("1,000 of 200 classes, half of them with inter-pod rules", diverse(1_000), 50_000, None),
     ):
         report.line(
             f"estimate beside nodes, {words}",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.nodes import live
 from tests.nodes.frozen import World, daemon_set, group, node, pod, pods, template
-from tests.nodes.test_minding_others import APP, HOSTNAME, ZONE, apart, near, spread
+from tests.nodes.test_inter_pod_rules import APP, HOSTNAME, ZONE, apart, near, spread
 
 from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.expander import ExpanderError, parse_expanders
@@ -128,7 +128,7 @@ def fits_somehow(state, helped):
     plain=st.integers(0, 12),
     rule=st.sampled_from([apart(), spread(HOSTNAME), near("web", HOSTNAME), near("web")]),
 )
-def test_pods_that_mind_others_get_what_the_filters_ask_for(count, plain, rule):
+def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, rule):
     """All are helped in one choice; what the scheduler, who knows no plan, leaves over is bought for within two ticks."""
     groups = [
         sized("a", 4, 16, 0.2, labels={ZONE: "a"}, maximum=20),

@@ -56,12 +56,12 @@ class State:
         looked_at: What the templates of groups were learned from; unread where ``memo`` is off.
         known_templates: Templates of earlier ticks; unread where ``memo`` is off.
         unlooked: Nodes that are new, have changed or may soon be well, from which nothing was learned yet.
-        lineup: All templates that were last judged by, together; unread where ``memo`` is off.
+        template_matrix: All templates side by side, as classes were last evaluated against them; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
-        draw: Gives the number from 0 to 1 by which one of several equals is picked.
+        draw: Returns the number from 0 to 1 by which one of several equals is picked.
         elapsed: How long the tick has taken when this step began.
-        laps: Is told where the parts of a tick begin and end.
+        phases: Takes note of where the parts of a tick begin and end.
     """
 
     def __init__(self, settings: Settings | None = None, memory: Memory | None = None) -> None:

@@ -65,8 +65,8 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
-        bargain: What is bought for it and all other pods together, and how far that is from the least
-            possible price; empty unless the expander reckons over all groups at once.
+        cost_summary: What is bought for it and all other pods together, and how far that is from the least
+            possible price; empty unless the expander plans for all groups at once.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""Groups as offers, and waiting pods as kinds: the arrays that fleets are reckoned with."""
+"""Groups as offers, and waiting pods as kinds: the arrays that fleets are calculated with."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Buying:
         self.meter = meter
         self.made: dict[str, list[Pod]] = {}
         self._named = 0
-        self.minding = 0
+        self.one_by_one = 0
         self.bound: float | None = None
         """No choice for the same pods costs less, where one plan over all offers served all of them."""
         self.offers = self._offers()
@@ -77,7 +77,7 @@ class Buying:
             )
         return found
 
-    def minds(self, number: int, pod_class: PodClass) -> bool:
+    def has_inter_pod_rules(self, number: int, pod_class: PodClass) -> bool:
         return (
             self.snapshot.has_inter_pod_rules(pod_class)
             or bool(pod_class.ports or pod_class.claims or pod_class.disks)

@@ -2,7 +2,7 @@
 
 With hundreds of groups, asking each template about each class is most of a tick. So templates stand in
 one snapshot, and a class is compared with all of them by vectors: node objects and amounts. Reasons are
-asked for only where a template refuses, and once for templates of the same amounts. What classes mind of
+asked for only where a template refuses, and once for templates of the same amounts. What rules classes have about
 other pods is the same for templates that pass so far and have the same values of the labels that matter
 and the same DaemonSet pods, and for classes that stand alike to other pods: one is asked, in the cluster.
 """
@@ -31,12 +31,12 @@ def evaluate_templates(
 ) -> dict[PodClass, Refusals]:
     """Say for each class why a fresh node of which templates would not take it.
 
-    A class that minds other pods is judged as if the node had joined the cluster. The snapshot is left as
+    A class with inter-pod rules is evaluated as if the node had joined the cluster. The snapshot is left as
     found.
 
     Args:
         snapshot: The cluster.
-        lineup: The templates.
+        matrix: The templates.
         pod_classes: What is to be placed.
     """
     together = _Together(snapshot, template_matrix)
@@ -71,12 +71,12 @@ class _Family(NamedTuple):
     """What is the same for all classes that differ in amounts alone.
 
     Attributes:
-        minds: Whether they must be asked about in the cluster.
+        in_cluster: Whether they must be asked about in the cluster.
         keys: The labels by which pods of other nodes bear on them; None where templates must be asked one by one.
         static: (templates,) whether the node object lets them in; None where amounts are not all that else counts.
     """
 
-    minds: bool
+    in_cluster: bool
     keys: tuple[str, ...] | None
     static: BoolVector | None
 
@@ -116,16 +116,16 @@ class _Together:
                 refusal = refusal_of(at)
                 if refusal is not None:
                     judged.refusals[at] = refusal
-                if family.minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
+                if family.in_cluster and (refusal is None or refusal.plugin not in FIRST_FILTERS):
                     self._ask(judged, at, pod_class, [at])
-        if family.minds:
+        if family.in_cluster:
             for place, these in self._at_places(family.keys, passes):
                 self._ask_once(judged, pod_class, family.keys, place, these)
         return judged
 
     def _evaluate_one_by_one(self, judged: _Evaluated, family: _Family, pod_class: PodClass) -> None:
         for at in range(len(self._templates)):
-            if family.minds:
+            if family.in_cluster:
                 self._ask(judged, at, pod_class, [at])
             else:
                 refusal = self._by_itself(at, pod_class)
@@ -136,20 +136,22 @@ class _Together:
         """Return what holds for all classes that differ from this one in amounts alone."""
         if not filters_in_use().shares_verdicts:
             return self._family(pod_class, by_amounts=False)
-        if pod_class.ports or pod_class.minding is None or pod_class.standing is None:
+        if pod_class.ports or pod_class.inter_pod_key is None or pod_class.standing is None:
             return self._family(pod_class, by_amounts=False)
-        name = (pod_class.standing, pod_class.minding)
+        name = (pod_class.standing, pod_class.inter_pod_key)
         family = self._families.get(name)
         if family is None:
             family = self._families[name] = self._family(pod_class, by_amounts=True)
         return family
 
     def _family(self, pod_class: PodClass, *, by_amounts: bool) -> _Family:
-        minds = self._snapshot.has_inter_pod_rules(pod_class) or self._snapshot.asks_for_devices(pod_class)
+        in_cluster = self._snapshot.has_inter_pod_rules(pod_class) or self._snapshot.asks_for_devices(
+            pod_class
+        )
         keys = self._snapshot.topology_keys(pod_class)
-        if _is_special(pod_class) or (not minds and self._all.has_inter_pod_rules(pod_class)):
+        if _is_special(pod_class) or (not in_cluster and self._all.has_inter_pod_rules(pod_class)):
             keys = None
-        return _Family(minds, keys, self._all.static_part(pod_class) if by_amounts else None)
+        return _Family(in_cluster, keys, self._all.static_part(pod_class) if by_amounts else None)
 
     def _passes(self, family: _Family, pod_class: PodClass) -> BoolVector:
         """(templates,): whether node object and amounts let the class in."""
@@ -197,10 +199,10 @@ class _Together:
     def _ask_once(
         self, judged: _Evaluated, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
     ) -> None:
-        if pod_class.minding is None or not filters_in_use().shares_verdicts:
+        if pod_class.inter_pod_key is None or not filters_in_use().shares_verdicts:
             self._ask(judged, these[0], pod_class, these)
             return
-        key = (pod_class.minding, keys, place)
+        key = (pod_class.inter_pod_key, keys, place)
         known = self._same.get(key)
         if known is None:
             self._same[key] = self._ask(judged, these[0], pod_class, these)

@@ -251,7 +251,7 @@ def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
 
 
 def _template_matrix(state: State, templates: list[Template]) -> TemplateMatrix:
-    """Return the lineup of an earlier tick, where it still holds."""
+    """Return the template matrix of an earlier tick, where it still holds."""
     facts, template_matrix = state.snapshot.facts, state.template_matrix
     if template_matrix is None or not state.memo or not template_matrix.holds(templates, facts):
         template_matrix = state.template_matrix = TemplateMatrix(templates, facts)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kubetide.objects.node import Node
 from kubetide.scheduling.columns.counting import (
-    READ_MINDING,
+    READ_INTER_POD_KEY,
     AskingPods,
     CountColumn,
     CountKey,
@@ -50,7 +50,7 @@ class Rows(NodeRows):
         self.asks: list[AskingPods] = []
         self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
         self._counted: dict[tuple[PodClass | bytes, bool], tuple[int, tuple[CountColumn, ...]]] = {}
-        """By ``PodClass.minding``, where there is that and only such keys are counted as read no more."""
+        """By ``PodClass.inter_pod_key``, where there is that and only such keys are counted as read no more."""
         self._reads_more = False
         self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
         """The same by the identity of a use, which is kept here so that it stays its own."""
@@ -102,7 +102,7 @@ class Rows(NodeRows):
                 kinds.add_up(meant, counts)
             column = self.counts[key] = CountColumn(self.capacity, counts)
             self._counts_by_mark.add(choices, key)
-            self._reads_more = self._reads_more or not isinstance(key, READ_MINDING)
+            self._reads_more = self._reads_more or not isinstance(key, READ_INTER_POD_KEY)
         return column
 
     def forget_kinds(self) -> None:
@@ -286,7 +286,7 @@ class Rows(NodeRows):
 
     def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
         """Return the columns that count a pod of the class."""
-        kind = (pod_class if self._reads_more else pod_class.minding or pod_class, terminating)
+        kind = (pod_class if self._reads_more else pod_class.inter_pod_key or pod_class, terminating)
         judged, columns = self._counted.get(kind, (0, ()))
         if judged < self._counts_by_mark.number:
             if len(self._counted) >= _MEMO_SIZE:

@@ -1,4 +1,4 @@
-"""Estimates for pods that mind only their own node: copies of one pod are counted in one go, on columns of new nodes.
+"""Estimates for pods without inter-pod rules: copies of one pod are counted in one go, on columns of new nodes.
 
 Existing nodes take no part, but the scan position counts them.
 

@@ -1,4 +1,4 @@
-"""How many pods of a class rows take, condition by condition: what estimates on a fork reckon with."""
+"""How many pods of a class rows take, condition by condition: what estimates on a fork calculate with."""
 
 from __future__ import annotations
 

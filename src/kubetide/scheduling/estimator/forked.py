@@ -1,4 +1,4 @@
-"""Estimates for pods that mind other pods: on a fork of the snapshot, with real rows for new nodes.
+"""Estimates for pods with inter-pod rules: on a fork of the snapshot, with real rows for new nodes.
 
 The answer is that of placing pods one at a time. Copies of one pod are counted in one go where the
 arithmetic is exact:
@@ -50,7 +50,7 @@ class ForkedPacking:
         added: Names of the nodes added.
         start: Row at which the next scan begins.
         may_add: Whether the limits still allow a node.
-        divided: Nodes that ``pack_by_division`` reckoned beside those it added.
+        divided: Nodes that ``pack_by_division`` counted beside those it added.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ForkedPacking:
     def pack_by_division(self, group: PodGroup) -> tuple[dict[int, int], int]:
         """Pack the last group: one new node is filled, the rest is divided by what that takes.
 
-        Gives the pods by row, and how many are on nodes that were only reckoned. The node added last
+        Return the pods by row, and how many are on nodes that were only counted. The node added last
         is not used again, and what copies mean to each other is not looked at.
         """
         work = _Group(self._snapshot, group)

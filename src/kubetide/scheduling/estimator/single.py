@@ -31,7 +31,7 @@ class Kind(NamedTuple):
         gates: Columns, and how much must be left in them.
         size: The same number for kinds of the same gates.
         charges: Columns, and how much a pod takes of them.
-        conditions: What the pods mind of others.
+        conditions: The inter-pod rules of the pods.
         falls_back: Whether a pod that spreading kept off the node added last may go to any other node.
         may_borrow: Whether that might be a node that exists.
     """
@@ -232,7 +232,7 @@ class SinglePacking:
 
     def _open(self, conditions: Conditions) -> _Own | None:
         """Return what is asked of the pods of a single node, or None when no node takes a pod."""
-        if not conditions.minds:
+        if not conditions.binding:
             return []
         counts = self._counts
         for tally, most in conditions.limits:

@@ -61,7 +61,7 @@ class CapacityFilter(Filter, Protocol):
 
 
 class Term(Protocol):
-    """One condition of a judge about the domains of a node label; what an estimate reckons with."""
+    """One condition of a judge about the domains of a node label; what an estimate calculates with."""
 
     @property
     def topology_key(self) -> str:

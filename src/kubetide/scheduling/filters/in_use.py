@@ -45,7 +45,7 @@ class FilterSet:
 
     @property
     def shares_verdicts(self) -> bool:
-        """Whether classes of equal ``PodClass.standing`` and ``minding`` get one verdict.
+        """Whether classes of equal ``PodClass.standing`` and ``inter_pod_key`` get one verdict.
 
         Plug-ins of other packages may read more of a pod.
         """

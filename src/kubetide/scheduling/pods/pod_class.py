@@ -94,7 +94,7 @@ class PodClass:
             tolerations and the like play a part (volumes, claims, what cannot be read).
         use: What columns hold of a pod of the class; not of one that is resized or being deleted.
         preferences: What it would rather have, for scoring.
-        minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
+        inter_pod_key: Equal for classes whose inter-pod rules are the same, and that those of other pods treat alike; None as with ``standing``.
     """
 
     __slots__ = (
@@ -109,9 +109,9 @@ class PodClass:
         "error",
         "features",
         "guarding",
+        "inter_pod_key",
         "key",
         "labels",
-        "minding",
         "names_nodes",
         "namespace",
         "needs",
@@ -164,7 +164,7 @@ class PodClass:
         self.disks_at = _by_place(self.disks)
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
-        self.standing, self.minding = self._parts(pod)
+        self.standing, self.inter_pod_key = self._parts(pod)
         self.preferences = preferences_of(pod, requests, terms)
 
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:
