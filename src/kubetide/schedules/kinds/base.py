@@ -74,3 +74,23 @@ def created_at(text: str | None) -> Instant:
     """Return when an object was created; 1970 where that is not known."""
     found = instant_of(text)
     return Instant(0) if found is None else found
+
+
+def to_size(table: Table, rule: Rule, view: View, *, of_an_hpa: str) -> Change:
+    """Return the change of the target to the rule's size; nothing is written where it has that size already.
+
+    Args:
+        table, rule, view: The table, its rule that is due, and what was read of the target.
+        of_an_hpa: The error where the target is an HPA, which has no scale.
+    """
+    if view.error:
+        return Change(table.target, error=view.error, stage=view.stage)
+    if view.hpa is not None:
+        return Change(table.target, error=of_an_hpa, stage="get")
+    same = view.replicas == rule.size
+    return Change(
+        table.target,
+        replicas=None if same else rule.size,
+        current=view.replicas,
+        scale_version=view.resource_version,
+    )
