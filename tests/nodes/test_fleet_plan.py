@@ -51,7 +51,7 @@ def offers(draw):
         price = draw(st.integers(0, 9)) / 10
         group = NodeGroup(id=name, max_size=room, price_per_hour=price)
         found.append(
-            Offer(group, template, (), price, room=room, whole=False, by_arithmetic=True, uses={"cpu": 2})
+            Offer(group, template, (), price, growth=room, whole=False, by_arithmetic=True, uses={"cpu": 2})
         )
     return found
 
@@ -84,7 +84,7 @@ def problems(draw):
 
 
 def plan(snapshot, offered, items, limits):
-    return plan_nodes(snapshot, items, offered, most=[one.room for one in offered], **limits)
+    return plan_nodes(snapshot, items, offered, most=[one.growth for one in offered], **limits)
 
 
 def planned(*problem):
@@ -131,7 +131,7 @@ def test_what_is_played_holds_by_plain_rules(problem):
         return
     plan = planned(*problem)
     for at, offer in enumerate(offered):
-        assert sum(node.offer == at for node in plan) <= offer.room
+        assert sum(node.offer == at for node in plan) <= offer.growth
     assert len(plan) <= limits["most_nodes"]
     assert 2 * len(plan) <= limits["left"]["cpu"]
     for number, item in enumerate(items):

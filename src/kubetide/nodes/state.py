@@ -209,10 +209,10 @@ class State:
             self._put_namespaces(delta)
         begins = full or delta.step in {"update", "actuate"}
         if begins and self.volumes.apply(delta.volumes, delta.gone.volumes, delta.unread):
-            self.snapshot.set_volumes(self.volumes.judged())
+            self.snapshot.set_volumes(self.volumes.for_filters())
             self.version += 1
         if begins and self.devices.apply(delta.devices, delta.gone.devices, delta.unread):
-            self.snapshot.set_devices(self.devices.judged())
+            self.snapshot.set_devices(self.devices.for_filters())
             self.version += 1
         if begins and self.capacity.apply(delta.capacity, delta.gone.capacity, delta.unread):
             self.version += 1

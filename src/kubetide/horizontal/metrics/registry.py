@@ -1,7 +1,7 @@
 """The metric source types that can be read: one line a type.
 
 A new type is one file with a reader (spec to ``Metric``) and a calculator, and one line here. An
-HPA with a type that is not here is told so in its ``ScalingActive`` condition.
+HPA with a type that is not here says so in its ``ScalingActive`` condition.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
-from kubetide.loop import Aside, BaseLoop
+from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
@@ -71,7 +71,7 @@ class NodesController(BaseLoop):
         *,
         seed: int,
         caches: Caches,
-        aside: Aside | None = None,
+        offload: Offload | None = None,
         expander: ExpanderService | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
@@ -80,7 +80,7 @@ class NodesController(BaseLoop):
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
             caches: Shared with other loops, and kept up to date by whoever made them.
-            aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
+            offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
             expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.
 
@@ -102,11 +102,11 @@ class NodesController(BaseLoop):
                 seed=seed,
             )
         )
-        self._aside = aside
+        self._offload = offload
         if settings.frequent_loops_enabled:
             self.eager = asyncio.Event()
         self.deciding = False
-        """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
+        """Whether a decision is made in another thread just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._gatherer.on_new_demand = self._hurry
         self._expander = expander
@@ -211,7 +211,7 @@ class NodesController(BaseLoop):
         self._gatherer.finished()
 
     async def close(self) -> None:
-        """Take the status object away, as upstream does when it is told to end."""
+        """Take the status object away, as upstream does on SIGTERM."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
@@ -247,11 +247,11 @@ class NodesController(BaseLoop):
     async def _decide(self, now: Instant) -> Commands:
         state = self._state
         long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
-        if self._aside is None or not long:
+        if self._offload is None or not long:
             return decide(state, now)
         self.deciding = True
         try:
-            return await self._aside(partial(decide, state, now))
+            return await self._offload(partial(decide, state, now))
         finally:
             self.deciding = False
 

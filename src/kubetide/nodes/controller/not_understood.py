@@ -16,7 +16,7 @@ from kubetide.units.selectors import Selector, SelectorError
 
 
 class NotUnderstood:
-    """Looks at what has changed. What pods ask for is told with the verdict on them."""
+    """Looks at what has changed. What pods ask for is reported with the verdict on them."""
 
     def __init__(self, events: EventWriter) -> None:
         self.objects = UnreadObjects(events)

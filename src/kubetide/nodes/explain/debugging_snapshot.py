@@ -39,7 +39,7 @@ def debugging_snapshot(state: State, now: Instant) -> bytes:
 
 
 def failed_snapshot(why: str, now: Instant) -> bytes:
-    """Return what is told where there is nothing to show yet."""
+    """Return the answer where there is nothing to show yet."""
     at = format_rfc3339_nano(now)
     return _encoder.encode(
         {

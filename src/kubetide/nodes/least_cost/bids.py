@@ -69,7 +69,7 @@ def _bids(buying: Buying, numbers: list[int]) -> list[_Bid]:
             start=buying.state.memory.rotation,
         )
         pods = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
-        nodes = offer.room if offer.whole else _new_nodes(packed)
+        nodes = offer.growth if offer.whole else _new_nodes(packed)
         if pods and nodes:
             option = Option(offer.group, offer.template, nodes, pods, offer.similar)
             sizes = [len(buying.waiting[one].pods) for one in takes]

@@ -1,8 +1,8 @@
 """Least cost: new nodes for all waiting pods at once, over all groups that have a price.
 
 Pods without inter-pod rules are planned for by arithmetic (``solver``), unless nearly each has a size of its own. Of those with
-others, many kinds are planned together with all the rest (``fleet_diverse``); few kinds are also tried as upstream's
-estimator sees them (``fleet_bids``), which then are bought for first, and the rest fills their nodes; the cheaper of
+such rules, many kinds are planned together with all the rest (``diverse``); few kinds are also tried as upstream's
+estimator sees them (``bids``), which then are bought for first, and the rest fills their nodes; the cheaper of
 the two counts. What no plan knows the rules of (host ports, volumes, names of nodes) is always
 the estimator's. All of it happens on forks of the tick's snapshot, so the filters have the last word.
 
@@ -163,7 +163,7 @@ def _bound_of_all(buying: Buying) -> float:
         return problem_of(
             {Kind(asked, ids): count for asked, count in kinds.items()},
             offers,
-            most=[offer.room + len(offer.nodes) for offer in offers],
+            most=[offer.growth + len(offer.nodes) for offer in offers],
             left=left,
             most_nodes=buying.most_nodes + bought,
         )

@@ -67,7 +67,7 @@ def plan_nodes(
     """Return nodes for as many of the pods as the limits let in.
 
     Args:
-        snapshot: The cluster; ``can_be_reckoned`` was asked about each class and true.
+        snapshot: The cluster; ``inter_pod.is_plain`` holds for each class.
         items: At least one.
         offers: At least one.
         most: Most nodes of each offer.
@@ -193,7 +193,7 @@ def _share_out(
         np.int64
     )
     reached = np.zeros((len(domain_counts.rules), len(problem.prices)), np.bool_)
-    np.logical_or.at(reached, np.array(rules_of), problem.room > 0)
+    np.logical_or.at(reached, np.array(rules_of), problem.capacity > 0)
     order = np.argsort(-promise, kind="stable")
     domain_counts.share_out(numbers.tolist(), [order[row[order]].tolist() for row in reached])
 

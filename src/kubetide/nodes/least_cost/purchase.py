@@ -70,7 +70,7 @@ class Buying:
                 template,
                 similar,
                 price=group.price_per_hour,
-                room=sum(max(0, one.max_size - one.target_size) for one in sizes),
+                growth=sum(max(0, one.max_size - one.target_size) for one in sizes),
                 whole=whole,
                 by_arithmetic=not whole and not template.keeps_others_away,
                 uses=self._headroom.uses_of(template.node),
@@ -86,11 +86,11 @@ class Buying:
         )
 
     def most_of(self, offer: Offer) -> int:
-        most = min(offer.room, self.most_nodes)
+        most = min(offer.growth, self.most_nodes)
         for name, need in offer.uses.items():
             if need:
                 most = min(most, max(0, self.left[name] // need))
-        return 0 if offer.whole and most < offer.room else most
+        return 0 if offer.whole and most < offer.growth else most
 
     def add_node(self, offer: Offer) -> str:
         """Put a new node into the fork and return its name."""
@@ -116,7 +116,7 @@ class Buying:
 
     def spend(self, offer: Offer, nodes: int) -> None:
         """Take new nodes from the limits."""
-        offer.room -= nodes
+        offer.growth -= nodes
         self.most_nodes -= nodes
         for name, need in offer.uses.items():
             self.left[name] -= need * nodes

@@ -13,7 +13,7 @@ from itertools import chain
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
 from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
 from kubetide.nodes.registry.failures import (
-    Told,
+    Findings,
     max_provision_time,
     max_startup_time,
     note_failed,
@@ -54,14 +54,14 @@ def observe(state: State, now: Instant) -> ClusterView:
             for into in (counts[group_id], total):
                 kind = into.long_unregistered if after(since, limit) < now else into.unregistered
                 kind.append(instance.provider_id)
-    told = Told()
+    findings = Findings()
     failed = {
         group_id: found
         for group_id, group in state.groups.items()
         if (found := tuple(i for i in group.instances or () if i.state == "Creating" and i.error is not None))
     }
-    timed_out = _settle_requests(state, counts, told, now)
-    note_failed(state, failed, dict(memory.scale_up_requests), told, now)
+    timed_out = _settle_requests(state, counts, findings, now)
+    note_failed(state, failed, dict(memory.scale_up_requests), findings, now)
     views = {
         group_id: _group_view(state, group, counts[group_id]) for group_id, group in state.groups.items()
     }
@@ -69,7 +69,7 @@ def observe(state: State, now: Instant) -> ClusterView:
     allowed = state.settings.max_total_unready_percentage / 100.0 * len(state.nodes)
     healthy = not (total.unready > state.settings.ok_total_unready_count and total.unready > allowed)
     return ClusterView(
-        views, total, healthy, told.events, told.reasons, timed_out, failed, tuple(told.failures)
+        views, total, healthy, findings.events, findings.reasons, timed_out, failed, tuple(findings.failures)
     )
 
 
@@ -144,7 +144,7 @@ MOST_JOINS = 40
 
 
 def _settle_requests(
-    state: State, counts: dict[str, Counts], told: Told, now: Instant
+    state: State, counts: dict[str, Counts], findings: Findings, now: Instant
 ) -> tuple[tuple[str, ScaleUpRequest], ...]:
     """End the requests whose nodes have all joined, and those that are overdue, which it gives."""
     timed_out = []
@@ -159,7 +159,7 @@ def _settle_requests(
                 memory.join_times[group_id] = (*memory.join_times.get(group_id, ()), took)[-MOST_JOINS:]
                 memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))
         elif request.expected_add_time < now:
-            time_out(state, group_id, request, told, now)
+            time_out(state, group_id, request, findings, now)
             timed_out.append((group_id, request))
     return tuple(timed_out)
 

@@ -39,7 +39,7 @@ def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: 
             memory.deletions.pop(action.node, None)
         elif isinstance(action, DeleteNodes):
             batch = [memory.deletions[name] for name in action.nodes if name in memory.deletions]
-            # A group that goes as a whole is told of as its last node, which is one that was drained if any was.
+            # A group that goes as a whole is reported as its last node, which is one that was drained if any was.
             whole = goes_whole(state, action.group) and any(one.drain for one in batch)
             for one in batch:
                 _settle_delete(state, replace(one, drain=True) if whole else one, outcome, now, told, because)

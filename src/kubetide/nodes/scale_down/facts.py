@@ -262,10 +262,10 @@ class Cache:
 
 
 def _kind_of(pod: Pod) -> Hashable:
-    """Return what is equal for pods that the rules judge alike: those of one template share these parts.
+    """Return what is equal for pods that the rules treat alike: those of one template share these parts.
 
-    Parts are told apart by identity, which none other has while what is known of them holds a pod with them.
-    Pods that are being deleted and system pods are judged by their times as well, so each is its own kind.
+    Parts are distinguished by identity, which none other has while what is known of them holds a pod with them.
+    Of pods that are being deleted and of system pods the times count as well, so each is its own kind.
     """
     meta, spec = pod.metadata, pod.spec
     if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:

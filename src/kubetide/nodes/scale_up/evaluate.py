@@ -41,7 +41,7 @@ def evaluate_templates(
     """
     together = _Together(snapshot, template_matrix)
     classes = dict.fromkeys(pod_classes)
-    found = {pod_class: together.judge(pod_class) for pod_class in classes}
+    found = {pod_class: together.evaluate(pod_class) for pod_class in classes}
     together.ask_in_cluster()
     together.forget_classes()
     return {pod_class: together.whole(refusals) for pod_class, refusals in found.items()}
@@ -101,13 +101,13 @@ class _Together:
         self._families: dict[tuple[bytes, bytes], _Family] = {}
         self._free = template_matrix.all.free
 
-    def judge(self, pod_class: PodClass) -> _Evaluated:
+    def evaluate(self, pod_class: PodClass) -> _Evaluated:
         """Return the refusals by node objects and amounts; notes what must be asked in the cluster."""
-        judged = _Evaluated()
+        evaluated = _Evaluated()
         family = self._family_of(pod_class)
         if family.keys is None:
-            self._evaluate_one_by_one(judged, family, pod_class)
-            return judged
+            self._evaluate_one_by_one(evaluated, family, pod_class)
+            return evaluated
         passes = self._passes(family, pod_class)
         refused = np.flatnonzero(~passes).tolist()
         if refused:
@@ -115,22 +115,22 @@ class _Together:
             for at in refused:
                 refusal = refusal_of(at)
                 if refusal is not None:
-                    judged.refusals[at] = refusal
+                    evaluated.refusals[at] = refusal
                 if family.in_cluster and (refusal is None or refusal.plugin not in FIRST_FILTERS):
-                    self._ask(judged, at, pod_class, [at])
+                    self._ask(evaluated, at, pod_class, [at])
         if family.in_cluster:
             for place, these in self._at_places(family.keys, passes):
-                self._ask_once(judged, pod_class, family.keys, place, these)
-        return judged
+                self._ask_once(evaluated, pod_class, family.keys, place, these)
+        return evaluated
 
-    def _evaluate_one_by_one(self, judged: _Evaluated, family: _Family, pod_class: PodClass) -> None:
+    def _evaluate_one_by_one(self, evaluated: _Evaluated, family: _Family, pod_class: PodClass) -> None:
         for at in range(len(self._templates)):
             if family.in_cluster:
-                self._ask(judged, at, pod_class, [at])
+                self._ask(evaluated, at, pod_class, [at])
             else:
                 refusal = self._by_itself(at, pod_class)
                 if refusal is not None:
-                    judged.refusals[at] = refusal
+                    evaluated.refusals[at] = refusal
 
     def _family_of(self, pod_class: PodClass) -> _Family:
         """Return what holds for all classes that differ from this one in amounts alone."""
@@ -175,14 +175,14 @@ class _Together:
             for question, refusal in zip(questions, refusals, strict=True):
                 question.answer = refusal
 
-    def whole(self, judged: _Evaluated) -> Refusals:
+    def whole(self, evaluated: _Evaluated) -> Refusals:
         """Return all refusals in order of the templates, once questions are answered.
 
         Templates that are spoken for by one of them pass by themselves: only a question about one alone may take a refusal back.
         """
-        refusals = judged.refusals
+        refusals = evaluated.refusals
         changed = False
-        for question, these in judged.asked:
+        for question, these in evaluated.asked:
             if question.answer is not None:
                 refusals.update(dict.fromkeys(these, question.answer))
                 changed = True
@@ -190,24 +190,24 @@ class _Together:
                 refusals.pop(these[0], None)
         return {at: refusals[at] for at in sorted(refusals)} if changed else refusals
 
-    def _ask(self, judged: _Evaluated, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
+    def _ask(self, evaluated: _Evaluated, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
         question = _Question(pod_class)
         self._questions.setdefault(at, []).append(question)
-        judged.asked.append((question, these))
+        evaluated.asked.append((question, these))
         return question
 
     def _ask_once(
-        self, judged: _Evaluated, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
+        self, evaluated: _Evaluated, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
     ) -> None:
         if pod_class.inter_pod_key is None or not filters_in_use().shares_verdicts:
-            self._ask(judged, these[0], pod_class, these)
+            self._ask(evaluated, these[0], pod_class, these)
             return
         key = (pod_class.inter_pod_key, keys, place)
         known = self._same.get(key)
         if known is None:
-            self._same[key] = self._ask(judged, these[0], pod_class, these)
+            self._same[key] = self._ask(evaluated, these[0], pod_class, these)
         else:
-            judged.asked.append((known, these))
+            evaluated.asked.append((known, these))
 
     def forget_classes(self) -> None:
         """Leave the templates, which are kept for later calls, as they were."""

@@ -25,7 +25,7 @@ class Mode:
         forms: Of its schedules.
         read: Returns a table; raises nothing, what cannot be read is in ``refused``.
         change: Returns what a rule makes of its target.
-        told: Returns the mark and the events after a run: of the table, the rule, the run, the error (empty for
+        report: Returns the mark and the events after a run: of the table, the rule, the run, the error (empty for
             none), whether it is tried again, and the time.
         status: Returns the status to write, None for none.
         submit: Returns the marks after the table has changed; None for kinds that have no marks.
@@ -40,7 +40,7 @@ class Mode:
     forms: Forms
     read: Callable[[Any], Table]
     change: Callable[[Table, Rule, View], Change]
-    told: Callable[[Table, Rule, Run, str, bool, Instant], tuple[Mark | None, Sequence[Notice]]]
+    report: Callable[[Table, Rule, Run, str, bool, Instant], tuple[Mark | None, Sequence[Notice]]]
     status: Callable[[Table, Progress], Json | None]
     submit: Callable[[Table, Plan, Progress, Instant], Progress] = lambda _table, _plan, progress, _now: (
         progress

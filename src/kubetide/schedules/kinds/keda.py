@@ -176,7 +176,7 @@ def _change(table: Table, rule: Rule, view: View) -> Change:
     return to_size(table, rule, view, of_an_hpa="scaleTargetRef names an HPA; name its target")
 
 
-def _told(
+def _report(
     table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
 ) -> tuple[Mark | None, Sequence[Notice]]:
     del again, now
@@ -206,7 +206,7 @@ MODE: Final = Mode(
     forms=Forms(FIVE_WITH_ZONE),
     read=_read,
     change=_change,
-    told=_told,
+    report=_report,
     status=_status,
     pause=Duration(30_000_000_000),
     windows=True,

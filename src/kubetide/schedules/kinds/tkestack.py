@@ -42,7 +42,7 @@ def _change(table: Table, rule: Rule, view: View) -> Change:
     return to_size(table, rule, view, of_an_hpa=error)
 
 
-def _told(
+def _report(
     table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
 ) -> tuple[Mark | None, Sequence[Notice]]:
     del again, now
@@ -64,7 +64,7 @@ MODE: Final = Mode(
     forms=Forms(FIVE),
     read=_read,
     change=_change,
-    told=_told,
+    report=_report,
     status=_status,
     pause=seconds(10),
     first_only=True,

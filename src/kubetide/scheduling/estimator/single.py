@@ -148,14 +148,14 @@ class SinglePacking:
 
     def _takes(self, kind: Kind, at: int) -> bool:
         """Return whether one node takes a pod."""
-        if not self._has_room(kind, at):
+        if not self._has_capacity(kind, at):
             return False
         own = self._open(kind.conditions)
         if own is None:
             return False
         return all(low <= here.get(at, 0) <= high for here, low, high in own)
 
-    def _has_room(self, kind: Kind, at: int) -> bool:
+    def _has_capacity(self, kind: Kind, at: int) -> bool:
         cells = self._cells
         return all(cells[column][at] >= least for column, least in kind.gates)
 
@@ -218,7 +218,7 @@ class SinglePacking:
 
     def _fall_back(self, kind: Kind, last: int) -> int:
         """Return a node but the last where a pod goes that spreading kept off that, or -1. Raises ExistingNodeWanted."""
-        if not (self._has_room(kind, last) and self._is_skewed(kind.conditions, last)):
+        if not (self._has_capacity(kind, last) and self._is_skewed(kind.conditions, last)):
             return -1
         if kind.may_borrow:
             raise ExistingNodeWanted

@@ -1,4 +1,4 @@
-"""Pod classes: pods that every filter judges alike, interned.
+"""Pod classes: pods that every filter treats alike, interned.
 
 Deciding per class instead of per pod is what keeps large clusters cheap: a class is compiled once
 (requests, selectors, ports), and a snapshot keeps what it found out about a class.
@@ -79,13 +79,13 @@ class PodClass:
         requests: What the pod asks for, int64: milli-CPU, bytes, counts; core resources first.
         needs: What must be left on its node: a place, and what it asks for of resources.
         charges: What it takes from a node: the requests, one of ``pods``, its host ports.
-        error: Not empty when the pod cannot be judged; such a pod fits nowhere.
+        error: Not empty when the pod cannot be evaluated; such a pod fits nowhere.
         affinity, anti_affinity: Required terms about other pods.
         guarding: The terms of ``anti_affinity``, to be looked up.
         spread: The spread constraints that keep it off nodes.
         terms_error, spread_error: Not empty when those cannot be read; such a pod fits nowhere.
         spreads_by_hostname: Whether any spread constraint, soft ones too, is about single nodes.
-        names_nodes: Whether copies of one template may be judged differently.
+        names_nodes: Whether copies of one template may get different verdicts.
         claims, disks: What its volumes use.
         disks_at: The disks by what those share that may exclude each other.
         features: What a node must have declared.

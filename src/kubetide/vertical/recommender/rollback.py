@@ -19,7 +19,7 @@ from kubetide.vertical.recommender.members import Members
 from kubetide.vertical.recommender.views import Oom, Samples
 
 _AT_LIMIT = 0.95
-"""Share of the CPU limit from which a sample counts as throttled; the metrics API tells no throttling."""
+"""Share of the CPU limit from which a sample counts as throttled; the metrics API does not show throttling."""
 _RISE = 0.1
 _FEWEST = 10
 """Samples after a change before throttling counts."""

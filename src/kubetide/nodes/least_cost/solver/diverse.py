@@ -91,7 +91,7 @@ class Diverse:
         self._left = problem.left.copy()
         self.rest = problem.demand.copy()
         self._waiting = np.bincount(self._rules, weights=self.rest, minlength=len(domain_counts.rules))
-        self._room = problem.room > 0
+        self._capacity = problem.capacity > 0
         self._promise = np.full(offers, np.inf) if by_number else rates.promise.copy()
         numbers: dict[Place, int] = {}
         places = [numbers.setdefault(place, len(numbers)) for place in domain_counts.places]
@@ -116,7 +116,7 @@ class Diverse:
     def limited(self) -> bool:
         """Whether anything is left of which a node could be had but for the limits."""
         within = self._within()
-        left = self._room[self.rest > 0]
+        left = self._capacity[self.rest > 0]
         return bool((left.any(axis=1) & ~left[:, within].any(axis=1)).any())
 
     def _within(self) -> BoolVector:
@@ -205,7 +205,7 @@ class Diverse:
         domain_counts, problem = self._domain_counts, self._problem
         domain_counts.open(offer)
         takes = self._taken_in(offer).copy()
-        kept = np.flatnonzero(takes[self._rules] & self._room[:, offer] & (self.rest > 0))
+        kept = np.flatnonzero(takes[self._rules] & self._capacity[:, offer] & (self.rest > 0))
         rules_at, rest = self._rules[kept], self.rest[kept]
         free = _Free(self._requests[:, kept], problem.stock[offer])
         along = _Along(self._amounts[:, kept], [at for at in free.used if at])

@@ -37,7 +37,7 @@ class DomainCounts:
     def __init__(
         self, snapshot: Snapshot, classes: Sequence[PodClass], templates: Sequence[tuple[Node, Sequence[Pod]]]
     ) -> None:
-        """Read what the snapshot says about classes for which ``can_be_reckoned`` was asked and true.
+        """Read what the snapshot says about classes for which ``inter_pod.is_plain`` holds.
 
         Args:
             snapshot: The cluster.
