@@ -193,7 +193,7 @@ OLD_CONTROLLER = {
 
 
 def api_structs():
-    """Gives all types with fields under ``kubetide.objects`` and in the Cloud port."""
+    """Return all types with fields under ``kubetide.objects`` and in the Cloud port."""
     for module in pkgutil.iter_modules(kubetide.objects.__path__, "kubetide.objects."):
         importlib.import_module(module.name)
     found, left = [], [ApiStruct]
@@ -206,7 +206,7 @@ def api_structs():
 
 
 def filled(value, into):
-    """Notes which fields of each type hold something else than their default, all the way down."""
+    """Note which fields of each type hold something else than their default, all the way down."""
     if isinstance(value, msgspec.Struct):
         empty = msgspec.convert({"node": {}} if isinstance(value, cloud.NodeTemplate) else {}, type(value))
         for field in msgspec.structs.fields(value):

@@ -90,7 +90,7 @@ FIELD = re.compile(
 
 
 def read(modules: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Gives struct bodies and aliases by full name."""
+    """Return struct bodies and aliases by full name."""
     structs, aliases = {}, {}
     for package, folder in PACKAGES.items():
         for file in sorted((modules / folder.format(v=VERSION)).glob("*.go")):

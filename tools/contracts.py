@@ -12,14 +12,12 @@ class NoCircles(Contract):
     """No module of the packages imports itself over others, imports for types alone counted."""
 
     packages = fields.ListField(subfield=fields.StringField())
-    but_for = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002  # the contract's form
         """Look for a circle in each package."""
         circles = []
-        left_out = {below for one in self.but_for or () for below in (one, *graph.find_descendants(one))}  # type: ignore[attr-defined]  # a field gives its value
-        for package in self.packages:  # type: ignore[attr-defined]
-            modules = {package, *graph.find_descendants(package)} - left_out
+        for package in self.packages:  # type: ignore[attr-defined]  # a field gives its value
+            modules = {package, *graph.find_descendants(package)}
             imported = {
                 one: graph.find_modules_directly_imported_by(one) & modules for one in sorted(modules)
             }

@@ -87,7 +87,7 @@ async def build(cluster):
 
 
 def reported(**settings):
-    """Makes the report of a served cluster; each setting is of `kubetide run`."""
+    """Make the report of a served cluster; each setting is of `kubetide run`."""
 
     async def main(clock):
         config = make_config([("--", {name.replace("_", "-"): value for name, value in settings.items()})])

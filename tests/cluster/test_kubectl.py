@@ -31,7 +31,7 @@ def kubectls():
 
 @contextmanager
 def served(folder):
-    """Starts ``kubetide up --serve`` and gives the path of its kubeconfig."""
+    """Start ``kubetide up --serve`` and return the path of its kubeconfig."""
     code = "from kubetide.cli.main import main; main()"
     out = folder / "out"
     command = [sys.executable, "-c", code, "up", str(SCENARIO), "--speed", "5", "--out", str(out), "--serve"]
@@ -48,7 +48,7 @@ def served(folder):
 
 
 def difference(name, expected, text):
-    """Gives how an answer differs from its expectation, nothing where it does not."""
+    """Return how an answer differs from its expectation, nothing where it does not."""
     lines = difflib.unified_diff(
         expected.splitlines(),
         text.splitlines(),

@@ -51,7 +51,7 @@ FLAGS = {
 
 
 def lines(end):
-    """Yields OpenMetrics: two pods, one of which ended a day ago, half a core and 300 MiB each."""
+    """Yield OpenMetrics: two pods, one of which ended a day ago, half a core and 300 MiB each."""
     begin = end - HOURS * 3600
     runs = {"web-1": (begin, end), "web-0": (begin, end - 24 * 3600)}
     yield "# TYPE container_cpu_usage_seconds counter"
@@ -89,7 +89,7 @@ def server(tmp_path_factory):
 
 
 def history(server, *, namespace="", user=USER, **flags):
-    """Returns what a reader finds with these flags, and the time."""
+    """Return what a reader finds with these flags, and the time."""
 
     async def run(clock):
         access = RunSettings(

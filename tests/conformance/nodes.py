@@ -393,7 +393,7 @@ class _Story:
         return {} if found is None else dict(found.json["metadata"].get("annotations") or {})
 
     async def _let_run(self, until: Instant) -> None:
-        """Lets time run, and the deletions in flight with it."""
+        """Let time run, and the deletions in flight with it."""
         while (wake := self._controller.next_wake()) is not None and wake <= until:
             await self._clock.sleep(Duration(wake - self._clock.now()))
             await self._catch_up()
@@ -471,7 +471,7 @@ class _Story:
         ]
 
     def _scale_up_statuses(self) -> list[Json]:
-        """Gives the attempts of the loop; one that never came to scale-up tells so once."""
+        """Return the attempts of the loop; one that never came to scale-up tells so once."""
         tick = self._controller.state.tick
         state = self._controller.state
         if not state.settings.scale_up_from_zero and not_begun(state):
@@ -501,7 +501,7 @@ def _first(where: str, expected: Json, found: Json) -> str | None:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Gives a value with its lists in order, and of a document its leaves as text."""
+    """Return a value with its lists in order, and of a document its leaves as text."""
     if isinstance(value, dict):
         kept = {key: _plain(one, name) for key, one in value.items() if key != "randomAmong"}
         if "reason" in kept and "message" in kept:
@@ -521,7 +521,7 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _message(reason: str, message: str) -> str:
-    """Gives an event's message with what may come in any order in order."""
+    """Return an event's message with what may come in any order in order."""
     if reason == "NotTriggerScaleUp" and ": " in message:
         first, _, rest = message.partition(": ")
         return f"{first}: {', '.join(sorted(re.split(r', (?=[0-9]+ )', rest)))}"

@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def examples():
-    """Gives a request for each verb on each resource that the table grants."""
+    """Yield a request for each verb on each resource that the table grants."""
     for role in roles():
         namespace = "kube-system" if role.kind == "Role" else "shop"
         for grant in role.grants:

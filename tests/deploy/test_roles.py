@@ -64,7 +64,7 @@ GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "syste
 
 
 def of_table(*, acting, values=()):
-    """Gives what the program's own table says, in the form of what is rendered with these values."""
+    """Return what the program's own table says, in the form of what is rendered with these values."""
     return {
         Granted(
             f"{role.kind} {role.name}",

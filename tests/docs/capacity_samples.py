@@ -15,7 +15,7 @@ CONDITIONS = [
 
 
 def capacity_samples(meta, template):
-    """Gives one of each kind."""
+    """Return one of each kind."""
     return (
         {"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": template},
         {

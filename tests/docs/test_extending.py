@@ -25,7 +25,7 @@ CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 def changed(text, diff):
-    """Gives a text with a diff worked in; a line that is kept or taken away must stand there once."""
+    """Return a text with a diff worked in; a line that is kept or taken away must stand there once."""
     lines, at = text.splitlines(), 0
     for line in diff.splitlines():
         mark, content = line[:1], line[1:]

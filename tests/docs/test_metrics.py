@@ -96,7 +96,7 @@ UPSTREAM_NODES = {
 
 
 def registered():
-    """Gives all that a process with both loops can tell."""
+    """Return all that a process with both loops can tell."""
     registry = Registry()
 
     async def main(clock):
@@ -123,7 +123,7 @@ def registered():
 
 
 def documented():
-    """Gives kind and labels by series, as the page says."""
+    """Return kind and labels by series, as the page says."""
     found = {}
     for row in rows(PAGE):
         if len(row) == 4:

@@ -17,7 +17,7 @@ from kubetide.horizontal.options.annotations import PREFIX
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
 from kubetide.horizontal.options.forecasting import intents
 from kubetide.horizontal.reasons import VOCABULARY, reasons_of
-from kubetide.horizontal.rules.evaluate import judge
+from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.loop import FlagError, parse_flags
 from kubetide.units.time import Instant, after, before, hours, minutes, seconds
 
@@ -56,37 +56,37 @@ def codes(state):
 def test_without_the_option_nothing_is_foretold(memory):
     """The same memory changes nothing of an HPA that does not ask, and is not kept."""
     plain = state_of(memory)
-    assert judge(plain, KEY, NOW).desired == judge(state_of(), KEY, NOW).desired
+    assert evaluate(plain, KEY, NOW).desired == evaluate(state_of(), KEY, NOW).desired
     assert codes(state_of(memory)) == codes(state_of())
 
 
 def test_pods_are_there_before_the_load(memory):
     """A minute before the onset the number is what it needs at full use; the HPA's own proposal is still remembered."""
     state = state_of(memory, forecast="strict")
-    verdict = judge(state, KEY, NOW)
+    verdict = evaluate(state, KEY, NOW)
     assert verdict.reactive < verdict.desired
     assert verdict.desired == 30, "at most doubled in a tick"
-    assert verdict.raw == judge(state_of(), KEY, NOW).raw
+    assert verdict.raw == evaluate(state_of(), KEY, NOW).raw
     assert verdict.why.startswith("load foretold for ")
     assert "Foretold" in codes(state)
 
 
 def test_bounds_and_policies_hold(memory):
     """The forecast goes no further than maxReplicas and the policies of the HPA."""
-    assert judge(state_of(memory, forecast="strict", spec={"maximum": 20}), KEY, NOW).desired == 20
+    assert evaluate(state_of(memory, forecast="strict", spec={"maximum": 20}), KEY, NOW).desired == 20
     slow = {"scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 60}]}}
-    assert judge(state_of(memory, forecast="strict", spec={"behavior": slow}), KEY, NOW).desired == 17
+    assert evaluate(state_of(memory, forecast="strict", spec={"behavior": slow}), KEY, NOW).desired == 17
 
 
 def test_it_never_lowers_the_number(memory):
     """Where the HPA wants more than is foretold, it gets it."""
     busy = state_of(memory, pods=60, milli=190, forecast="strict")
-    assert judge(busy, KEY, NOW).desired == judge(state_of(pods=60, milli=190), KEY, NOW).desired > 60
+    assert evaluate(busy, KEY, NOW).desired == evaluate(state_of(pods=60, milli=190), KEY, NOW).desired > 60
 
 
 def test_a_pause_holds_a_forecast_too(memory):
     """What is paused is not scaled out for a forecast."""
-    assert judge(state_of(memory, forecast="strict", pause="out"), KEY, NOW).desired == 15
+    assert evaluate(state_of(memory, forecast="strict", pause="out"), KEY, NOW).desired == 15
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_pause_holds_a_forecast_too(memory):
 def test_a_load_at_the_cpu_limit_counts_more(milli, limit, more):
     """Only pods that use all of their CPU limits are taken to hide load; ``strict`` leaves that out."""
     plain, boosted, strict = (
-        judge(state_of(milli=milli, limit=limit, **options), KEY, NOW).raw
+        evaluate(state_of(milli=milli, limit=limit, **options), KEY, NOW).raw
         for options in ({}, {"forecast": "calendar"}, {"forecast": "strict"})
     )
     assert (boosted > plain) is more
@@ -112,7 +112,7 @@ def test_scale_downs_look_back_ten_minutes():
         state = state_of(milli=20, forecast=mode)
         state.recommendations.forget(KEY)
         state.recommendations.put(KEY, old)
-        desired[mode] = judge(state, KEY, NOW).desired
+        desired[mode] = evaluate(state, KEY, NOW).desired
     assert desired == {"calendar": 14, "strict": 3}
     short = {"scaleDown": {"stabilizationWindowSeconds": 60}}
     assert state_of(forecast="calendar", spec={"behavior": short}).specs[KEY].down.window == minutes(1)
@@ -205,7 +205,7 @@ def test_the_emptiest_node_becomes_free():
     state = state_of(milli=60, emptiest_node_first="true")
     state.recommendations.forget(KEY)
     state.recommendations.put(KEY, OLD)
-    costs = judge(state, KEY, NOW).costs
+    costs = evaluate(state, KEY, NOW).costs
     assert [pod for pod, _ in costs[:3]] == ["p03", "p07", "p11"], (
         "of four nodes n3 has three pods, all others four"
     )
@@ -214,4 +214,7 @@ def test_the_emptiest_node_becomes_free():
 def test_a_budget_of_nothing_holds_nothing(memory):
     """Without credit nothing is held."""
     spent = msgspec.structs.replace(memory, credit=-1.0)
-    assert judge(state_of(spent, forecast="strict"), KEY, NOW).desired == judge(state_of(), KEY, NOW).desired
+    assert (
+        evaluate(state_of(spent, forecast="strict"), KEY, NOW).desired
+        == evaluate(state_of(), KEY, NOW).desired
+    )

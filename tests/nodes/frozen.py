@@ -29,7 +29,7 @@ def owner(kind="ReplicaSet", name="web"):
 
 
 def pod(name, *, cpu="100m", memory="64Mi", node="", of="web", kind="ReplicaSet", created=LONG_AGO, **extra):
-    """Gives a pod of a ReplicaSet: on a node, or given up by the scheduler."""
+    """Return a pod of a ReplicaSet: on a node, or given up by the scheduler."""
     unscheduled = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     body = builders.pod(
         name,
@@ -141,7 +141,7 @@ class World:
         )
 
     def tick(self, *, at=None, gone=(), **changes):
-        """Runs all steps of one tick but those of deletions; gives the actions of all of them."""
+        """Run all steps of one tick but those of deletions; return the actions of all of them."""
         self.now = self.now if at is None else Instant(after(START, at))
         groups = tuple(self.groups.values())
         same = groups == tuple(self.state.groups.values())
@@ -167,7 +167,7 @@ class World:
         """Is told of each step when it is over."""
 
     def increases(self, **kwargs):
-        """Runs a tick and gives how much each group was to grow."""
+        """Run a tick and return how much each group was to grow."""
         return {one.group: one.delta for one in self.tick(**kwargs) if isinstance(one, IncreaseSize)}
 
     def messages(self, reason):

@@ -22,7 +22,7 @@ TEMPLATES = (SMALL, BIG)
 
 
 def conditions(held, name):
-    """Gives (status, reason) of each condition."""
+    """Return (status, reason) of each condition."""
     found = next(one for one in held.state.capacity.requests if one.metadata.name == name)
     return {one.type: (one.status, one.reason) for one in found.status.conditions or ()}
 

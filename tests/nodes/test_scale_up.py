@@ -22,6 +22,7 @@ from tests.nodes.frozen import (
 
 from kubetide.clouds.common.template import kube_proxy
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
 from kubetide.nodes.scale_up.demand import lead_of
@@ -485,7 +486,7 @@ def test_memory_of_quiet_ticks_changes_nothing(steps, seed):
         for at, world in enumerate(worlds):
             _move(world, number, *step)
             if at == 2:
-                world.state = world.state.copy()
+                world.state = copy_state(world.state)
             world.tick(at=seconds(40 * number))
             decided.append(
                 msgspec.json.encode([world.commands, world.events, world.state.memory], order="deterministic")
@@ -520,7 +521,7 @@ def test_templates_are_kept_while_what_they_were_made_of_is_the_same(change, exp
         if changed:
             change(world)
         if anew:
-            world.state = world.state.copy()
+            world.state = copy_state(world.state)
         sizes = (pod("large", cpu="3500m"), pod("medium", cpu="2500m"))
         increases = world.increases(at=seconds(10), pods=(*pods("next", 24, cpu="1"), *sizes))
         found.append((increases, world.reasons))

@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def played(name, out, **changes):
-    """Runs an example; gives its summary, the core after the last record, and all reasons."""
+    """Run an example; return its summary, the core after the last record, and all reasons."""
     scenario = msgspec.structs.replace(load_scenario(EXAMPLES / f"{name}.yaml"), **changes)
     result = run_simulation(scenario, base=EXAMPLES, out=out, seed=1, warn=pytest.fail)
     core, reasons, last = NodesCore(), [], None

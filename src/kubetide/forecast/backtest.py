@@ -20,7 +20,7 @@ BETTER: Final = 0.95
 
 
 class BackTest(NamedTuple):
-    """The score of a forecaster, (workloads,) each; NaN where there is not enough to judge it by.
+    """The score of a forecaster, (workloads,) each; NaN where there is not enough to score it.
 
     Attributes:
         loss: Mean pinball loss, in pods at full use.
@@ -44,7 +44,7 @@ def backtest(forecaster: Forecaster, history: History, ahead: int, quantile: flo
 
     Args:
         ahead: So many steps are forecast each time.
-        quantile: The one that is judged; too low costs ``quantile`` a pod, too high ``1 - quantile``.
+        quantile: The one that is scored; too low costs ``quantile`` a pod, too high ``1 - quantile``.
     """
     steps, workloads = history.loads.shape
     none = np.full(workloads, np.nan, np.float32)
@@ -107,5 +107,5 @@ def _factors(loads: Loads, ahead: int, quantile: float) -> Loads:
 
 
 def lasts(step: Duration, ahead: int) -> Duration:
-    """Return how long a history must be to be judged."""
+    """Return how long a history must be to be scored."""
     return Duration(step * (ORIGINS + LEAST) * ahead)

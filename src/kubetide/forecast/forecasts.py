@@ -234,13 +234,13 @@ class Forecasts(Generic[K]):
         mean = np.full(size, np.nan, np.float32)
         peak = mean.copy()
         learns: BoolVector = np.zeros(size, np.bool_)
-        # What is judged now happened so long ago.
-        judged = (index - self.calendar.lengths.size - self.calendar.lengths.near) * self.calendar.step
+        # What is scored now happened so long ago.
+        scored = (index - self.calendar.lengths.size - self.calendar.lengths.near) * self.calendar.step
         for key, slot in self._slots.items():
             row = self._rows[key]
             if row.step == index and row.count:
                 mean[slot], peak[slot] = row.sum / row.count, row.peak
-            learns[slot] = row.learns_from <= judged
+            learns[slot] = row.learns_from <= scored
         for at in range(index, min(last, index + self.calendar.recent) + 1):
             self.calendar.advance(at, mean, peak, learns)
             if self.second is not None:

@@ -68,7 +68,7 @@ class SecondStage:
         self.heard[slot] = False
 
     def advance(self, index: int, mean: Float32Vector) -> None:
-        """Take in a step; once in a while judge and forecast anew."""
+        """Take in a step; once in a while score and forecast anew."""
         for missed in range(max(self.index + 1, index - self.rows), index):
             self.history[missed % self.rows] = np.nan
         self.history[index % self.rows] = mean

@@ -4,7 +4,7 @@ from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
 from kubetide.loop.outlook import Coming, Outlook
-from kubetide.loop.protocol import Answers, Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
+from kubetide.loop.protocol import Answers, Health, Loop, Offload, Owners, Parts, SourceHealth, Sources
 from kubetide.loop.registry import (
     BUILT_IN,
     DEFAULT,
@@ -26,7 +26,6 @@ __all__ = [
     "DEFAULT",
     "EVENTS",
     "Answers",
-    "Aside",
     "BaseLoop",
     "Cell",
     "Coming",
@@ -39,6 +38,7 @@ __all__ = [
     "Loop",
     "LoopEntry",
     "LoopSettings",
+    "Offload",
     "Outlook",
     "Overview",
     "Owners",

@@ -131,7 +131,7 @@ class Owners(Protocol):
         ...
 
 
-class Aside(Protocol):
+class Offload(Protocol):
     """Runs a function where it holds nobody up, and returns what it returns."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
@@ -167,7 +167,7 @@ class Parts:
         advises: Whether nothing is written, and others scale.
         answers: Calls the webhooks of the loops; None where an API server calls them over the network.
         warn: Takes a sentence that a person must see.
-        aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
+        offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
             there is only one thread, as in virtual time.
         expander: An expander in a process of its own; None where there is none.
     """
@@ -184,5 +184,5 @@ class Parts:
     advises: bool = False
     answers: Answers | None = None
     warn: Callable[[str], None] = lambda _: None
-    aside: Aside | None = None
+    offload: Offload | None = None
     expander: ExpanderService | None = None

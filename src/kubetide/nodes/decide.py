@@ -21,14 +21,18 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kubetide.nodes import scale_down
 from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.provisioning.serve import writes_of
-from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
+from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
+from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.scale_down.absorb_actuation import absorb_actuation
+from kubetide.nodes.scale_down.actuation import actuate
+from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
+from kubetide.nodes.scale_down.decide import decide as decide_scale_down
 from kubetide.nodes.scale_up.answers import board_answers
 from kubetide.nodes.scale_up.balancing import families
 from kubetide.nodes.scale_up.minimum import plan_min_size
@@ -42,9 +46,9 @@ from kubetide.nodes.scale_up.orchestrator import (
 )
 from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.keeping import document_due
 from kubetide.nodes.templates.learning import learn
-from kubetide.nodes.templates.template import all_templates
 from kubetide.units.time import Instant
 
 
@@ -67,13 +71,13 @@ def decide(state: State, now: Instant) -> Commands:
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
             wait = "pods without a place are too new" if too_new else ""
-            found = scale_down.decide(state, now, wait=wait, families=_families(state))
+            found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_min_size(state, state.tick, now)
         case "actuate":
-            return scale_down.actuate(state, now)
+            return actuate(state, now)
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
@@ -95,7 +99,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             if replan:
                 return result
         case "scale_down":
-            result = scale_down.absorb(state, commands, outcomes, now)
+            result = absorb_scale_down(state, commands, outcomes, now)
             if (
                 state.memory.scale_down.status.result == "ScaleDownNodeDeleteStarted"
                 and state.view is not None
@@ -103,7 +107,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 # Upstream's registry looks at the sizes again when a deletion begins.
                 recalculate(state, state.view)
         case "actuate":
-            return scale_down.absorb_actuation(state, commands, outcomes, now)
+            return absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
         assert state.view is not None, "every tick begins with a view"
         status = _status(state, state.view, now)

@@ -44,7 +44,7 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
         replace(settings, advises=parts.advises),
         seed=parts.seed,
         caches=parts.caches,
-        aside=parts.aside,
+        offload=parts.offload,
         expander=parts.expander,
     )
 

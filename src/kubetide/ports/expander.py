@@ -1,4 +1,4 @@
-"""An expander in a process of its own: it is told what each group could do, and says which groups are best."""
+"""An expander in a process of its own: it gets what each group could do, and says which groups are best."""
 
 from __future__ import annotations
 

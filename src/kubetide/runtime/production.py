@@ -138,7 +138,7 @@ class _Process:
         return PrometheusMetrics(client, clock, served)
 
     async def _series(self, clock: Clock, stack: AsyncExitStack) -> SeriesSource | None:
-        """Return Prometheus as a source of history, where the recommender is told to ask it."""
+        """Return Prometheus as a source of history, where the recommender is to ask it."""
         run = self._config.run
         if (
             "recommender" not in run.controllers

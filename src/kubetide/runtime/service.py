@@ -106,7 +106,7 @@ class Service:
             owners=owners,
             advises=not config.run.act,
             warn=warn,
-            aside=asyncio.to_thread,
+            offload=asyncio.to_thread,
             expander=connected_expander(config.loops.of(NodesSettings)),
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)

@@ -11,7 +11,7 @@ from kubetide.objects.base import json_name
 from kubetide.runtime.records import RecordError, recorded_loops
 from kubetide.simulate.recorded_plugins import recorded_plugins
 from kubetide.simulate.when import Moment
-from kubetide.simulate.why import bring_to
+from kubetide.simulate.why import redecide_until
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
 
@@ -51,7 +51,7 @@ def plan_ahead(folder: Path, ahead: Duration, at: Moment | None = None) -> PlanA
             continue
         core = entry.core()
         with recorded_plugins() as plugins:
-            last = bring_to(core, folder, name, at, plugins)
+            last = redecide_until(core, folder, name, at, plugins)
             found += [(one, name) for one in entry.outlook(core, last.now, ahead)]
         now = max(now, last.now)
         loops.append(name)

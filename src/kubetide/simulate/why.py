@@ -19,9 +19,9 @@ from kubetide.loop import BUILT_IN, Explainer, LoopEntry, loop_entry, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import Header, RecordError, read_records, recorded_loops
-from kubetide.simulate.bringing import bring, finish
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
+from kubetide.simulate.redeciding import finish, redecide
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -43,7 +43,7 @@ class _Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
+class _Redecided:
     """Where the records lead: the last of them that counts, and what was decided about the object until then."""
 
     last: Record
@@ -71,20 +71,20 @@ def explain_object(
     core = loop.core()
     subject = f"{namespace}/{name}" if explainer.namespaced else name
     with recorded_plugins() as plugins:
-        brought = _bring_to(core, folder, loop.name, at, subject, plugins)
-        lines = _answer(explainer, core, subject, brought, view)
+        redecided = _redecide_until(core, folder, loop.name, at, subject, plugins)
+        lines = _answer(explainer, core, subject, redecided, view)
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
-    return _text(f"{kind} {subject}", [with_hint(line, (loop.name,)) for line in lines], brought)
+    return _text(f"{kind} {subject}", [with_hint(line, (loop.name,)) for line in lines], redecided)
 
 
-def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, view: str) -> list[str]:
-    last = brought.last
+def _answer(explainer: Explainer, core: Core, subject: str, redecided: _Redecided, view: str) -> list[str]:
+    last = redecided.last
     if explainer.after_decision:
         finish(core, last)
     try:
         return explainer.lines(core, subject, last.now, view)
     except KeyError:
-        if not brought.decided:
+        if not redecided.decided:
             raise _nothing(explainer.kind, subject, explainer.names(core), last.now) from None
         return [f"There is no {explainer.kind} {subject} any more at this time."]
 
@@ -104,10 +104,10 @@ def objects_of(folder: Path, at: Moment | None) -> dict[str, list[str]]:
         core = entry.core()
         with recorded_plugins() as plugins:
             try:
-                brought = _bring_to(core, folder, entry.name, at, "", plugins)
+                redecided = _redecide_until(core, folder, entry.name, at, "", plugins)
             except WhyError:
                 continue
-            finish(core, brought.last)
+            finish(core, redecided.last)
         for explainer in entry.explainers:
             found[explainer.kind] = sorted(explainer.names(core))
     return found
@@ -132,9 +132,9 @@ def _explainer_of(kind: str, folder: Path) -> tuple[LoopEntry[Any], Explainer]:
     raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(explained_kinds(folder))}")
 
 
-def _bring_to(
+def _redecide_until(
     core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: RecordedPlugins
-) -> _Brought:
+) -> _Redecided:
     """Apply all records until the end of the moment, the last one not yet decided."""
     waiting: list[Record] = []
     decided: list[_Decided] = []
@@ -160,16 +160,18 @@ def _bring_to(
         raise _not_begun(folder, loop, last)
     if header is not None:
         plugins.take_up(header)
-    bring(core, waiting)
-    return _Brought(last, _without_repeats(decided), is_over)
+    redecide(core, waiting)
+    return _Redecided(last, _without_repeats(decided), is_over)
 
 
-def bring_to(core: Core, folder: Path, loop: str, at: Moment | None, plugins: RecordedPlugins) -> Record:
+def redecide_until(
+    core: Core, folder: Path, loop: str, at: Moment | None, plugins: RecordedPlugins
+) -> Record:
     """Bring a core to where a moment's records have been decided and taken in; return the last of them.
 
     Raises: RecordError; WhyError where the run had not begun.
     """
-    last = _bring_to(core, folder, loop, at, "", plugins).last
+    last = _redecide_until(core, folder, loop, at, "", plugins).last
     finish(core, last)
     return last
 
@@ -237,13 +239,13 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError
     return WhyError(f"no {kind} {subject} at {format_rfc3339(at)}; {hint}; --at chooses another time")
 
 
-def _text(title: str, lines: list[str], brought: _Brought) -> str:
-    last = brought.last
+def _text(title: str, lines: list[str], redecided: _Redecided) -> str:
+    last = redecided.last
     end = format_rfc3339(last.now)
-    text = [f"the records end at {end}; this is the state then"] if brought.is_over else []
+    text = [f"the records end at {end}; this is the state then"] if redecided.is_over else []
     text += [f"{title} at {end}", *(f"  {line}" for line in lines)]
-    before = [one for one in brought.decided if one.record.now != last.now]
-    now = [one for one in brought.decided if one.record.now == last.now]
+    before = [one for one in redecided.decided if one.record.now != last.now]
+    now = [one for one in redecided.decided if one.record.now == last.now]
     if now:
         text += ["", "Decided at this moment:", *_decided_lines(now, with_reasons=len(now))]
     if before:

@@ -35,7 +35,7 @@ class Answer:
 
 
 def ask(*requests, token=TOKEN, before=None, identities=None):
-    """Sends requests ``(method, path, body, headers)`` one after the other and gives the last answer."""
+    """Send requests ``(method, path, body, headers)`` one after the other and return the last answer."""
 
     async def main(clock):
         async with served(clock, identities=identities) as (cluster, server, connection):

@@ -25,7 +25,7 @@ KEY = ("default", "web")
 
 
 def write(world, kind, manager, body, name="web", subresource=""):
-    """Patches an object under a manager's name, as the API server notes it."""
+    """Patch an object under a manager's name, as the API server notes it."""
     options = Options(patch_type="merge", field_manager=manager)
     world.cluster.rest.handle(Request("patch", kind, "default", name, subresource, options, body))
 

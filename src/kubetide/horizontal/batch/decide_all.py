@@ -16,7 +16,7 @@ from kubetide.horizontal.batch.found import GroundsAt, Newest, Ordinary
 from kubetide.horizontal.batch.hpas import HpaColumns
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.rules.evaluate import able_of, hold, judge, limit_of
+from kubetide.horizontal.rules.evaluate import able_of, evaluate, hold, limit_of
 from kubetide.horizontal.rules.measured import computation, why_of
 from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import conditions as say
@@ -70,7 +70,7 @@ def evaluate_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
             yield
         spec = hpas.specs[position]
         if not is_ordinary:
-            verdicts[position] = judge(state, spec.key, now)
+            verdicts[position] = evaluate(state, spec.key, now)
             continue
         metrics = spec.metrics
         desired, limit = held, "DesiredWithinRange"

@@ -71,7 +71,7 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
 
 
 def _found_at_the_start(known: Sequence[Recommendation]) -> int | None:
-    """Return the slot of the replicas found at the start, while it can be told.
+    """Return the slot of the replicas found at the start, while it is known.
 
     Only the first tick stores two recommendations of one time: what it found, then its proposal.
     """

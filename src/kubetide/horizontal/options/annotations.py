@@ -1,7 +1,7 @@
 """The annotations of an HPA that turn on what upstream does not have.
 
 Without any of them the loop decides as upstream does. One that cannot be read counts as not there, and
-is told in an event ``InvalidAnnotation``.
+is reported in an event ``InvalidAnnotation``.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Number(NamedTuple):
     ahead: Ahead = NOTHING
 
 
-def judge(state: State, key: Key, now: Instant) -> Verdict:
+def evaluate(state: State, key: Key, now: Instant) -> Verdict:
     """Return the verdict on one HPA."""
     spec, scale = state.specs[key], state.scales.get(key)
     if scale is None or scale.error:

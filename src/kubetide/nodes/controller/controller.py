@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
-from kubetide.loop import Aside, BaseLoop
-from kubetide.nodes import scale_down
+from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
@@ -34,7 +33,9 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
+from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import worded_as_advice
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
@@ -70,7 +71,7 @@ class NodesController(BaseLoop):
         *,
         seed: int,
         caches: Caches,
-        aside: Aside | None = None,
+        offload: Offload | None = None,
         expander: ExpanderService | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
@@ -79,7 +80,7 @@ class NodesController(BaseLoop):
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
             caches: Shared with other loops, and kept up to date by whoever made them.
-            aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
+            offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
             expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.
 
@@ -101,11 +102,11 @@ class NodesController(BaseLoop):
                 seed=seed,
             )
         )
-        self._aside = aside
+        self._offload = offload
         if settings.frequent_loops_enabled:
             self.eager = asyncio.Event()
         self.deciding = False
-        """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
+        """Whether a decision is made in another thread just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._gatherer.on_new_demand = self._hurry
         self._expander = expander
@@ -199,7 +200,7 @@ class NodesController(BaseLoop):
         """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
         if self._gatherer.failed_midway:
             return None
-        return scale_down.next_wake(self._state.memory.scale_down.deletions)
+        return next_wake(self._state.memory.scale_down.deletions)
 
     async def wake(self) -> None:
         """Move the deletions in flight on by one step. Raises ApiError."""
@@ -210,7 +211,7 @@ class NodesController(BaseLoop):
         self._gatherer.finished()
 
     async def close(self) -> None:
-        """Take the status object away, as upstream does when it is told to end."""
+        """Take the status object away, as upstream does on SIGTERM."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
@@ -246,11 +247,11 @@ class NodesController(BaseLoop):
     async def _decide(self, now: Instant) -> Commands:
         state = self._state
         long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
-        if self._aside is None or not long:
+        if self._offload is None or not long:
             return decide(state, now)
         self.deciding = True
         try:
-            return await self._aside(partial(decide, state, now))
+            return await self._offload(partial(decide, state, now))
         finally:
             self.deciding = False
 
@@ -261,7 +262,7 @@ class NodesController(BaseLoop):
             return encode_delta(delta)
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
-        everything, keys = self._state.export(), sorted(self._state.pods)
+        everything, keys = export_state(self._state), sorted(self._state.pods)
         gathered = encode_in_pieces(everything)
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)

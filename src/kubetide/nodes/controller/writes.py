@@ -34,7 +34,7 @@ _NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralConta
 
 
 class Writer:
-    """Writes; a write that fails is told, so that the object is read anew and decided on again."""
+    """Writes; a write that fails is reported, so that the object is read anew and decided on again."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

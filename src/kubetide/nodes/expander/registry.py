@@ -60,14 +60,14 @@ def parse_expanders(text: str) -> tuple[str, ...]:
             )
     if names[0] == LEAST_COST and not has_solver():
         raise ExpanderError(
-            f"--expander={text}: {LEAST_COST} reckons with HiGHS, which is not installed; "
+            f"--expander={text}: {LEAST_COST} plans with HiGHS, which is not installed; "
             "pip install 'highspy>=1.12'"
         )
     return names
 
 
 def packs_all_groups(expander: str) -> bool:
-    """Return whether what is bought is reckoned over all groups at once, and not one group chosen."""
+    """Return whether what is bought is planned over all groups at once, and not one group chosen."""
     return expander.split(",", maxsplit=1)[0] == LEAST_COST
 
 

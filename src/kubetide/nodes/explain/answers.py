@@ -17,6 +17,7 @@ from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
 from kubetide.nodes.explain.requests import consumer_sentence
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
@@ -27,8 +28,9 @@ from kubetide.nodes.registry.notices import group_notices
 from kubetide.nodes.registry.stock_outs import out_of_stock_texts
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import template_of
 from kubetide.nodes.templates.learning import learn
-from kubetide.nodes.templates.template import Template, template_of
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.quantity import Quantity
@@ -63,8 +65,8 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
-        bargain: What is bought for it and all other pods together, and how far that is from the least
-            possible price; empty unless the expander reckons over all groups at once.
+        cost_summary: What is bought for it and all other pods together, and how far that is from the least
+            possible price; empty unless the expander plans for all groups at once.
     """
 
     namespace: str
@@ -266,7 +268,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
 
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
     """Explain one group. Raises KeyError for a group that is not there."""
-    copy = state.copy()
+    copy = copy_state(state)
     view = observe(copy, now).groups[group_id]
     learn(copy, now)
     group = copy.groups[group_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.scale_up.balancing import difference
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import all_templates
+from kubetide.nodes.templates.build import all_templates
 
 _MOST = 5
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.buffers.inject import BUFFERS
 from kubetide.nodes.explain.verdict_text import verdict_text
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.options import evaluate_groups, find_options
@@ -34,7 +35,7 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
         + f" ({one.last_transition_time})"
         for one in buffer.status.conditions or ()
     ]
-    copy = state.copy()
+    copy = copy_state(state)
     tick = open_tick(copy, observe(copy, now), now)
     learn(copy, now)
     placed: dict[str, int] = {}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import all_templates
+from kubetide.nodes.templates.build import all_templates
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant, format_rfc3339_nano
@@ -39,7 +39,7 @@ def debugging_snapshot(state: State, now: Instant) -> bytes:
 
 
 def failed_snapshot(why: str, now: Instant) -> bytes:
-    """Return what is told where there is nothing to show yet."""
+    """Return the answer where there is nothing to show yet."""
     at = format_rfc3339_nano(now)
     return _encoder.encode(
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubetide.nodes.explain.verdict_text import verdict_text
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.provisioning.conditions import has_ended, is_check_capacity, is_served, since
 from kubetide.nodes.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISIONED, RESERVATION
@@ -84,7 +85,7 @@ def _what_is_there(
     state: State, request: ProvisioningRequest, sets: list[list[Pod]], now: Instant
 ) -> list[str]:
     """Say how many pods of each set have room now, and what each group answers to those that have none."""
-    copy = state.copy()
+    copy = copy_state(state)
     tick = open_tick(copy, observe(copy, now), now)
     learn(copy, now)
     lines: list[str] = []

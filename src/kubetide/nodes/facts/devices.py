@@ -39,8 +39,8 @@ class KnownDevices(KnownObjects[DeviceObjects]):
     def __init__(self) -> None:
         super().__init__(DeviceObjects(), DEVICE_KIND_OF)
 
-    def judged(self) -> Devices | None:
-        """Return what the filter judges by, None where claims cannot be judged."""
+    def for_filters(self) -> Devices | None:
+        """Return what the filter reads, None where claims cannot be evaluated."""
         return None if self.unread or not self._begun else self._objects.devices()
 
     def export(self) -> DeviceChanges | None:

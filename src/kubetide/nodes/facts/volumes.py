@@ -72,8 +72,8 @@ class KnownVolumes(KnownObjects[VolumeObjects]):
     def __init__(self) -> None:
         super().__init__(VolumeObjects(), KIND_OF)
 
-    def judged(self) -> Volumes | None:
-        """Return what filters judge by, None where claims cannot be judged."""
+    def for_filters(self) -> Volumes | None:
+        """Return what filters read, None where claims cannot be evaluated."""
         return None if _NEEDED_TO_JUDGE & {*self.unread} else self._objects.volumes()
 
     def export(self) -> VolumeChanges | None:

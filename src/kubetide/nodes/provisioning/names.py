@@ -52,4 +52,4 @@ EXPIRATION: Final[Duration] = hours(7 * 24)
 MOST_UPDATED: Final = 20
 """Requests whose booking or life may end in one tick."""
 MOST_EVENTS: Final = 50
-"""Pods that are told in one tick that they consume a request."""
+"""Pods that get an event in one tick that they consume a request."""

@@ -8,7 +8,7 @@ any of that is never quiet.
 from __future__ import annotations
 
 from kubetide.nodes.decision import Commands
-from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from kubetide.nodes.memory import StatusTimes
-from kubetide.nodes.registry.cluster_state import ClusterView, Counts, GroupView, is_known, is_scaling_up
+from kubetide.nodes.registry.cluster_state import is_known, is_scaling_up
+from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -24,10 +22,8 @@ from kubetide.nodes.scale_down.actuation import RETRY
 from kubetide.nodes.scale_down.deletions import failure, goes_whole, next_wake
 from kubetide.nodes.scale_down.evictions import settle_evictions
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
+from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, hours
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
@@ -43,7 +39,7 @@ def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: 
             memory.deletions.pop(action.node, None)
         elif isinstance(action, DeleteNodes):
             batch = [memory.deletions[name] for name in action.nodes if name in memory.deletions]
-            # A group that goes as a whole is told of as its last node, which is one that was drained if any was.
+            # A group that goes as a whole is reported as its last node, which is one that was drained if any was.
             whole = goes_whole(state, action.group) and any(one.drain for one in batch)
             for one in batch:
                 _settle_delete(state, replace(one, drain=True) if whole else one, outcome, now, told, because)

@@ -15,8 +15,6 @@ Source: Cluster Autoscaler, actuator, evictor and deletion batcher (times, limit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -48,12 +46,10 @@ from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.settings import drain_turns
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, before, minutes, seconds
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 POLL: Duration = seconds(5)
 RETRY: Duration = seconds(10)

@@ -9,7 +9,6 @@ Both change ``state.memory.scale_down``, and ``memory.rotation``, which all sear
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -36,6 +35,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id
 from kubetide.units.time import (
@@ -47,9 +47,6 @@ from kubetide.units.time import (
     format_rfc3339,
     whole_seconds,
 )
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 
@@ -219,7 +216,7 @@ def _cooldown(state: State, now: Instant) -> str:
 
 
 def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
-    """Enters the deletions and return their taints: empty nodes first."""
+    """Enter the deletions and return their taints: empty nodes first."""
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []
     for one in (*plan.empty, *plan.drain):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,11 +12,9 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
 from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant, before, hours
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
 INTERNAL = "NodeDeleteErrorInternal"

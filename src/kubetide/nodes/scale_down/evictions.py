@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import EventRecord, EvictPod, Outcome
+from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
 from kubetide.nodes.scale_down.events import on_pod
-from kubetide.nodes.scale_down.facts import drain_context
 from kubetide.nodes.scale_down.memory import Deletion, Eviction
 from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import annotation, grace_seconds, is_expendable, key_of
 from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
+from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.units.time import Duration, Instant, after
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 GONE = ("NotFound", "404")
 """Codes of refusals that say that the pod is not there any more."""

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from kubetide.nodes.facts.node_capacity import used_by
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
-from kubetide.nodes.scale_up.limits import limits_of, used_by
+from kubetide.nodes.scale_up.limits import limits_of
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
-
 
 NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 

@@ -89,15 +89,15 @@ class Simulation:
         index = self._index[node_name]
         was_open = bool(self._open[index])
         self._open[index] = False
-        minding = any(self._snapshot.has_inter_pod_rules(classify_unbound(pod)) for pod in pods)
-        if minding:
+        has_rules = any(self._snapshot.has_inter_pod_rules(classify_unbound(pod)) for pod in pods)
+        if has_rules:
             self._take_away()
         self._snapshot.fork()
         moved: dict[str, str] = {}
         failed: NoRoom | None = None
         for pod in pods:
             self._snapshot.remove_pod(key_of(pod))
-        if minding:
+        if has_rules:
             self._leave_ghost(node_name)
         for alike in _by_priority(pods):
             rest = [pod for pod in alike if not self._place_by_hint(pod, moved)]

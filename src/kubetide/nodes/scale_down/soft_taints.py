@@ -7,17 +7,14 @@ that is about to go, as long as there is room elsewhere.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
 from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, FILL_LATER, TO_BE_DELETED, has_taint
 from kubetide.nodes.scale_down.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Instant, after, seconds
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 def unix_seconds(now: Instant) -> str:

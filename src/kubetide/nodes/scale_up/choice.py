@@ -158,7 +158,7 @@ def _take_best(
 def _choose_together(
     state: State, tick: Tick, headroom: Headroom, reasons: list[Reason], now: Instant
 ) -> list[EventRecord]:
-    """Buy for all pods at once, over all groups; the limits are part of the reckoning."""
+    """Buy for all pods at once, over all groups; the limits are part of the problem."""
     settings = state.settings
     there = len(state.snapshot)
     bought_lately = _increases_within_an_hour(state, now)
@@ -213,7 +213,7 @@ def _cost_reasons(options: tuple[Option, ...], cost_summary: CostSummary) -> lis
                 gap=f"{cost_summary.gap:.2%}",
                 greedy=f"{cost_summary.greedy_price:.4f}",
                 rounds=cost_summary.rounds,
-                minding=cost_summary.minding,
+                minding=cost_summary.one_by_one,
             )
         )
     if cost_summary.cut:

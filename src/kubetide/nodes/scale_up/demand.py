@@ -105,7 +105,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
         if intent.workload.kind == "HorizontalPodAutoscaler" or intent.due > after(
             now, lead_of(state, intent)
         ):
-            continue  # what an autoscaler is told its target is told by its own loop
+            continue  # an autoscaler announces its target itself
         if intent.until is not None and intent.until < now:
             continue
         best = wanted.get(intent.workload)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubetide.nodes.facts.node_capacity import gpus_of
 from kubetide.nodes.facts.nodes import GPU_RESOURCE
 from kubetide.nodes.quotas import quotas_of
-from kubetide.nodes.scale_up.limits import Headroom, gpus_of
+from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node

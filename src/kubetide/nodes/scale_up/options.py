@@ -19,9 +19,9 @@ from kubetide.nodes.reasons import (
     quota_exceeded,
 )
 from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.cluster_state import GroupView
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
+from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
@@ -122,13 +122,13 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             continue
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))
-    _judge(state, tick, offered, now)
+    _evaluate(state, tick, offered, now)
     if settings.scaleup_simulation_for_skipped_node_groups_enabled:
         _ask_skipped(state, tick)
 
 
 def _ask_skipped(state: State, tick: Tick) -> None:
-    """Note which skipped groups would not serve anyway: of those the pods are told the true reason."""
+    """Note which skipped groups would not serve anyway: the events of pods give the true reason of those."""
     asked = [(group_id, template) for group_id in tick.skipped if (template := tick.templates[group_id])]
     if not asked:
         return
@@ -186,10 +186,10 @@ def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...
     return tuple(found)
 
 
-def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
+def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
     """Fill in the verdicts of groups that are not skipped."""
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
-    judged = evaluate_templates(
+    evaluated = evaluate_templates(
         state.snapshot, _template_matrix(state, [template for _, template in groups]), classes
     )
     names = [group_id for group_id, _ in groups]
@@ -198,9 +198,9 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
     for verdict in tick.verdicts:
-        refusals = judged[verdict.pods.pod_class]
+        refusals = evaluated[verdict.pods.pod_class]
         for at, refusal in refusals.items():
-            # Refusals live as long as ``judged``; many classes and templates share one.
+            # Refusals live as long as ``evaluated``; many classes and templates share one.
             rejection = rejections.get(id(refusal))
             if rejection is None:
                 rejection = rejections[id(refusal)] = Rejection(refusal.reasons, refusal)
@@ -251,7 +251,7 @@ def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
 
 
 def _template_matrix(state: State, templates: list[Template]) -> TemplateMatrix:
-    """Return the lineup of an earlier tick, where it still holds."""
+    """Return the template matrix of an earlier tick, where it still holds."""
     facts, template_matrix = state.snapshot.facts, state.template_matrix
     if template_matrix is None or not state.memo or not template_matrix.holds(templates, facts):
         template_matrix = state.template_matrix = TemplateMatrix(templates, facts)

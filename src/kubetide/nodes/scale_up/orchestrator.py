@@ -19,6 +19,7 @@ from kubetide.nodes.buffers.events import buffers_left, buffers_triggered
 from kubetide.nodes.buffers.inject import update_buffers
 from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.facts.node_capacity import amount_of
 from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.provisioning.serve import SOURCE as REQUESTED
@@ -33,9 +34,10 @@ from kubetide.nodes.provisioning.serve import (
 from kubetide.nodes.quotas import update_quotas
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
-from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
+from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.stock_outs import note_shortage
+from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.scale_up.choice import choose_among, choose_groups
 from kubetide.nodes.scale_up.demand_reasons import buffer_reasons, intent_reasons
 from kubetide.nodes.scale_up.events import (
@@ -45,14 +47,13 @@ from kubetide.nodes.scale_up.events import (
     scaling_up,
 )
 from kubetide.nodes.scale_up.increases import command
-from kubetide.nodes.scale_up.limits import amount_of
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
 from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
 from kubetide.nodes.scale_up.rounds import min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import all_templates
+from kubetide.nodes.templates.build import all_templates
 from kubetide.objects.node import Node
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
@@ -307,7 +308,7 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
 
 
 def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
-    """Remembers for which pods each new node was bought, where the choice said so."""
+    """Remember for which pods each new node was bought, where the choice said so."""
     if action.why != "pods":
         return
     for option in tick.chosen:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kubetide.nodes.decision import Write
-from kubetide.nodes.expander import Option
+from kubetide.nodes.expander.base import Option
 from kubetide.nodes.provisioning.tick import RequestsTick
-from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
@@ -74,12 +74,12 @@ class CostSummary:
     """What was bought over all groups at once, and how far that is from the least possible price.
 
     Attributes:
-        price: Of all new nodes an hour, those for pods that mind others included.
+        price: Of all new nodes an hour, those for pods with inter-pod rules included.
         bound: No choice that places the same pods on new nodes within the same limits costs less.
         bound_by: What proves the bound.
         greedy_price: What the greedy choice alone would have cost.
         rounds: Rounds of column generation.
-        minding: Pods that were placed one by one, as they mind more than their own node.
+        one_by_one: Pods that were placed one by one, as they have inter-pod rules.
         cut: Whether the budget of work ended the search for something cheaper.
         left: Pods that would fit but for which the limits leave no node.
     """
@@ -89,7 +89,7 @@ class CostSummary:
     bound_by: str
     greedy_price: float
     rounds: int
-    minding: int
+    one_by_one: int
     left: int
     cut: bool = False
 
@@ -158,10 +158,10 @@ class Tick:
         wanted: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
-        options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        options: What could be bought; ``chosen`` what was: one, or several that were planned together.
         asking: The options that the expander in a process of its own is asked about; None where it is not.
         drawn_among: Groups among which the choice was left to chance.
-        bargain: How good the choice is, when it was reckoned over all groups at once.
+        cost_summary: How good the choice is, when it was made over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.

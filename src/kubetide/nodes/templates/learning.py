@@ -21,7 +21,7 @@ from kubetide.nodes.templates.amounts import (
     seen_on,
     with_amounts,
 )
-from kubetide.nodes.templates.template import expected, learn_templates
+from kubetide.nodes.templates.build import expected, learn_templates
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, node_condition
 from kubetide.units.quantity import Quantity, milli, quantity_error, whole

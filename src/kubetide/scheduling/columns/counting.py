@@ -98,8 +98,8 @@ class AskingPods(msgspec.Struct, frozen=True):
         return (((self.term, self.weight),),)
 
 
-READ_MINDING = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
-"""Keys that count classes of equal ``PodClass.minding`` alike; keys of other packages may read more."""
+READ_INTER_POD_KEY = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
+"""Keys that count classes of equal ``PodClass.inter_pod_key`` alike; keys of other packages may read more."""
 
 
 class Domains:

@@ -1,4 +1,4 @@
-"""What pods mind of other pods, as whole numbers for the new nodes of an estimate.
+"""The inter-pod rules of pods, as whole numbers for the new nodes of an estimate.
 
 New nodes of one estimate have the same labels but for their hostnames. So a condition about any other
 label is about one domain, and says how many pods of some kind that may have at the most, or that it must
@@ -60,7 +60,7 @@ class OwnSpread(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """All that pods of a kind mind of others at a site, and what they add to.
+    """All inter-pod rules of pods of a kind at a site, and what they add to.
 
     Attributes:
         limits: What shared tallies may be at the most.
@@ -71,7 +71,7 @@ class Conditions(NamedTuple):
         may_begin: Whether a pod is the first of its kind while all tallies of ``near`` and ``near_own`` are 0.
         skew_limits, skew: Those of ``limits`` and ``spread`` by which PodTopologySpread finds a skew.
         adds, adds_own: Tallies that count a pod; one that counts it twice is there twice.
-        minds: Whether anything above is asked.
+        binding: Whether anything above can refuse a pod.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -84,7 +84,7 @@ class Conditions(NamedTuple):
     skew: tuple[OwnSpread, ...] = ()
     adds: tuple[int, ...] = ()
     adds_own: tuple[int, ...] = ()
-    minds: bool = True
+    binding: bool = True
 
 
 REFUSED = Conditions(limits=(_NEVER,))
@@ -100,11 +100,11 @@ class _Tally(NamedTuple):
     """Number of the eligible nodes that take part; -1 where all with the label do."""
 
 
-class Minds:
-    """What classes mind, read from a snapshot; holds while that is not changed."""
+class Terms:
+    """The inter-pod terms of classes, read from a snapshot; holds while that is not changed."""
 
     def __init__(self, snapshot: Snapshot, terms: Mapping[PodClass, InterPodTerms]) -> None:
-        """Take classes with all that they mind, see ``plain_terms``."""
+        """Take classes with all their terms, see ``plain_terms``."""
         self._snapshot = snapshot
         self._tallies: dict[DomainTable, _Tally] = {}
         self.own = 0
@@ -143,7 +143,7 @@ class Minds:
         """The shared tallies but for the first."""
         return self._shared
 
-    def terms(self, pod_class: PodClass) -> InterPodTerms:
+    def of(self, pod_class: PodClass) -> InterPodTerms:
         """Return the terms of one of the classes."""
         return self._terms[_alike(pod_class)]
 
@@ -170,21 +170,21 @@ class Minds:
 
 
 class Site:
-    """What all new nodes have in common that bears on conditions.
+    """What all new nodes have in common that conditions depend on.
 
     Attributes:
         counts: What shared tallies are before anything is placed.
     """
 
-    def __init__(self, minds: Minds, labels: Mapping[str, str], part: Sequence[bool]) -> None:
-        self._minds = minds
+    def __init__(self, terms: Terms, labels: Mapping[str, str], part: Sequence[bool]) -> None:
+        self._terms = terms
         self._labels = labels
         self._part = part
         self._known: dict[Hashable, Conditions] = {}
-        self.counts = [0, *(self._count(tally) for tally in minds.shared)]
+        self.counts = [0, *(self._count(tally) for tally in terms.shared)]
 
     def conditions_of(self, pod_class: PodClass) -> Conditions:
-        """Return the conditions of one of the classes that the minds were read for."""
+        """Return the conditions of one of the classes that the terms were read for."""
         alike = _alike(pod_class)
         found = self._known.get(alike)
         if found is None:
@@ -192,17 +192,17 @@ class Site:
         return found
 
     def _conditions(self, pod_class: PodClass) -> Conditions:
-        counting = [tally for tally in self._minds.counting(pod_class) if self._takes_part(tally)]
+        counting = [tally for tally in self._terms.counting(pod_class) if self._takes_part(tally)]
         found = Conditions(
             adds=tuple(tally.number for tally in counting if tally.key != HOSTNAME),
             adds_own=tuple(tally.number for tally in counting if tally.key == HOSTNAME),
         )
-        terms = self._minds.terms(pod_class)
+        terms = self._terms.of(pod_class)
         found = self._with_apart(self._with_spread(found, terms.spread), terms.apart)
         if terms.near is not None:
             found = self._with_near(found, terms.near)
-        minds = any((found.limits, found.apart, found.spread, found.near, found.near_own))
-        return found._replace(minds=minds)
+        binding = any((found.limits, found.apart, found.spread, found.near, found.near_own))
+        return found._replace(binding=binding)
 
     def _with_spread(self, found: Conditions, terms: Iterable[SpreadTerm]) -> Conditions:
         limits: list[Limit] = []
@@ -221,7 +221,7 @@ class Site:
         )
 
     def _add_spread(self, term: SpreadTerm, limits: list[Limit]) -> None:
-        tally = self._minds.tally(term.table)
+        tally = self._terms.tally(term.table)
         if self._takes_part(tally):
             most = term.most_in(self._code(tally))
             if most < UNLIMITED:
@@ -230,7 +230,7 @@ class Site:
             limits.append(_NEVER)
 
     def _add_own_spread(self, term: SpreadTerm, limits: list[Limit], own: list[OwnSpread]) -> None:
-        tally, table = self._minds.tally(term.table), term.table
+        tally, table = self._terms.tally(term.table), term.table
         if self._takes_part(tally):
             least = table.minimum() if table.domains else UNLIMITED
             own.append(OwnSpread(term.rule, tally.number, least, table.domains))
@@ -238,7 +238,7 @@ class Site:
             limits.append(_NEVER)
 
     def _with_apart(self, found: Conditions, terms: Iterable[ApartTerm]) -> Conditions:
-        tallies = [self._minds.tally(term.table) for term in terms if self._has(term.topology_key)]
+        tallies = [self._terms.tally(term.table) for term in terms if self._has(term.topology_key)]
         return found._replace(
             limits=(*found.limits, *((tally.number, 0) for tally in tallies if tally.key != HOSTNAME)),
             apart=tuple(tally.number for tally in tallies if tally.key == HOSTNAME),
@@ -247,7 +247,7 @@ class Site:
     def _with_near(self, found: Conditions, near: NearTerm) -> Conditions:
         if not all(self._has(read.topology_key) for read in near.reads):
             return found._replace(limits=(_NEVER,))
-        tallies = [self._minds.tally(read.table) for read in near.reads]
+        tallies = [self._terms.tally(read.table) for read in near.reads]
         return found._replace(
             near=tuple(tally.number for tally in tallies if tally.key != HOSTNAME),
             near_own=tuple(tally.number for tally in tallies if tally.key == HOSTNAME),
@@ -271,4 +271,4 @@ class Site:
 
 def _alike(pod_class: PodClass) -> Hashable:
     """Equal for classes of the same conditions."""
-    return pod_class if pod_class.minding is None else pod_class.minding
+    return pod_class if pod_class.inter_pod_key is None else pod_class.inter_pod_key

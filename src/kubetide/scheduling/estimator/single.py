@@ -31,7 +31,7 @@ class Kind(NamedTuple):
         gates: Columns, and how much must be left in them.
         size: The same number for kinds of the same gates.
         charges: Columns, and how much a pod takes of them.
-        conditions: What the pods mind of others.
+        conditions: The inter-pod rules of the pods.
         falls_back: Whether a pod that spreading kept off the node added last may go to any other node.
         may_borrow: Whether that might be a node that exists.
     """
@@ -148,14 +148,14 @@ class SinglePacking:
 
     def _takes(self, kind: Kind, at: int) -> bool:
         """Return whether one node takes a pod."""
-        if not self._has_room(kind, at):
+        if not self._has_capacity(kind, at):
             return False
         own = self._open(kind.conditions)
         if own is None:
             return False
         return all(low <= here.get(at, 0) <= high for here, low, high in own)
 
-    def _has_room(self, kind: Kind, at: int) -> bool:
+    def _has_capacity(self, kind: Kind, at: int) -> bool:
         cells = self._cells
         return all(cells[column][at] >= least for column, least in kind.gates)
 
@@ -218,7 +218,7 @@ class SinglePacking:
 
     def _fall_back(self, kind: Kind, last: int) -> int:
         """Return a node but the last where a pod goes that spreading kept off that, or -1. Raises ExistingNodeWanted."""
-        if not (self._has_room(kind, last) and self._is_skewed(kind.conditions, last)):
+        if not (self._has_capacity(kind, last) and self._is_skewed(kind.conditions, last)):
             return -1
         if kind.may_borrow:
             raise ExistingNodeWanted
@@ -232,7 +232,7 @@ class SinglePacking:
 
     def _open(self, conditions: Conditions) -> _Own | None:
         """Return what is asked of the pods of a single node, or None when no node takes a pod."""
-        if not conditions.minds:
+        if not conditions.binding:
             return []
         counts = self._counts
         for tally, most in conditions.limits:

@@ -1,6 +1,6 @@
 """What a pod class asks of other pods, as terms with counts by domain: spreading, affinity and anti-affinity.
 
-Each term is compiled from a class and the rows of a snapshot. The filters judge by terms, and whoever plans with nodes
+Each term is compiled from a class and the rows of a snapshot. The filters evaluate terms, and whoever plans with nodes
 that do not exist yet reads the same terms: the constraint, the tables that it counts in, and who begins.
 
 Source: kube-scheduler v1.36 InterPodAffinity (required terms) and PodTopologySpread (DoNotSchedule constraints).
@@ -229,7 +229,7 @@ class InterPodTerms(NamedTuple):
 
 
 def inter_pod_terms(judges: Iterable[Judge]) -> InterPodTerms | None:
-    """Return the terms that these judges consist of; None where one judges by anything else."""
+    """Return the terms that these judges consist of; None where one reads anything else."""
     terms: list[InterPodTerm] = []
     for judge in judges:
         if not isinstance(judge, TermJudge):

@@ -17,7 +17,7 @@ class PodTopologySpread:
     """Source: kube-scheduler v1.36 PodTopologySpread, DoNotSchedule constraints.
 
     A node takes part in a constraint when it has the labels of all constraints and the policies let
-    it in; nodes that take no part are judged all the same.
+    it in; nodes that take no part are evaluated all the same.
     """
 
     name = "PodTopologySpread"

@@ -142,7 +142,7 @@ class ApiServer:
         await self._clock.sleep(ZERO)
 
     async def _date(self, _request: web.Request, answer: web.StreamResponse) -> None:
-        """Dates an answer by the cluster's clock, as its objects are."""
+        """Date an answer by the cluster's clock, as its objects are."""
         answer.headers["Date"] = formatdate(self._clock.now() // 10**9, usegmt=True)
 
     @web.middleware

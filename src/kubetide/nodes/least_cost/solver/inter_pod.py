@@ -1,4 +1,4 @@
-"""What pods mind of each other, as terms with counts: read from a snapshot, for nodes that do not exist yet."""
+"""The inter-pod rules of pods, as terms with counts: read from a snapshot, for nodes that do not exist yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Domains = tuple[int, ...]
 """Of an offer, the code of its value of each label that terms are about; 0 without the label."""
 
 Place = tuple[Domains, tuple[int, ...]]
-"""What offers of the same are alike to all minds: domains, and the terms that DaemonSets' pods count for."""
+"""What offers of the same are alike to all rules: domains, and the terms that DaemonSets' pods count for."""
 
 
 class Term:
@@ -51,15 +51,15 @@ class Term:
 
 @dataclass(slots=True)
 class SpreadRule:
-    """A spread constraint of a mind, and the pods that it counts."""
+    """A spread constraint, and the pods that it counts."""
 
     term: Term
     rule: SpreadConstraint
 
 
 @dataclass(slots=True)
-class Mind:
-    """What pods mind that stand alike to all others.
+class InterPodRules:
+    """The rules of pods of one ``PodClass.inter_pod_key``.
 
     Attributes:
         spread: Its constraints.
@@ -68,7 +68,7 @@ class Mind:
         matches_itself: Whether it is one of those that ``near`` asks for.
         anchor: The only domains for that first one, by the labels of ``near``.
         adds: Terms that count it; a term that counts it twice is there twice.
-        touched: Numbers of the minds whose answer may change when such a pod is placed.
+        touched: Numbers of the rules whose answer may change when such a pod is placed.
         a_node: Most of its pods on one node, 0 for no such rule.
     """
 
@@ -83,17 +83,17 @@ class Mind:
 
     @property
     def reads(self) -> tuple[Term, ...]:
-        """The terms that it is judged by."""
+        """The terms that decide about it."""
         return (*self.apart, *self.near, *(one.term for one in self.spread))
 
 
 def is_plain(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Return whether all that the class minds is of a form that is known here; adds its guards to the snapshot."""
-    if pod_class.minding is None or pod_class.ports or pod_class.names_nodes:
+    """Return whether all inter-pod rules of the class are of a form that is known here; adds its guards to the snapshot."""
+    if pod_class.inter_pod_key is None or pod_class.ports or pod_class.names_nodes:
         return False
     if snapshot.asks_for_devices(pod_class):
         return False
-    # Copies of one another on a new node of their own: whether all have room there is for the estimator.
+    # Copies of one another on a new node of their own: whether all fit there is for the estimator.
     if any(term.topology_key == HOSTNAME for term in pod_class.affinity):
         return False
     return inter_pod_terms(snapshot.prepare(pod_class).judges) is not None
@@ -122,7 +122,7 @@ class _Labels:
 
 
 class Reader:
-    """Reads minds and the terms that they share."""
+    """Reads inter-pod rules and the terms that they share."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -135,19 +135,19 @@ class Reader:
         """All terms that were read."""
         return list(self._terms.values())
 
-    def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[Mind]:
-        """Return the minds of classes for which ``can_be_reckoned`` was asked and true; new nodes have labels as these."""
+    def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[InterPodRules]:
+        """Return the rules of classes for which ``is_plain`` holds; new nodes have labels as these."""
         found = (inter_pod_terms(self._snapshot.prepare(one).judges) for one in classes)
         terms = [one for one in found if one is not None]
         reads = {read.table: read for one in terms for read in one.reads}
         for read in reads.values():
             self._labels.note(read.topology_key, read.label, nodes)
         self._terms = {table: self._term(read) for table, read in reads.items()}
-        minds = [self._mind(one) for one in terms]
-        for mind, pod_class in zip(minds, classes, strict=True):
-            mind.adds = self._added_by(pod_class)
-        _link(minds)
-        return minds
+        every = [self._rules(one) for one in terms]
+        for rules, pod_class in zip(every, classes, strict=True):
+            rules.adds = self._added_by(pod_class)
+        _link(every)
+        return every
 
     def domains_of(self, node: Node) -> Domains:
         """Return the domains of a new node."""
@@ -163,9 +163,9 @@ class Reader:
             return Term(-1, read.table, 0)
         return Term(list(codes).index(read.topology_key), read.table, len(codes[read.topology_key]))
 
-    def _mind(self, given: InterPodTerms) -> Mind:
+    def _rules(self, given: InterPodTerms) -> InterPodRules:
         terms, near = self._terms, given.near
-        return Mind(
+        return InterPodRules(
             spread=tuple(SpreadRule(terms[one.table], one.rule) for one in given.spread),
             apart=tuple(terms[one.table] for one in given.apart),
             near=tuple(terms[read.table] for read in near.reads) if near else (),
@@ -180,15 +180,15 @@ class Reader:
         return found
 
 
-def _link(minds: list[Mind]) -> None:
+def _link(every: list[InterPodRules]) -> None:
     readers: dict[int, list[int]] = {}
-    for number, mind in enumerate(minds):
-        for term in mind.reads:
+    for number, rules in enumerate(every):
+        for term in rules.reads:
             readers.setdefault(id(term), []).append(number)
-    for mind in minds:
-        touched = (number for term in mind.adds for number in readers.get(id(term), ()))
-        mind.touched = tuple(dict.fromkeys(touched))
-        added = set(map(id, mind.adds))
-        alone = [1 for term in mind.apart if term.at < 0 and id(term) in added]
-        few = [max(1, one.rule.max_skew) for one in mind.spread if one.term.at < 0 and id(one.term) in added]
-        mind.a_node = min((*alone, *few), default=0)
+    for rules in every:
+        touched = (number for term in rules.adds for number in readers.get(id(term), ()))
+        rules.touched = tuple(dict.fromkeys(touched))
+        added = set(map(id, rules.adds))
+        alone = [1 for term in rules.apart if term.at < 0 and id(term) in added]
+        few = [max(1, one.rule.max_skew) for one in rules.spread if one.term.at < 0 and id(one.term) in added]
+        rules.a_node = min((*alone, *few), default=0)

@@ -1,4 +1,4 @@
-"""Scale-up for pods that mind other pods: anti-affinity, affinity and spreading decide how many nodes are bought."""
+"""Scale-up for pods with inter-pod rules: anti-affinity, affinity and spreading decide how many nodes are bought."""
 
 from __future__ import annotations
 

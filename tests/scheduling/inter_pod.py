@@ -1,4 +1,4 @@
-"""Pods that mind other pods: random ones, and the two rules as plain Python over objects."""
+"""Pods with inter-pod rules: random ones, and the two rules as plain Python over objects."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Prepared:
     valid_until: Instant | None
 
 
-def judge(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tuple[Answer, str]:
+def evaluate(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tuple[Answer, str]:
     """Return the first answer of the rules and the rule's name; DRAIN and "" when none objects."""
     for rule in rules:
         answer = rule.check(pod, context)
@@ -110,14 +110,14 @@ def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
 
 
 def settle(prepared: Prepared, context: DrainContext) -> Moves:
-    """Completes what was prepared with what the budgets allow now."""
+    """Complete what was prepared with what the budgets allow now."""
     pods: list[Pod] = []
     daemon_pods: list[Pod] = []
     waiting: list[Pod] = []
     for pod, verdict in zip(prepared.pods, prepared.verdicts, strict=True):
         answer, name = verdict.answer, RULES[verdict.rule].name
         if answer is None:
-            answer, name = judge(pod, context, RULES[verdict.rule :])
+            answer, name = evaluate(pod, context, RULES[verdict.rule :])
         if answer.outcome == "block":
             return Moves(blocked=Blocked(pod, answer, name))
         if answer.outcome == "skip":

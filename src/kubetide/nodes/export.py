@@ -1,14 +1,13 @@
-"""The full form of a state: the delta that holds everything."""
+"""The full form of a state: the delta that holds everything; and a copy made of it."""
 
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from kubetide.nodes.delta import Delta
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
+from kubetide.nodes.state import State
 
 
 def export_state(state: State) -> Delta:
@@ -39,3 +38,10 @@ def export_state(state: State) -> Delta:
         settings=state.settings,
         memory=state.memory,
     )
+
+
+def copy_state(state: State) -> State:
+    """Return a state of its own that decides as this one would at the beginning of a tick."""
+    made = State()
+    made.apply(msgspec.json.decode(msgspec.json.encode(export_state(state)), type=Delta), full=True)
+    return made

@@ -1,4 +1,4 @@
-"""Brings a loop's core to where records lead, by deciding them again."""
+"""Decides records again, which leaves a loop's core where they lead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kubetide.explain.records import Core, Record
 
 
-def bring(core: Core, records: Sequence[Record]) -> None:
+def redecide(core: Core, records: Sequence[Record]) -> None:
     """Decide all records again but the last, which is only applied.
 
     Args:

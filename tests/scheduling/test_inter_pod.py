@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.scheduling import minding, plain
+from tests.scheduling import inter_pod, plain
 from tests.scheduling.plain import make_node
 
 from kubetide.objects.meta import LabelSelector
@@ -22,7 +22,7 @@ KIND = {
     "node(s) didn't match pod anti-affinity rules": "apart",
     "node(s) didn't satisfy existing pods anti-affinity rules": "guarded",
 }
-JUDGES = {"PodTopologySpread": minding.judge_spread, "InterPodAffinity": minding.judge_affinity}
+JUDGES = {"PodTopologySpread": inter_pod.judge_spread, "InterPodAffinity": inter_pod.judge_affinity}
 
 
 def terminating(pod):
@@ -31,11 +31,11 @@ def terminating(pod):
 
 changes = st.lists(
     st.one_of(
-        st.tuples(st.just("node"), minding.nodes()),
+        st.tuples(st.just("node"), inter_pod.nodes()),
         st.tuples(st.just("gone"), st.sampled_from(("n0", "n1", "n2"))),
         st.tuples(
             st.just("pod"),
-            minding.pods(),
+            inter_pod.pods(),
             st.sampled_from(("n0", "n1", "n2", "n3", "n4", "n9")),
             st.booleans(),
         ),
@@ -45,7 +45,7 @@ changes = st.lists(
         st.tuples(st.just("fork")),
         st.tuples(st.just("revert")),
         st.tuples(st.just("commit")),
-        st.tuples(st.just("ask"), minding.pods()),
+        st.tuples(st.just("ask"), inter_pod.pods()),
     ),
     max_size=25,
 )
@@ -118,11 +118,11 @@ def check(snapshot, book, pod):
 
 
 @settings(max_examples=300, deadline=None)
-@given(changes, st.lists(minding.pods(), min_size=1, max_size=3))
+@given(changes, st.lists(inter_pod.pods(), min_size=1, max_size=3))
 def test_columns_agree_with_plain_rules_whatever_happened(steps, asked):
     """After any changes, forks and reverts each verdict and reason is that of the rules read off the objects."""
     snapshot, book, depth = Snapshot(), Book(), 0
-    snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
+    snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     for step in steps:
         if step[0] == "ask":
             check(snapshot, book, step[1])
@@ -140,10 +140,10 @@ def test_counts_that_pile_up_are_forgotten(monkeypatch):
     """Old counts go, also those of anti-affinity; pods that wait for their node still guard it when it comes."""
     monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 3)
     snapshot, book = Snapshot(), Book()
-    snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
+    snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     app = LabelSelector(match_labels={"app": "a"})
-    apart = PodAffinityTerm(label_selector=app, topology_key=minding.HOSTNAME)
-    guard = minding.pod("p0", "default", "a", [], [apart], [], 0, None)
+    apart = PodAffinityTerm(label_selector=app, topology_key=inter_pod.HOSTNAME)
+    guard = inter_pod.pod("p0", "default", "a", [], [apart], [], 0, None)
     steps = [("node", make_node("n0")), ("pod", guard, "n1", False)]
     for number in range(8):
         rule = TopologySpreadConstraint(
@@ -151,7 +151,7 @@ def test_counts_that_pile_up_are_forgotten(monkeypatch):
             when_unsatisfiable="DoNotSchedule",
             label_selector=LabelSelector(match_labels={"app": "a", "hash": f"{number}"}),
         )
-        pod = minding.pod(f"q{number}", "default", "a", [], [], [rule], 0, None)
+        pod = inter_pod.pod(f"q{number}", "default", "a", [], [], [rule], 0, None)
         steps += [("ask", pod), ("pod", pod, "n0", False)]
     for step in [*steps, ("node", make_node("n1"))]:
         if step[0] == "ask":
@@ -159,12 +159,12 @@ def test_counts_that_pile_up_are_forgotten(monkeypatch):
         else:
             apply(snapshot, step)
             book.apply(step)
-    check(snapshot, book, minding.pod("p9", "default", "a", [], [], [], 0, None))
-    assert snapshot.fits(classify(minding.pod("p9", "default", "b", [], [], [], 0, None)), "n1")
-    assert not snapshot.fits(classify(minding.pod("p9", "default", "a", [], [], [], 0, None)), "n1")
+    check(snapshot, book, inter_pod.pod("p9", "default", "a", [], [], [], 0, None))
+    assert snapshot.fits(classify(inter_pod.pod("p9", "default", "b", [], [], [], 0, None)), "n1")
+    assert not snapshot.fits(classify(inter_pod.pod("p9", "default", "a", [], [], [], 0, None)), "n1")
 
 
-groups_of_pods = st.lists(st.tuples(minding.pods(), st.integers(1, 12)), min_size=1, max_size=3).map(
+groups_of_pods = st.lists(st.tuples(inter_pod.pods(), st.integers(1, 12)), min_size=1, max_size=3).map(
     lambda given: [
         PodGroup(
             tuple(plain.renamed(pod, f"g{number}-{index}") for index in range(count)),
@@ -177,15 +177,15 @@ groups_of_pods = st.lists(st.tuples(minding.pods(), st.integers(1, 12)), min_siz
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.lists(minding.nodes(), max_size=4),
-    st.lists(st.tuples(minding.pods(), st.sampled_from(("n0", "n1", "n2"))), max_size=5),
+    st.lists(inter_pod.nodes(), max_size=4),
+    st.lists(st.tuples(inter_pod.pods(), st.sampled_from(("n0", "n1", "n2"))), max_size=5),
     st.builds(
         lambda labels, cpu, count: make_node("t", labels=labels, cpu=f"{cpu}m", pods=count),
         st.sampled_from(({"zone": "x"}, {"zone": "z"}, {})),
         st.integers(0, 6000),
         st.integers(1, 8),
     ),
-    st.lists(minding.pods(("agent",)), max_size=1),
+    st.lists(inter_pod.pods(("agent",)), max_size=1),
     groups_of_pods,
     st.sampled_from((0, 1, 3, 20)),
     st.integers(0, 9),
@@ -195,7 +195,7 @@ def test_estimates_are_those_of_one_pod_at_a_time(
 ):
     """Counts per group and node, borrowed nodes, the limit and the scan position; the snapshot is as it was."""
     snapshot = Snapshot()
-    snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
+    snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     for node in nodes:
         snapshot.set_node(node)
     for pod, name in there:

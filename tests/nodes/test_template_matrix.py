@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.scheduling import minding
+from tests.scheduling import inter_pod
 
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.templates.matrix import TemplateMatrix
@@ -13,7 +13,7 @@ from kubetide.nodes.templates.template import Template
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node
 from kubetide.scheduling.estimator.template import check_in_cluster
 
-FACTS = ClusterFacts(namespaces=minding.NAMESPACES)
+FACTS = ClusterFacts(namespaces=inter_pod.NAMESPACES)
 GROUPS = ("t0", "t1", "t2", "t3", "t4", "t5")
 
 
@@ -29,10 +29,12 @@ def one_by_one(snapshot, templates, pod_class):
 @st.composite
 def templates(draw):
     found = []
-    daemons = draw(st.lists(minding.pods(("d0", "d1")), max_size=2, unique_by=lambda one: one.metadata.name))
+    daemons = draw(
+        st.lists(inter_pod.pods(("d0", "d1")), max_size=2, unique_by=lambda one: one.metadata.name)
+    )
     for name in GROUPS:
-        node = draw(minding.nodes((name,)))
-        labels = {**(node.metadata.labels or {}), minding.HOSTNAME: name}
+        node = draw(inter_pod.nodes((name,)))
+        labels = {**(node.metadata.labels or {}), inter_pod.HOSTNAME: name}
         node = replace(node, metadata=replace(node.metadata, labels=labels))
         pods = tuple(one for one in daemons if draw(st.booleans()))
         found.append(Template(node, pods, "cloud", "drawn", fresh_node(node, pods, FACTS)))
@@ -40,14 +42,14 @@ def templates(draw):
 
 
 @given(
-    st.lists(minding.nodes(), max_size=4, unique_by=lambda one: one.metadata.name),
-    st.lists(minding.pods(), max_size=6, unique_by=lambda one: one.metadata.name),
+    st.lists(inter_pod.nodes(), max_size=4, unique_by=lambda one: one.metadata.name),
+    st.lists(inter_pod.pods(), max_size=6, unique_by=lambda one: one.metadata.name),
     templates(),
-    st.lists(minding.pods(("w",)), min_size=1, max_size=5),
+    st.lists(inter_pod.pods(("w",)), min_size=1, max_size=5),
     st.data(),
 )
 @settings(max_examples=150, deadline=None)
-def test_judging_together_changes_no_verdict(nodes, placed, made, waiting, data):
+def test_template_matrix_together_changes_no_verdict(nodes, placed, made, waiting, data):
     """Clusters, templates with DaemonSet pods and waiting pods at random: refusals are equal in every part."""
     snapshot = Snapshot(FACTS)
     for node in nodes:
